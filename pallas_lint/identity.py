@@ -1,4 +1,7 @@
-"""Known by which thing it is, not by what it is equal to: two loads of the same shape are equal, and not the same."""
+"""Dictionary keys that compare by object identity and keep the object alive.
+
+Two loads of the same shape are equal values, and yet not the same load.
+"""
 
 from __future__ import annotations
 
@@ -11,51 +14,51 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Same:
-    """A key that is equal to those of the very same thing, which it holds: no other one can take its address."""
+class ById:
+    """A key equal only to keys of the very same object. It holds the object, so that its address is not reused."""
 
-    __slots__ = ("_hash", "thing")
+    __slots__ = ("_hash", "value")
 
-    def __init__(self, thing: object) -> None:
-        self.thing = thing
-        self._hash = id(thing)
+    def __init__(self, value: object) -> None:
+        self.value = value
+        self._hash = id(value)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.thing is other.thing
+        return isinstance(other, ById) and self.value is other.value
 
     def __repr__(self) -> str:
-        return f"Same({self.thing!r})"
+        return f"ById({self.value!r})"
 
 
-class SameEach:
-    """The key of a row of things, each known by which one it is. It holds them; a key for each is made more slowly."""
+class ByIds:
+    """A key of a tuple of objects, each compared by identity; faster than a tuple of `ById`."""
 
-    __slots__ = ("_hash", "things")
+    __slots__ = ("_hash", "values")
 
-    def __init__(self, things: tuple[object, ...]) -> None:
-        self.things = things
-        self._hash = hash(tuple(map(id, things)))
+    def __init__(self, values: tuple[object, ...]) -> None:
+        self.values = values
+        self._hash = hash(tuple(map(id, values)))
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SameEach) or len(self.things) != len(other.things):
+        if not isinstance(other, ByIds) or len(self.values) != len(other.values):
             return False
-        return all(map(is_, self.things, other.things))
+        return all(map(is_, self.values, other.values))
 
     def __repr__(self) -> str:
-        return f"SameEach({self.things!r})"
+        return f"ByIds({self.values!r})"
 
 
-def each_once(stack: list[_T]) -> Iterator[_T]:
-    """What is taken from a stack, to which more is added meanwhile: each thing once, however many others share it."""
-    seen: dict[int, _T] = {}  # by addresses, which nothing else takes while all are held here
+def iter_unique(stack: list[_T]) -> Iterator[_T]:
+    """Pop the items of a stack, each object once. More may be pushed while iterating."""
+    seen: dict[int, _T] = {}  # holds the items, so that no address is reused
     while stack:
-        thing = stack.pop()
-        if id(thing) not in seen:
-            seen[id(thing)] = thing
-            yield thing
+        item = stack.pop()
+        if id(item) not in seen:
+            seen[id(item)] = item
+            yield item

@@ -11,12 +11,12 @@ from pallas_lint.finding import ELSEWHERE, Finding, LintError, Position, Related
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
-from pallas_lint.kernels.launches.launching import MOST_LAUNCHES
+from pallas_lint.kernels.launches.launching import MAX_LAUNCHES
 from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import CallResult
-from pallas_lint.memo.findings import USED, KeptFindings, Maps
+from pallas_lint.memo.finding_cache import USED, FindingCache, Maps
 from pallas_lint.presumption import presume
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.registry import PluginError, all_rules
@@ -148,10 +148,12 @@ class _Run:
     errors: list[LintError] = field(factory=list)
     tracebacks: list[str] = field(factory=list)
     broken: bool = False
-    kept: KeptFindings | None = field(init=False)
+    kept: FindingCache | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.kept = KeptFindings.of(self.analysis, self.settings, lambda: (len(self.errors), self.module.uses.asked))
+        self.kept = FindingCache.of(
+            self.analysis, self.settings, lambda: (len(self.errors), self.module.uses.full_reads)
+        )
 
     def syntax_errors(self) -> Iterator[Finding]:
         """One finding for each piece that does not parse: the rest of the file is judged all the same.
@@ -189,7 +191,7 @@ class _Run:
         else:
             message = "what runs from here takes too long to follow: only what was met first is judged"
             cut = {piece.first: message for piece in outcome.cut if piece.source.path == self.source.path}
-        message = f"more than {MOST_LAUNCHES} calls lead to this launch: only those met first are judged"
+        message = f"more than {MAX_LAUNCHES} calls lead to this launch: only those met first are judged"
         cut.update((site.span.start.line, message) for site in outcome.crowded.values())
         for line, message in cut.items():
             place = Span(self.source.path, Position(line, 1), Position(line, 2))
@@ -224,14 +226,14 @@ class _Run:
             )
             yield from self._launches(some, kept)
 
-    def _index_maps(self, rules: list[type[Rule]], kept: KeptFindings | None) -> Iterator[Finding]:
+    def _index_maps(self, rules: list[type[Rule]], kept: FindingCache | None) -> Iterator[Finding]:
         """Run the rules on the index maps of launches, then on those that no launch is seen to use."""
         if not rules:
             return
         outcome = self.analysis.outcome
         failing = [launch for launch in outcome.launches if launch.meant_to_fail]
         used: set[nodes.Node] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
-        self.analysis.memo.teach(USED, lambda functions: functions & used)
+        self.analysis.memo.register_query(USED, lambda functions: functions & used)
         every: list[Launch | CallResult] = [*self.analysis.launches, *outcome.effects.specs_made]
         for what in every:
             self._go_on()
@@ -260,7 +262,7 @@ class _Run:
     def _index_map(self, rule: type[Rule], index_map: IndexMap) -> list[Finding]:
         return self._guarded(self._context(rule), rule.check_index_map, index_map)
 
-    def _launches(self, rules: list[type[Rule]], kept: KeptFindings | None) -> Iterator[Finding]:
+    def _launches(self, rules: list[type[Rule]], kept: FindingCache | None) -> Iterator[Finding]:
         """Run the rules on launches and kernels."""
         launch_rules = [rule for rule in rules if rule.check_launch is not Rule.check_launch]
         kernel_rules = [rule for rule in rules if rule.check_kernel is not Rule.check_kernel]
@@ -286,8 +288,8 @@ class _Run:
     ) -> Iterator[Finding]:
         targets = targets_of(launch, self.settings)
         if launch.witness is not None:
-            launch_rules = [rule for rule in launch_rules if rule.for_calls]
-            kernel_rules = [rule for rule in kernel_rules if rule.for_calls]
+            launch_rules = [rule for rule in launch_rules if rule.runs_on_known_calls]
+            kernel_rules = [rule for rule in kernel_rules if rule.runs_on_known_calls]
         if not acts_like_hardware(launch, self.settings):
             launch_rules = [rule for rule in launch_rules if not rule.of_hardware]
             kernel_rules = [rule for rule in kernel_rules if not rule.of_hardware]
@@ -416,7 +418,7 @@ def _targets_for(rule: type[Rule], targets: tuple[Target, ...] | None) -> tuple[
     if targets is None:
         return ()
     if not targets:
-        return (None,) if rule.unknown_backend else ()
+        return (None,) if rule.runs_without_backend else ()
     return tuple(target for target in targets if target.backend in rule.backends)
 
 
@@ -439,7 +441,7 @@ def _once(findings: list[Finding]) -> Iterator[Finding]:
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in sorted(findings, key=lambda finding: finding.sort_key):
         entry = all_rules().get(finding.code)
-        if entry is not None and entry.package is None and entry.rule.once:
+        if entry is not None and entry.package is None and entry.rule.group_by_message:
             groups.setdefault((finding.code, finding.span.path, finding.message), []).append(finding)
         else:
             yield finding

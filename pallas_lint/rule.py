@@ -38,24 +38,24 @@ class Example:
 class Rule:
     """Base of all rules. Class attributes describe it; the docstring is its page.
 
-    A rule overrides the check methods it needs. `ops` names the operations that `check_op` wants to see (canonical
+    A rule overrides the check methods it needs. `ops` are the operations for which `check_op` is called (canonical
     names; "*" for all). `backends` are those on which the verdict holds: `check_op` and `check_kernel` are called once
-    for each of them that the kernel is judged for (`context.target`), or once with no target where the rule holds on
+    for each target backend of the kernel (`context.target`), or once with no target where the rule holds on
     every backend.
     """
 
     code: ClassVar[str]
     name: ClassVar[str]
     severity: ClassVar[Severity]
-    since: ClassVar[str] = "0.1.0"  # the release of pallas-lint, or of the package it comes from, that brought it
+    since: ClassVar[str] = "0.1.0"  # the release of pallas-lint, or of its package, that added it
     fix: ClassVar[FixKind | None] = None
-    backends: ClassVar[frozenset[str] | None] = None  # None: whatever the backend
-    unknown_backend: ClassVar[bool] = False  # also called, with no target, for kernels whose backend is not known
-    of_hardware: ClassVar[bool] = False  # without `backends`: not asked of launches that surely run in interpret mode
-    probe_only: ClassVar[bool] = False  # it has no check: only the probe makes such findings
-    for_calls: ClassVar[bool] = True  # also asked of a launch as one known call has it; not if it tells what is missing
-    once: ClassVar[bool] = False  # the same message is said once a file, of all its places
-    url: ClassVar[str] = ""  # the page of a rule of another package; own rules have theirs in the documentation
+    backends: ClassVar[frozenset[str] | None] = None  # None: all
+    runs_without_backend: ClassVar[bool] = False  # also called, without target, for kernels with unknown backend
+    of_hardware: ClassVar[bool] = False  # without `backends`: not run on launches that surely use interpret mode
+    probe_only: ClassVar[bool] = False  # it has no check: only the probe reports it
+    runs_on_known_calls: ClassVar[bool] = True  # also run on launches with the arguments of a known call
+    group_by_message: ClassVar[bool] = False  # findings of a file with the same message are reported as one
+    url: ClassVar[str] = ""  # the page of a rule of another package; built-in rules are in the documentation
     ops: ClassVar[tuple[str, ...]] = ()
     invalid: ClassVar[tuple[Example, ...]] = ()
     valid: ClassVar[tuple[Example, ...]] = ()

@@ -21,7 +21,7 @@ def usable_versions(launch: Launch, context: Context) -> tuple[str, ...]:
     All of them where none has everything.
     """
     memo, told = context.analysis.memo, context.jax.versions
-    return memo.answer(("usable", launch, told), lambda: _usable(launch, context)).value
+    return memo.get_or_compute(("usable", launch, told), lambda: _usable(launch, context)).value
 
 
 def _usable(launch: Launch, context: Context) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def _usable(launch: Launch, context: Context) -> tuple[str, ...]:
     memo, told = context.analysis.memo, context.jax.versions
     early: set[str] = set()
     for piece in own:
-        early |= memo.answer(("early", piece, told), partial(_early, piece, context)).value
+        early |= memo.get_or_compute(("early", piece, told), partial(_early, piece, context)).value
     return tuple(version for version in told if version not in early) or told
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pallas_lint.identity import Same, SameEach
+from pallas_lint.identity import ById, ByIds
 
 
-def test_equal_things_are_not_the_same() -> None:
+def test_keys_compare_by_identity() -> None:
     first, second = [1], [1]
-    assert Same(first) == Same(first) != Same(second)
-    assert SameEach((first, second)) == SameEach((first, second)) != SameEach((second, first))
-    assert SameEach((first,)) != SameEach((first, first))
-    assert SameEach((first,)) != Same(first)
-    assert len({SameEach((first, second)), SameEach((first, second)), SameEach(()), SameEach(())}) == 2
+    assert ById(first) == ById(first) != ById(second)
+    assert ByIds((first, second)) == ByIds((first, second)) != ByIds((second, first))
+    assert ByIds((first,)) != ByIds((first, first))
+    assert ByIds((first,)) != ById(first)
+    assert len({ByIds((first, second)), ByIds((first, second)), ByIds(()), ByIds(())}) == 2

@@ -1,4 +1,4 @@
-"""Judging an edited text again gives what judging it from scratch gives, whatever was edited before."""
+"""Incremental analysis: an edited text gives the same findings as an analysis from scratch."""
 
 from __future__ import annotations
 
@@ -103,13 +103,13 @@ def result(text: str, project: Project) -> FileResult:
 
 
 def runs(text: str, project: Project) -> tuple[int, int]:
-    """How many runs judging the text took, and how many it was spared."""
+    """The number of runs for the text, and of those taken from the cache."""
     analysis = judged(text, project).analysis
     assert analysis is not None
-    return analysis.runs.made, analysis.runs.again
+    return analysis.runs.made, analysis.runs.reused
 
 
-def told(found: FileResult) -> tuple[object, ...]:
+def reported(found: FileResult) -> tuple[object, ...]:
     return found.findings, found.errors, found.kernels, found.used_suppressions
 
 
@@ -153,10 +153,10 @@ def _dedented(line: str, most: int) -> str:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(sequences())
-def test_edits_give_the_verdict_from_scratch(texts: list[str]) -> None:
+def test_edits_give_the_findings_from_scratch(texts: list[str]) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     for text in texts:
-        assert told(result(text, project)) == told(result(text, Project(Path("/nonexistent"))))
+        assert reported(result(text, project)) == reported(result(text, Project(Path("/nonexistent"))))
 
 
 # What tree-sitter takes for Python, and Python does not: only reading such a statement shows it.
@@ -172,7 +172,7 @@ LENIENT = (
 
 
 @pytest.mark.parametrize(("right", "wrong"), LENIENT)
-def test_a_statement_that_nothing_needs_is_told_to_be_wrong(right: str, wrong: str) -> None:
+def test_errors_in_unused_statements_are_reported(right: str, wrong: str) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     for text, codes in ((right, []), (wrong, ["PAL001"]), (right, []), (wrong, ["PAL001"])):
         edited = f"from jax.experimental import pallas as pl\n\n{text}"
@@ -182,10 +182,10 @@ def test_a_statement_that_nothing_needs_is_told_to_be_wrong(right: str, wrong: s
 
 @pytest.mark.parametrize("before", ["y = 0\n", "x = (\n", "class A:\n" + "    # long\n" * 50 + "    y = 1\n"])
 @pytest.mark.parametrize("more", ["    \n", "\n", "", "# a comment\n"])
-def test_a_line_that_goes_on_in_a_blank_one_is_whole(before: str, more: str) -> None:
+def test_a_line_continued_by_a_blank_one_is_whole(before: str, more: str) -> None:
     text = "import pallas\n" + before.replace("(", "1").rstrip("\n") + f" \\\n{more}\ny = 2\n"
     project = Project(Path("/nonexistent"), incremental=True)
-    assert [told(result(each, project)) for each in (before, text)][1] == told(result(text, Project()))
+    assert [reported(result(each, project)) for each in (before, text)][1] == reported(result(text, Project()))
     assert not result(text, Project()).findings
 
 
@@ -221,14 +221,14 @@ def test_the_outline_is_that_of_the_text(texts: list[str]) -> None:
         pytest.param(f"{METHODS}\n{CLASSES}", id="what stood in a class stands alone"),
     ],
 )
-def test_statements_that_say_the_same_are_told_apart(edited: str) -> None:
+def test_equal_statements_are_distinguished(edited: str) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     for text in (CLASSES, edited, CLASSES.replace("Test1(", "Test1((", 1), CLASSES, edited):
         source = Source(FILE.as_posix(), text)
         assert pieces(project.graph().add(source, FILE).outline) == pieces(outline(source))
 
 
-def test_an_edit_in_one_kernel_runs_only_what_enters_it() -> None:
+def test_an_edit_in_one_kernel_reruns_only_its_roots() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     text = composed(250)
     every, _ = runs(text, project)
@@ -238,7 +238,7 @@ def test_an_edit_in_one_kernel_runs_only_what_enters_it() -> None:
     assert made + again == every
 
 
-def test_what_is_only_named_in_a_comment_is_not_rested_on() -> None:
+def test_names_in_comments_are_no_dependencies() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     text = (
         SHARED.replace("def second(x):\n", "def second(x):\n    # unlike helper\n", 1)
@@ -248,13 +248,13 @@ def test_what_is_only_named_in_a_comment_is_not_rested_on() -> None:
     assert runs(text.replace("return 1", "return 2"), project) == (0, every)
 
 
-def test_what_is_taken_back_runs_nothing() -> None:
+def test_an_undone_edit_reruns_nothing() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     text = composed(250)
     every, _ = runs(text, project)
     for typed in (" + (", " + (1", " + (1)"):
         edited = text.replace("\n    o_ref[...] = ", f"\n    o_ref[...]{typed} = ", 1)
-        assert told(result(edited, project)) == told(result(edited, Project(Path("/nonexistent"))))
+        assert reported(result(edited, project)) == reported(result(edited, Project(Path("/nonexistent"))))
     assert runs(text, project) == (0, every)
 
 
@@ -267,7 +267,7 @@ def test_what_is_taken_back_runs_nothing() -> None:
         pytest.param("DEEP = 1\n", "DEEP = 2\n", id="by an index map, after the run"),
     ],
 )
-def test_what_was_looked_up_for_somebody_else_is_rested_on(old: str, new: str) -> None:
+def test_lookups_of_earlier_runs_are_dependencies(old: str, new: str) -> None:
     launch = "    return pl.pallas_call(kernel, out, grid=grid, in_specs=[spec], out_specs=spec)(x)\n"
     comments = "\n".join(["    # long enough for its members to be judged each by itself"] * 40)
     text = f"""\
@@ -312,26 +312,26 @@ def two(x):
     spec = pl.BlockSpec(Sizes().block(second), lambda i: (i * DEEP, 0))
 {launch}"""
     project = Project(Path("/nonexistent"), incremental=True)
-    before = told(result(text, project))
+    before = reported(result(text, project))
     edited = text.replace(old, new)
-    assert told(result(edited, Project(Path("/nonexistent")))) != before
-    assert told(result(edited, project)) == told(result(edited, Project(Path("/nonexistent"))))
+    assert reported(result(edited, Project(Path("/nonexistent")))) != before
+    assert reported(result(edited, project)) == reported(result(edited, Project(Path("/nonexistent"))))
 
 
-def test_launches_that_share_what_the_top_level_makes_are_told_alone() -> None:
+def test_launches_that_share_top_level_values_are_cached_separately() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     result(SHARED, project)
     text = SHARED
     for old, new in (("[whole], out_specs=whole", "None"), ("[pair[0]]", "[spec]"), ("return jax.grad", "jax.grad")):
         text = text.replace(old, new)
         found = judged(text, project)
-        assert told(found.result) == told(result(text, Project(Path("/nonexistent"))))
+        assert reported(found.result) == reported(result(text, Project(Path("/nonexistent"))))
         assert found.analysis is not None
         assert found.analysis.runs.made <= 2
-        assert found.analysis.runs.again >= 3
+        assert found.analysis.runs.reused >= 3
 
 
-def test_a_judgement_that_nobody_waits_for_is_abandoned() -> None:
+def test_an_outdated_analysis_is_abandoned() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     text = composed(250)
     source = Source(FILE.as_posix(), text)
@@ -340,22 +340,22 @@ def test_a_judgement_that_nobody_waits_for_is_abandoned() -> None:
     with pytest.raises(Abandoned):
         judge(source, CHOSEN, project, lambda: next(asked))
     edited = text.replace("128", "256", 1)
-    assert told(result(edited, project)) == told(result(edited, Project(Path("/nonexistent"))))
+    assert reported(result(edited, project)) == reported(result(edited, Project(Path("/nonexistent"))))
 
 
-def test_two_distant_edits_at_once_run_only_what_reaches_them() -> None:
+def test_two_distant_edits_rerun_only_their_roots() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     text = composed(250)
     result(text, project)
     head, _, tail = text.rpartition("\n    o_ref[...]")
     edited = f"{head}\n\n    o_ref[...]{tail}".replace("\n    o_ref[...]", "\n\n    o_ref[...]", 1)
     found = judged(edited, project)
-    assert told(found.result) == told(result(edited, Project(Path("/nonexistent"))))
+    assert reported(found.result) == reported(result(edited, Project(Path("/nonexistent"))))
     assert found.analysis is not None
-    assert 0 < found.analysis.runs.made <= 3 < found.analysis.runs.again
+    assert 0 < found.analysis.runs.made <= 3 < found.analysis.runs.reused
 
 
-def test_a_judgement_that_was_interrupted_sees_what_changed_meanwhile(tmp_path: Path) -> None:
+def test_an_interrupted_analysis_sees_later_changes(tmp_path: Path) -> None:
     project = Project(tmp_path, incremental=True)
     helper, file = tmp_path / "helper.py", tmp_path / "edited.py"
     (tmp_path / "pyproject.toml").touch()
@@ -367,7 +367,7 @@ def test_a_judgement_that_was_interrupted_sees_what_changed_meanwhile(tmp_path: 
     project.overlay = {file: source}
 
     def again(project: Project) -> tuple[object, ...]:
-        return told(judge(source, CHOSEN, project).result)
+        return reported(judge(source, CHOSEN, project).result)
 
     before = again(Project(tmp_path, project.overlay))
     for runs in range(1, 7):
@@ -383,7 +383,7 @@ def test_a_judgement_that_was_interrupted_sees_what_changed_meanwhile(tmp_path: 
         assert is_same and after != before, f"interrupted after {runs} runs"
 
 
-def test_files_that_only_rules_look_into_count(tmp_path: Path) -> None:
+def test_files_that_only_rules_read_are_dependencies(tmp_path: Path) -> None:
     steps, file = tmp_path / "steps.py", tmp_path / "edited.py"
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "helper.py").write_text("from steps import STEP\n\n\ndef block(i):\n    return i * STEP\n")
@@ -391,10 +391,12 @@ def test_files_that_only_rules_look_into_count(tmp_path: Path) -> None:
     text = SHARED.replace("import jax\n", "import jax\nfrom helper import block\n", 1)
     source = Source(file.as_posix(), text.replace("(rows, 100), lambda i: (i,)", "(96, 100), lambda i: (block(i), 0)"))
     project = Project(tmp_path, {file: source}, incremental=True)
-    before = told(judge(source, CHOSEN, project).result)
+    before = reported(judge(source, CHOSEN, project).result)
     steps.write_text("STEP = 3\n")
     project.forget(steps)
-    after = told(judge(source, CHOSEN, project).result)
-    is_same = after == told(judge(source, CHOSEN, Project(tmp_path, {file: source})).result)  # the difference is long
+    after = reported(judge(source, CHOSEN, project).result)
+    is_same = after == reported(
+        judge(source, CHOSEN, Project(tmp_path, {file: source})).result
+    )  # the difference is long
     assert is_same
     assert after != before

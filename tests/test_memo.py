@@ -1,27 +1,27 @@
-"""Answers hold while all that was read for them is as it was, and no longer."""
+"""The query cache: entries are valid while the queries that they read return the same values."""
 
 from __future__ import annotations
 
 import pytest
 
-from pallas_lint.memo.answers import Memo
+from pallas_lint.memo.query_cache import Memo
 
 
 class World:
-    """Numbers by name that an answer may ask for, and a memo of sums."""
+    """Numbers by name, and a cache of their sums."""
 
     def __init__(self, **numbers: int) -> None:
         self.numbers = numbers
-        self.memo = Memo(keeps=True)
-        self.memo.teach("number", self.numbers.get)
+        self.memo = Memo(persistent=True)
+        self.memo.register_query("number", self.numbers.get)
         self.added: list[str] = []
 
-    def text(self, ground: object = "ground", **numbers: int) -> None:
+    def revise(self, inputs: object = "inputs", **numbers: int) -> None:
         self.numbers.update(numbers)
-        self.memo.begin(ground)
+        self.memo.begin_revision(inputs)
 
     def number(self, name: str) -> int:
-        self.memo.read("number", name)
+        self.memo.record_dependency("number", name)
         return self.numbers[name]
 
     def sum(self, *names: str) -> int:
@@ -29,99 +29,99 @@ class World:
             self.added.append("".join(names))
             return sum(self.number(name) for name in names)
 
-        return self.memo.answer(("sum", names), add).value
+        return self.memo.get_or_compute(("sum", names), add).value
 
 
 @pytest.fixture
 def world() -> World:
     found = World(a=1, b=2, c=3)
-    found.text()
+    found.revise()
     return found
 
 
-def test_an_answer_holds_for_the_texts_in_which_what_it_read_is_as_it_was(world: World) -> None:
+def test_entries_are_valid_while_their_dependencies_are_unchanged(world: World) -> None:
     assert world.sum("a", "b") == 3
-    world.text(c=30)
+    world.revise(c=30)
     assert world.sum("a", "b") == 3
     assert world.added == ["ab"]
-    world.text(b=20)
+    world.revise(b=20)
     assert world.sum("a", "b") == 21
     assert world.added == ["ab", "ab"]
 
 
-def test_what_was_known_before_is_known_again(world: World) -> None:
+def test_entries_of_earlier_revisions_are_reused(world: World) -> None:
     world.sum("a", "b")
-    world.text(b=20)
+    world.revise(b=20)
     world.sum("a", "b")
-    world.text(b=2)
+    world.revise(b=2)
     assert world.sum("a", "b") == 3
     assert len(world.added) == 2
 
 
-def test_nothing_holds_on_another_ground(world: World) -> None:
+def test_no_entry_is_valid_with_other_revision_inputs(world: World) -> None:
     world.sum("a")
-    world.text("other ground")
+    world.revise("other inputs")
     world.sum("a")
-    world.text()
+    world.revise()
     world.sum("a")
     assert len(world.added) == 2
 
 
-def test_who_asks_for_an_answer_has_read_what_it_rests_on(world: World) -> None:
+def test_dependencies_of_a_used_entry_are_dependencies(world: World) -> None:
     def doubled() -> int:
         return world.sum("a", "b") * 2
 
     assert world.sum("a", "b") == 3  # known when the next one asks
-    assert world.memo.answer("doubled", doubled).value == 6
-    world.text(b=20)
-    assert world.memo.answer("doubled", doubled).value == 42
+    assert world.memo.get_or_compute("doubled", doubled).value == 6
+    world.revise(b=20)
+    assert world.memo.get_or_compute("doubled", doubled).value == 42
 
 
-def test_what_was_found_out_for_the_first_who_asked_counts_for_all(world: World) -> None:
-    with world.memo.under([("number", "a")]):
+def test_attributed_dependencies_count_for_all_readers(world: World) -> None:
+    with world.memo.attribute_dependencies([("number", "a")]):
         world.number("b")  # to tell a number it takes another
 
     world.sum("a")
-    world.text(b=20)
+    world.revise(b=20)
     world.sum("a")
     assert world.added == ["a", "a"]
 
 
-def test_more_may_be_read_for_an_answer_later(world: World) -> None:
-    answer = world.memo.answer("late", lambda: world.number("a"))
-    with world.memo.asking() as read:
+def test_dependencies_can_be_added_to_an_entry(world: World) -> None:
+    entry = world.memo.get_or_compute("late", lambda: world.number("a"))
+    with world.memo.track_dependencies() as read:
         world.number("c")
-    world.memo.add(answer, read)
-    world.text()
-    assert world.memo.known("late") is answer
-    world.text(c=30)
-    assert world.memo.known("late") is None
+    world.memo.extend_dependencies(entry, read)
+    world.revise()
+    assert world.memo.lookup("late") is entry
+    world.revise(c=30)
+    assert world.memo.lookup("late") is None
 
 
-def test_what_nobody_wanted_for_long_is_dropped(world: World) -> None:
+def test_unused_entries_are_dropped(world: World) -> None:
     world.sum("a")
     for _ in range(50):
-        world.text()
+        world.revise()
         world.sum("b")
     world.sum("a")
     assert world.added == ["a", "b", "a"]
 
 
-def test_an_answer_that_was_not_found_is_not_kept(world: World) -> None:
+def test_failures_are_not_cached(world: World) -> None:
     def fail() -> int:
         world.number("a")
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        world.memo.answer("failing", fail)
-    assert world.memo.known("failing") is None
-    assert world.memo.answer("failing", lambda: world.number("b")).read == {("number", "b"): 2}
+        world.memo.get_or_compute("failing", fail)
+    assert world.memo.lookup("failing") is None
+    assert world.memo.get_or_compute("failing", lambda: world.number("b")).dependencies == {("number", "b"): 2}
 
 
-def test_without_keeping_answers_are_those_about_the_text_at_hand(world: World) -> None:
-    world.memo.keeps = False
+def test_entries_of_a_memo_that_is_not_persistent_last_one_revision(world: World) -> None:
+    world.memo.persistent = False
     world.sum("a")
     world.sum("a")
     assert world.added == ["a"]
-    world.text(a=10)
+    world.revise(a=10)
     assert world.sum("a") == 10

@@ -42,9 +42,9 @@ def has_libtpu(python: str) -> bool:
     return subprocess.run(command, check=False).returncode == 0
 
 
-def choose(version: str, count: int, seed: int, compiled: bool) -> dict[Case, compat.Cell]:
+def choose(version: str, count: int, seed: int, compiled: bool) -> dict[Case, compat.Measurement]:
     """A random sample of the packed cells of a measured version."""
-    pool: dict[Case, compat.Cell] = {}
+    pool: dict[Case, compat.Measurement] = {}
     for name in compat.function_names():
         support = compat.function(name)
         assert support is not None
@@ -53,7 +53,7 @@ def choose(version: str, count: int, seed: int, compiled: bool) -> dict[Case, co
             on = device if device == "v5e" and verdict.compiled else None
             for cell in verdict.cells:
                 # A crash of the compiler would take the sample with it; what was not measured says nothing.
-                if cell.outcome in (compat.Outcome.ABORT, compat.Outcome.UNKNOWN):
+                if cell.outcome in (compat.SupportStatus.ABORT, compat.SupportStatus.UNKNOWN):
                     continue
                 pool[name, cell.variant, cell.dtype, backend, on] = cell
     chosen = random.Random(seed).sample(sorted(pool, key=str), min(count, len(pool)))
@@ -96,10 +96,10 @@ def compare(python: str, count: int, seed: int, timeout: float = 900.0) -> tuple
     return agree, other
 
 
-def _same(packed: compat.Outcome, letter: str) -> bool:
-    if packed is compat.Outcome.UNSUPPORTED_DTYPE:
+def _same(packed: compat.SupportStatus, letter: str) -> bool:
+    if packed is compat.SupportStatus.UNSUPPORTED_DTYPE:
         return letter in "us"
-    if packed is compat.Outcome.OK:
+    if packed is compat.SupportStatus.OK:
         return letter == "k"
     return letter in "tlcah"
 

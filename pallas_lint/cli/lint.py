@@ -17,7 +17,7 @@ from pallas_lint.config import overrides
 from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError, Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
@@ -452,7 +452,7 @@ def _write_baseline(linted: _Run, lines: Lines) -> int:
 
 def _told(linted: _Run) -> list[str]:
     """For -v: which settings and which jax version were used, and which known calls were not looked at."""
-    distinct = {Same(file.settings): file.settings for file in linted.files}.values()
+    distinct = {ById(file.settings): file.settings for file in linted.files}.values()
     left_out = [
         f"{visible_file(path)}: {counted(more, 'known call')} of its functions left out, as others are more unlike"
         for path, more in linted.result.left_out.items()

@@ -1,8 +1,8 @@
-"""What each jax version supports on each Pallas backend: measured, not remembered.
+"""Support of each jax version for each Pallas backend, from measurements.
 
 Names are canonical ("jax.experimental.pallas.load", "jax.numpy.cumsum", "operator:%"), backends are "tpu",
 "triton" and "mosaic_gpu", devices "v5e", "v6e", "cuda", "rocm" and so on, dtypes as jax prints them ("bf16").
-Importing this reads no data: each table is read when it is first asked for, and so are the modules here.
+Importing this reads no data: tables and modules are loaded lazily.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pallas_lint.compat.advice import Replacement, replacement, replacements, substitutes
+    from pallas_lint.compat.advice import ApiReplacement, replacement, replacements, substitutes
     from pallas_lint.compat.apis import (
         ApiHistory,
+        ApiParameters,
         ApiStatus,
-        Parameters,
         api,
         known_module,
         module_exists,
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
         parameters,
     )
     from pallas_lint.compat.functions import (
-        Elsewhere,
         FunctionSupport,
+        OtherBackend,
         function,
         function_names,
         provenance,
         status,
         unmeasured,
     )
-    from pallas_lint.compat.outcomes import DTYPES, Cell, Outcome, Status, Support
+    from pallas_lint.compat.outcomes import DTYPES, Measurement, Status, Support, SupportStatus
     from pallas_lint.compat.primitives import (
         cores,
         known_primitive,
@@ -54,15 +54,15 @@ if TYPE_CHECKING:
 __all__ = [
     "DTYPES",
     "ApiHistory",
+    "ApiParameters",
+    "ApiReplacement",
     "ApiStatus",
-    "Cell",
-    "Elsewhere",
     "FunctionSupport",
-    "Outcome",
-    "Parameters",
-    "Replacement",
+    "Measurement",
+    "OtherBackend",
     "Status",
     "Support",
+    "SupportStatus",
     "UnknownVersionError",
     "api",
     "cores",

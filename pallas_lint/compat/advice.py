@@ -1,4 +1,4 @@
-"""What to write instead: new names for old ones, and substitutes for functions a backend cannot lower."""
+"""Replacements: new names for old ones, and substitutes for functions that a backend cannot lower."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ How = Literal["rename", "move", "keyword", "manual"]
 
 
 @frozen
-class Replacement:
+class ApiReplacement:
     """One old name, or one old keyword of a name, and what took its place."""
 
     old: str
@@ -25,11 +25,11 @@ class Replacement:
     how: How
     """rename: same module; move: another module; keyword: another keyword; manual: a person must look."""
     safe: bool
-    """Whether the meaning is kept, so that the edit needs nobody to look."""
+    """Whether the meaning is kept, so that the edit needs no review."""
     note: str
     """What to do, in one sentence."""
     source: str
-    """Where jax says so."""
+    """The source in jax."""
     gone_before: str | None = None
     """Set where the old name had gone already in this, the oldest known version."""
 
@@ -45,13 +45,13 @@ class Replacement:
 
 
 @functools.cache
-def replacements() -> tuple[Replacement, ...]:
+def replacements() -> tuple[ApiReplacement, ...]:
     """Every known replacement."""
     return tuple(_row(row) for row in tables.advice()["replacements"])
 
 
-def _row(row: dict[str, Any]) -> Replacement:
-    return Replacement(
+def _row(row: dict[str, Any]) -> ApiReplacement:
+    return ApiReplacement(
         row["old"],
         row.get("keyword"),
         row.get("new"),
@@ -64,15 +64,15 @@ def _row(row: dict[str, Any]) -> Replacement:
 
 
 @functools.cache
-def _index() -> dict[tuple[str, str | None], tuple[Replacement, ...]]:
-    found: dict[tuple[str, str | None], tuple[Replacement, ...]] = {}
+def _index() -> dict[tuple[str, str | None], tuple[ApiReplacement, ...]]:
+    found: dict[tuple[str, str | None], tuple[ApiReplacement, ...]] = {}
     for row in replacements():
         key = (row.old, row.keyword)
         found[key] = (*found.get(key, ()), row)
     return found
 
 
-def replacement(name: str, keyword: str | None = None, version: str | None = None) -> Replacement | None:
+def replacement(name: str, keyword: str | None = None, version: str | None = None) -> ApiReplacement | None:
     """What took the place of a name, or of a keyword of it; None if nothing is recorded.
 
     Some names were replaced twice: with a version, the one whose new name that version has comes first.

@@ -1,4 +1,4 @@
-"""Answers to questions: what matches, as plain data."""
+"""Results of support queries, as plain data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_name(word: str) -> bool:
 
 
 def answer(question: Question, backends: Sequence[str], versions: Sequence[str]) -> list[dict[str, Any]]:
-    """What is known; empty where that is nothing. `backends` and `versions`: what to tell of, none for all."""
+    """The support data; empty where there is none. `backends` and `versions` limit it, empty for all."""
     backends = tuple(question.backends) or tuple(backends)
     versions = tuple(question.versions) or tuple(versions)
     found: list[dict[str, Any]] = []
@@ -81,7 +81,7 @@ def _of_name(name: str, question: Question, backends: Sequence[str], versions: S
 
 
 def own_name(name: str) -> tuple[str, str]:
-    """The name that is meant: what a function of another library is in jax, what a word of speech is; what to say."""
+    """The jax name for a function of another library or a common word, and a note on it."""
     meant = _MEANT.get(name.lower())
     if meant is not None:
         return meant, f"`{name}` is taken for `{support.short(meant)}`"
@@ -92,8 +92,8 @@ def own_name(name: str) -> tuple[str, str]:
     if module is None:
         return name, ""
     last = rest.rpartition(".")[2]
-    tried = [f"{module}.{rest}", f"jax.{rest}", *(f"{each}.{last}" for each in (module, "jax.nn", "jax.lax"))]
-    own = next((each for each in tried if support.candidates(each)), tried[0])
+    tried = [f"{module}.{rest}", f"jax.{rest}", *(f"{parent}.{last}" for parent in (module, "jax.nn", "jax.lax"))]
+    own = next((candidate for candidate in tried if support.candidates(candidate)), tried[0])
     where = "of the host: no kernel can call it" if head not in ("torch", "tf", "tl") else "of another framework"
     return own, f"`{name}` is a function {where}; in a kernel use `{support.short(own)}`"
 
@@ -129,7 +129,7 @@ def _with_word(word: str) -> list[str]:
 
 
 def _is_gone(match: dict[str, Any]) -> bool:
-    """Whether the newest jax that is asked for does not have it any more."""
+    """Whether the newest jax of the query no longer has it."""
     history = compat.api(match["name"])
     versions = match.get("versions") or (compat.newest(),)
     return history is not None and history.status(versions[-1]) == "removed"
@@ -139,12 +139,14 @@ def _list(query: str, names: list[str], backends: Sequence[str], versions: Seque
     if not names:
         return []
     version = versions[-1] if versions else compat.newest()
-    told = []
+    members = []
     for name in names:
         function = compat.function(name)
-        states = {each: function.verdict(each, version).status for each in backends} if function is not None else {}
-        told.append({"name": name, "status": states})
-    return [{"kind": "list", "name": query, "version": version, "members": told}]
+        states = (
+            {backend: function.verdict(backend, version).status for backend in backends} if function is not None else {}
+        )
+        members.append({"name": name, "status": states})
+    return [{"kind": "list", "name": query, "version": version, "members": members}]
 
 
 def _forms(match: dict[str, Any], question: Question, backends: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -153,7 +155,7 @@ def _forms(match: dict[str, Any], question: Question, backends: Sequence[str]) -
     if function is None or not question.forms:
         return {}
     newest = match["versions"][-1]
-    measured = [each for each in question.dtypes if each in compat.DTYPES]
+    measured = [dtype for dtype in question.dtypes if dtype in compat.DTYPES]
     dtype = measured[0] if len(measured) == 1 else None
     return {
         forms.in_words(variant): {
@@ -163,7 +165,7 @@ def _forms(match: dict[str, Any], question: Question, backends: Sequence[str]) -
             for backend in backends
         }
         for variant in function.variants
-        if forms.asked_for(variant, question.forms)
+        if forms.is_selected_by(variant, question.forms)
     }
 
 

@@ -27,7 +27,7 @@ class ApiHistory:
     removed: str | None
     """First version without it after the last that had it; None while the newest has it."""
     message: str | None
-    """What jax itself says about the deprecation or removal."""
+    """jax's own text on the deprecation or removal."""
     _present_mask: int = field(repr=False)
     _deprecated_mask: int = field(repr=False, default=0)
 
@@ -41,7 +41,7 @@ class ApiHistory:
         return bool(self._present_mask >> _index(version) & 1)
 
     def status(self, version: str) -> ApiStatus:
-        """Where this version stands in the life of the name; gaps in it count as removed."""
+        """The state of the name in this version; gaps in its history count as removed."""
         index = _index(version)
         if self._present_mask >> index & 1:
             return "deprecated" if self._deprecated_mask >> index & 1 else "present"
@@ -65,7 +65,7 @@ class ApiHistory:
 
 
 @frozen
-class Parameters:
+class ApiParameters:
     """Parameters of one callable in one version, in order."""
 
     names: tuple[str, ...]
@@ -160,8 +160,8 @@ def names_in(module: str, version: str) -> frozenset[str]:
 
 
 @functools.cache
-def parameters(name: str, version: str) -> Parameters | None:
-    """Parameters of a callable in this version; None where it is absent or does not say."""
+def parameters(name: str, version: str) -> ApiParameters | None:
+    """Parameters of a callable in this version; None where it is absent or has no signature."""
     index = _index(version)
     found: str | None = None
     for since, text in tables.parameters().get(name, []):
@@ -182,7 +182,7 @@ def parameters(name: str, version: str) -> Parameters | None:
         names.append(label)
         if not stem.endswith("?"):
             groups["required"].add(label)
-    return Parameters(
+    return ApiParameters(
         tuple(names),
         frozenset(groups["required"]),
         frozenset(groups["keyword"]),

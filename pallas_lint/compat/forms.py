@@ -1,4 +1,4 @@
-"""What people call the ways in which functions were tried, and the ways of asking for them."""
+"""Names of the variants in which functions were measured, and the words that select them in a query."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ def in_words(variant: str) -> str:
     return _WORDS.get(variant, f"to {variant.removeprefix('scalar_')}")
 
 
-def asked_for(variant: str, words: tuple[str, ...]) -> bool:
+def is_selected_by(variant: str, words: tuple[str, ...]) -> bool:
     """Whether words such as "batch", "axis" and "1", "keepdims" mean this variant."""
-    told = {*re.findall(r"\w+", in_words(variant).lower()), variant}
+    spelled = {*re.findall(r"\w+", in_words(variant).lower()), variant}
     wanted = [word.lower().replace("=", " ").split() for word in words]
     flat = [part for parts in wanted for part in parts]
     numbers = [part for part in flat if part.isdecimal()]
     named = [part for part in flat if not part.isdecimal()]
-    return bool(named) and any(part in told for part in named) and all(number in told for number in numbers)
+    return bool(named) and any(part in spelled for part in named) and all(number in spelled for number in numbers)

@@ -1,4 +1,4 @@
-"""What happens to a jnp, lax, nn, … function inside a kernel, by backend, version, dtype and device."""
+"""Support of jnp, lax, nn, … functions inside kernels, by backend, version, dtype and device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.compat import tables
-from pallas_lint.compat.outcomes import LETTERS, Cell, Outcome, Support, dtypes_named, status_of, verdict_of
+from pallas_lint.compat.outcomes import (
+    LETTERS,
+    Measurement,
+    Support,
+    SupportStatus,
+    dtypes_named,
+    status_of,
+    verdict_of,
+)
 from pallas_lint.compat.primitives import primitive_since, primitive_supported
 from pallas_lint.compat.versions import known_versions, measured_versions, nearest, parse, position
 from pallas_lint.records import frozen
@@ -16,17 +24,17 @@ if TYPE_CHECKING:
 
 TPU_DEVICES = ("v5e", "v6e")
 SEMANTICS = ("lane", "warpgroup")  # which a verdict on Mosaic GPU may name in the place of a device
-_UNKNOWN = (Outcome.UNKNOWN, None, None)
+_UNKNOWN = (SupportStatus.UNKNOWN, None, None)
 
 # Functions that were measured as operators only.
 _SAME = {"jax.numpy.negative": "operator:neg"}
 
 # (outcome, primitive, message, letter)
-_Outcome = tuple[Outcome, "str | None", "str | None", str]
+_Outcome = tuple[SupportStatus, "str | None", "str | None", str]
 
 
 @frozen
-class Elsewhere:
+class OtherBackend:
     """A backend where the function works although it does not work here."""
 
     backend: str
@@ -69,7 +77,7 @@ class FunctionSupport:
         device: str | None = None,
         variant: str | None = None,
     ) -> Support:
-        """What the measurements say. `dtype` may be a group ("float", "int"); one never measured is unknown.
+        """The verdict of the measurements. `dtype` may be a group ("float", "int"); one never measured is unknown.
 
         Without `device` a failure on only one TPU generation makes the verdict "depends".
         """
@@ -93,7 +101,7 @@ class FunctionSupport:
                 break
             verdict = self.verdict(backend, version, dtype=dtype, device=device, variant=variant)
             if verdict.status not in ("supported", "depends"):
-                if first is not None and verdict.primitive is not None and verdict.outcome is Outcome.LOWER:
+                if first is not None and verdict.primitive is not None and verdict.outcome is SupportStatus.LOWER:
                     return self._refined(backend, verdict.primitive, version, first)
                 break
             first = version
@@ -106,7 +114,7 @@ class FunctionSupport:
             return since
         return working
 
-    def works_elsewhere(self, backend: str, version: str, dtype: str | None = None) -> tuple[Elsewhere, ...]:
+    def works_elsewhere(self, backend: str, version: str, dtype: str | None = None) -> tuple[OtherBackend, ...]:
         """Other backends on which the function works at this version, and since when."""
         found = []
         for other in ("tpu", "triton", "mosaic_gpu"):
@@ -115,11 +123,11 @@ class FunctionSupport:
             status = self.verdict(other, version, dtype=dtype).status
             since = self.since(other, dtype)
             if status in ("supported", "depends") and since is not None:
-                found.append(Elsewhere(other, since, status))
+                found.append(OtherBackend(other, since, status))
         return tuple(found)
 
     def was_compiled(self, version: str, dtype: str) -> bool:
-        """Whether a TPU compiler was asked about this dtype at this version; else a verdict rests on lowering."""
+        """Whether this dtype was compiled for TPU at this version; else a verdict is based on lowering."""
         index, _ = _speaking("tpu", version)
         if index is None:
             return False
@@ -143,7 +151,7 @@ class FunctionSupport:
 
 
 def _targets(backend: str, device: str | None) -> tuple[str, ...]:
-    """Rows of the table that speak for this backend and device."""
+    """Rows of the table that apply to this backend and device."""
     if backend == "tpu":
         if device is None:
             return tuple(f"tpu:{name}" for name in TPU_DEVICES)
@@ -178,14 +186,14 @@ def _row(name: str, variant: str, target: str, index: int) -> tuple[int, ...] | 
 
 
 def _at(name: str, variant: str, target: str, index: int) -> list[_Outcome]:
-    """Outcomes by dtype; what the device's compiler was not asked is left to the lowering."""
+    """Outcomes by dtype; without a compilation for the device, that of lowering."""
     general = target if target.startswith("mosaic_gpu") else target.partition(":")[0]
     lowered = _outcomes(_row(name, variant, general, index))
     if target == general:
         return lowered
     at = index
     if target.startswith("triton:"):
-        # Run with one version only, which speaks for later ones too, where they lower at all.
+        # Run with one version only, whose result holds for later ones that lower.
         at = max((i for i in tables.functions()["compiled"].get(target, []) if i <= index), default=-1)
     if at < 0 or not _compiled(target, at):
         return _between(lowered, name, variant, target, index)
@@ -201,23 +209,23 @@ def _between(lowered: list[_Outcome], name: str, variant: str, target: str, inde
         return lowered
     sides = (_outcomes(_row(name, variant, target, max(older))), _outcomes(_row(name, variant, target, min(newer))))
     return [
-        after if here[0] is Outcome.OK and {before[0], after[0]} <= _NOT_COMPILED else here
+        after if here[0] is SupportStatus.OK and {before[0], after[0]} <= _NOT_COMPILED else here
         for here, before, after in zip(lowered, *sides, strict=True)
     ]
 
 
 def _over(lowered: _Outcome, run: _Outcome, same_version: bool) -> _Outcome:
-    """The run's outcome where it says more than the lowering's."""
+    """The run's outcome where it is more specific than the lowering's."""
     if run[3] == "-":
         return lowered
     if same_version:
         return run
-    return run if lowered[0] is Outcome.OK and run[0] in _RUN else lowered
+    return run if lowered[0] is SupportStatus.OK and run[0] in _RUN else lowered
 
 
-_NOT_COMPILED = frozenset({Outcome.COMPILE, Outcome.ABORT})
-# What only a run or a compile can say, as opposed to a lowering.
-_RUN = frozenset({Outcome.COMPILE, Outcome.ABORT, Outcome.WRONG})
+_NOT_COMPILED = frozenset({SupportStatus.COMPILE, SupportStatus.ABORT})
+# Outcomes that only running or compiling can have, not lowering.
+_RUN = frozenset({SupportStatus.COMPILE, SupportStatus.ABORT, SupportStatus.WRONG})
 
 
 def _outcomes(row: tuple[int, ...] | None) -> list[_Outcome]:
@@ -229,12 +237,12 @@ def _outcomes(row: tuple[int, ...] | None) -> list[_Outcome]:
         letter, primitive, message = data["outcomes"][number]
         if letter == "l" and message is None and primitive is not None:
             message = f"no lowering rule for the primitive `{primitive}`"
-        found.append((LETTERS.get(letter, Outcome.UNKNOWN), primitive, message, letter))
+        found.append((LETTERS.get(letter, SupportStatus.UNKNOWN), primitive, message, letter))
     return found
 
 
 def _speaking(backend: str, version: str) -> tuple[int | None, int | None]:
-    """Index of the measured version that speaks for a known one, and of the next if it lies between two."""
+    """Index of the measured version for a known one, and of the next if it is between two."""
     measured = measured_versions()
     indices: Sequence[int] = range(len(measured))
     if backend == "mosaic_gpu":
@@ -254,8 +262,8 @@ def _missing(primitive: str, backend: str, version: str, device: str | None) -> 
 
 
 @functools.cache
-def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[Cell, ...]:
-    """Every case of a function on a backend at a known version; one case a device where several speak."""
+def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[Measurement, ...]:
+    """Every case of a function on a backend at a known version; one case for each device where several apply."""
     data: dict[str, Any] = tables.functions()
     index, after = _speaking(backend, version)
     if index is None:
@@ -277,9 +285,9 @@ def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[C
                     certain = letter == "l" and primitive is not None and _missing(primitive, backend, version, device)
                     if not certain and not (later is not None and later[number][0].fails):
                         outcome, primitive, message = _UNKNOWN
-                elif only_lowered and outcome is Outcome.OK:
-                    outcome = Outcome.UNKNOWN
-                cells.append(Cell(variant, dtype, outcome, primitive, message))
+                elif only_lowered and outcome is SupportStatus.OK:
+                    outcome = SupportStatus.UNKNOWN
+                cells.append(Measurement(variant, dtype, outcome, primitive, message))
     return tuple(cells)
 
 
@@ -292,12 +300,12 @@ def status(name: str, backend: str, version: str, dtype: str | None = None, devi
 
 
 def unmeasured(version: str) -> bool:
-    """Whether the version lies between measured ones, so that its lower neighbour speaks for it."""
+    """Whether the version is between measured ones, so that its lower neighbour is used."""
     return nearest(version) not in measured_versions() or version not in known_versions()
 
 
 def provenance() -> str:
-    """One sentence that says how the verdicts came about."""
+    """One sentence on how the verdicts were made."""
     data = tables.functions()
     measured = measured_versions()
     libtpu = tables.versions()["libtpu"]

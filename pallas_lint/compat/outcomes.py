@@ -1,4 +1,4 @@
-"""What can become of a function in a kernel, and the verdict over many measured cases."""
+"""Support status of a function in a kernel, and the verdict over many measured cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Status = Literal["supported", "unsupported", "depends", "unknown"]
 
 
-class Outcome(enum.Enum):
+class SupportStatus(enum.Enum):
     """How one measured case ended; the value is what to call it in a sentence."""
 
     OK = "works"
@@ -32,17 +32,19 @@ class Outcome(enum.Enum):
         return self in _FAILURES
 
 
-_FAILURES = frozenset({Outcome.TRACE, Outcome.LOWER, Outcome.COMPILE, Outcome.ABORT, Outcome.WRONG})
+_FAILURES = frozenset(
+    {SupportStatus.TRACE, SupportStatus.LOWER, SupportStatus.COMPILE, SupportStatus.ABORT, SupportStatus.WRONG}
+)
 
 # One letter each in the data; h: the harness could not store the result, T: no answer in time.
 LETTERS = {
-    "k": Outcome.OK,
-    "t": Outcome.TRACE,
-    "l": Outcome.LOWER,
-    "c": Outcome.COMPILE,
-    "a": Outcome.ABORT,
-    "w": Outcome.WRONG,
-    "u": Outcome.UNSUPPORTED_DTYPE,
+    "k": SupportStatus.OK,
+    "t": SupportStatus.TRACE,
+    "l": SupportStatus.LOWER,
+    "c": SupportStatus.COMPILE,
+    "a": SupportStatus.ABORT,
+    "w": SupportStatus.WRONG,
+    "u": SupportStatus.UNSUPPORTED_DTYPE,
 }
 
 # Refusals of the shape or form that was tried: another one may work.
@@ -76,12 +78,12 @@ def dtypes_named(name: str | None) -> tuple[str, ...]:
 
 
 @frozen
-class Cell:
+class Measurement:
     """One case: a variant of the call with one dtype, on one target and version."""
 
     variant: str
     dtype: str
-    outcome: Outcome
+    outcome: SupportStatus
     primitive: str | None = None
     message: str | None = None
 
@@ -98,30 +100,30 @@ class Cell:
 
 @frozen
 class Support:
-    """What the measurements say about one function on one backend at one version."""
+    """The verdict of the measurements on one function, on one backend at one version."""
 
     status: Status
     """supported: every case works; unsupported: none does; depends: on dtype, shape or device."""
-    outcome: Outcome
+    outcome: SupportStatus
     """The commonest failure among the cases, or OK."""
     primitive: str | None
     """The primitive that the commonest failure names."""
     message: str | None
-    """What jax or the compiler says about it."""
+    """The error of jax or of the compiler."""
     dtypes: Mapping[str, Status]
     """Status of each measured dtype."""
     variants: Mapping[str, Status]
     """Status of each way of calling the function that was tried."""
     measured_at: str
-    """The measured version that speaks here."""
+    """The measured version."""
     compiled: bool = False
     """Whether the device's own compiler was run, not only jax's lowering."""
-    cells: tuple[Cell, ...] = field(repr=False, default=())
+    cells: tuple[Measurement, ...] = field(repr=False, default=())
     """The cases behind it."""
 
 
-def status_of(cells: Iterable[Cell]) -> Status:
-    """Status over cases; those refused outside kernels too say nothing, and those not measured may work.
+def status_of(cells: Iterable[Measurement]) -> Status:
+    """Status over cases; cases that also fail outside kernels are ignored, and those not measured may work.
 
     Array cases decide what is supported. What fails for arrays and works for scalars depends, and so does
     what fails for the shape that was tried.
@@ -129,8 +131,8 @@ def status_of(cells: Iterable[Cell]) -> Status:
     arrays_work = arrays_fail = scalars_work = scalars_fail = False
     open_ = False  # whether a case may work in another form, or on this device
     for cell in cells:
-        open_ |= cell.form or cell.outcome is Outcome.UNKNOWN
-        if cell.outcome is Outcome.OK:
+        open_ |= cell.form or cell.outcome is SupportStatus.UNKNOWN
+        if cell.outcome is SupportStatus.OK:
             arrays_work |= not cell.scalar
             scalars_work |= cell.scalar
         elif cell.outcome.fails:
@@ -149,23 +151,23 @@ def status_of(cells: Iterable[Cell]) -> Status:
     return "unknown"
 
 
-def verdict_of(cells: tuple[Cell, ...], measured_at: str, compiled: bool) -> Support:
+def verdict_of(cells: tuple[Measurement, ...], measured_at: str, compiled: bool) -> Support:
     """The verdict over these cases."""
     status = status_of(cells)
-    failures: dict[tuple[Outcome, str | None], int] = {}
+    failures: dict[tuple[SupportStatus, str | None], int] = {}
     for cell in cells:
         if cell.outcome.fails:
             key = (cell.outcome, cell.primitive)
             failures[key] = failures.get(key, 0) + 1
-    outcome, primitive, message = Outcome.OK, None, None
+    outcome, primitive, message = SupportStatus.OK, None, None
     if failures:
         outcome, primitive = max(failures, key=lambda key: failures[key])
         message = next(c.message for c in cells if (c.outcome, c.primitive) == (outcome, primitive))
     elif status == "unknown":
-        refused = any(cell.outcome is Outcome.UNSUPPORTED_DTYPE for cell in cells)
-        outcome = Outcome.UNSUPPORTED_DTYPE if refused else Outcome.UNKNOWN
-    by_dtype: dict[str, list[Cell]] = {}
-    by_variant: dict[str, list[Cell]] = {}
+        refused = any(cell.outcome is SupportStatus.UNSUPPORTED_DTYPE for cell in cells)
+        outcome = SupportStatus.UNSUPPORTED_DTYPE if refused else SupportStatus.UNKNOWN
+    by_dtype: dict[str, list[Measurement]] = {}
+    by_variant: dict[str, list[Measurement]] = {}
     for cell in cells:
         by_dtype.setdefault(cell.dtype, []).append(cell)
         by_variant.setdefault(cell.variant, []).append(cell)

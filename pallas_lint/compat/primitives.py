@@ -1,4 +1,4 @@
-"""Which primitives each backend can lower, from the backends' own registries."""
+"""Primitives that each backend can lower, from the backends' own registries."""
 
 from __future__ import annotations
 

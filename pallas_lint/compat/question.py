@@ -1,4 +1,4 @@
-"""What somebody asks of the data, in their own words: `argsort bf16 tpu`, `sort v5e 0.10`, `jnp.c*`."""
+"""Support queries in a user's words: `argsort bf16 tpu`, `sort v5e 0.10`, `jnp.c*`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OTHER_DTYPES = re.compile(
 )
 _CLAUSE = r"(?:[<>]=?|[!~=]=)\s*\d[\d.]*"
 _RANGE = re.compile(rf"(?:jax\s*)?({_CLAUSE}(?:\s*,\s*{_CLAUSE})*)")
-# What stands for a name in code: a call with its arguments, an update, a type with its shape.
+# Code that contains a name: a call with its arguments, an update, a type with its shape.
 _IN_CODE = (
     (re.compile(r"(?<!\w)\w+\.at\[[^\[\]]*\]\."), "at."),
     (re.compile(r"(?<=\w)\([^()]*\)"), " "),
@@ -72,7 +72,7 @@ class Question:
 
 
 def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
-    """The question in `words`; `is_name` tells whether something is known under a word.
+    """The question in `words`; `is_name`: whether there is data under a word.
 
     Raises ValueError for a release, or a range, of which none is known.
     """
@@ -84,7 +84,7 @@ def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
     if within is not None:
         text = text[: within.start()] + " " + text[within.end() :]
         releases = versions_in(within[1].replace(" ", ""))
-        found["versions"] += [each for each in releases if each in measured_versions()] or releases[-1:]
+        found["versions"] += [release for release in releases if release in measured_versions()] or releases[-1:]
     tokens = _joined([_bare(token) for token in re.split(r"[\s,]+", text) if token], is_name)
     if len(tokens) == 1 and within is None:
         return _of_one(tokens[0], is_name)
@@ -96,7 +96,7 @@ def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
             continue
         if target in _BACKENDS and (not device or device in _DEVICES or device in _BACKENDS):
             found["backends"] += _BACKENDS[target]
-            found["devices"] += [_DEVICES[each] for each in (device, word) if each in _DEVICES]
+            found["devices"] += [_DEVICES[key] for key in (device, word) if key in _DEVICES]
         elif word in _DEVICES:
             found["devices"].append(_DEVICES[word])
             found["backends"].append(_BACKEND_OF.get(word, "tpu"))
@@ -108,7 +108,7 @@ def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
             found["names"].append(token)
         else:
             found["forms"].append(word)
-    if not found["names"] and found["forms"]:  # a name that nobody knows: what is like it can be told
+    if not found["names"] and found["forms"]:  # an unknown name: similar ones can be listed
         found["names"] = [found["forms"].pop(0)]
     return Question(**{name: tuple(dict.fromkeys(values)) for name, values in found.items()})
 
@@ -139,7 +139,7 @@ def _joined(tokens: list[str], is_name: Callable[[str], bool]) -> list[str]:
 
 
 def _bare(token: str) -> str:
-    """Without what stands around it in a sentence; operators are made of such."""
+    """Without punctuation of a sentence around it; operators consist of such characters."""
     if re.search(r"[\w*]", token) is None:
         return token
     return token.strip("`\"'").rstrip("?!;").removesuffix("()").strip("`\"'")
@@ -155,7 +155,7 @@ def dtype_named(word: str) -> str | None:
 def known(version: str) -> str:
     """The known release; of an unfinished number the newest of that line. Raises ValueError."""
     wanted, releases = parse(version), known_versions()
-    line = [each for each in releases if parse(each)[: len(wanted)] == wanted]
+    line = [release for release in releases if parse(release)[: len(wanted)] == wanted]
     if not line:
         raise ValueError(f"no release {version} of jax is known: they are {releases[0]} to {releases[-1]}")
     return version if version in line else line[-1]

@@ -1,7 +1,7 @@
-"""Ranges of versions as requirements have them, `>=0.8,<0.11`, for versions that are released.
+"""Version specifiers of requirements, `>=0.8,<0.11`, for released versions.
 
-Almost every project writes numbers and commas alone, and those are read here: `packaging`, which reads the rest of
-PEP 440, takes longer to be imported than a file from the cache takes to be told of.
+Most projects use only numbers and commas, which are parsed here: importing `packaging`, which parses the rest of
+PEP 440, takes longer than a cached file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _OPERATORS = ("~=", "==", "!=", "<=", ">=", "<", ">")
-_MOST_DIGITS = 9  # of one number: Python takes long over thousands
+_MAX_DIGITS = 9  # of one number: Python takes long over thousands
 
 
 @frozen
@@ -64,7 +64,7 @@ def spelled(text: str) -> str | None:
     clauses = _clauses(text)
     if clauses is None:
         return None
-    found = {f"{each.operator}{each.version}{'.*' if each.series else ''}": each for each in clauses}
+    found = {f"{clause.operator}{clause.version}{'.*' if clause.series else ''}": clause for clause in clauses}
     twice = any(
         one.operator == other.operator and _order(one.numbers, other.numbers) == 0
         for one, other in combinations(found.values(), 2)
@@ -75,7 +75,7 @@ def spelled(text: str) -> str | None:
 def numbers_of(version: str) -> tuple[int, ...] | None:
     """The numbers of a version that has nothing else, such as 0.10.2; None for another."""
     parts = version.split(".")
-    if not all(part.isascii() and part.isdecimal() and len(part) <= _MOST_DIGITS for part in parts):
+    if not all(part.isascii() and part.isdecimal() and len(part) <= _MAX_DIGITS for part in parts):
         return None
     # `packaging` may spell 0.08 in another way.
     return None if any(part[0] == "0" and part != "0" for part in parts) else tuple(map(int, parts))
@@ -85,7 +85,7 @@ def _clauses(text: str) -> list[_Clause] | None:
     clauses = []
     for part in text.split(","):
         clause = part.strip()
-        operator = next((each for each in _OPERATORS if clause.startswith(each)), None)
+        operator = next((known for known in _OPERATORS if clause.startswith(known)), None)
         if operator is None:
             return None
         version = clause[len(operator) :].strip()

@@ -1,4 +1,4 @@
-"""All that is known of a function, a name or a primitive, as plain data; and what a query may mean."""
+"""Support data of a function, a name or a primitive, as plain data; and the possible meanings of a query."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     "pltpu": (f"{PALLAS}.tpu",),
     "plsc": (f"{PALLAS}.tpu_sc",),
     "pltriton": (f"{PALLAS}.triton",),
-    # People call both GPU modules plgpu: only their import tells.
+    # Both GPU modules are imported as plgpu: only the import distinguishes them.
     "plgpu": (f"{PALLAS}.mosaic_gpu", f"{PALLAS}.triton"),
 }
 # Modules whose functions run on the host, or in another framework, and what is used in a kernel instead of them.
 FOREIGN = {"numpy": "jax.numpy", "np": "jax.numpy", "onp": "jax.numpy", "torch": "jax.numpy", "tf": "jax.numpy",
            "scipy": "jax.scipy", "math": "jax.numpy", "cupy": "jax.numpy", "tl": f"{PALLAS}.triton"}  # fmt: skip
 _MODULES = ("jax.numpy", "jax.lax", "jax.nn", "jax.scipy.special", "jax.random", "jax")
-# How people write what has no name of its own; and the kinds of the rest, by what stands before the colon.
+# Spellings of functions without a name; and the kinds of the rest, by their prefix.
 _WRITTEN = {
     "index:get": "x[0:n]",
     "index:dynamic": "x[i]",
@@ -64,7 +64,7 @@ def candidates(query: str) -> list[tuple[str, str]]:
 
 
 def _spellings(text: str) -> list[str]:
-    """Canonical names that the text may stand for."""
+    """Canonical names that the text may mean."""
     names = [text, f"operator:{text}", *(name for name, written in _WRITTEN.items() if written == text)]
     head, dot, rest = text.partition(".")
     if dot and head in _PREFIXES:
@@ -146,18 +146,18 @@ def device_of(backend: str, devices: Sequence[str]) -> str | None:
 
 
 def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
-    """What has to be known to read what is told of a backend; empty where that is nothing."""
+    """A note on the data of a backend; empty where none is needed."""
     home = next((each for each, module in _HOMES.items() if name.startswith(f"{PALLAS}.{module}.")), backend)
     if home != backend:
         return f"it is a function of {home.replace('_', '-')} kernels"
     others = [device for device in devices if device.startswith(("v", "tpu")) and device not in TPU_DEVICES]
     if backend == "tpu" and others:
         return f"the compiler was asked for {' and '.join(TPU_DEVICES)}, not for {', '.join(others)}"
-    told = compat.function(name)
-    if backend == "tpu" and told is not None and device_of(backend, devices) is None:
-        return _generations(told, version)
-    if backend == "mosaic_gpu" and told is not None and device_of(backend, devices) is None:
-        either = {each: told.verdict(backend, version, device=each).status for each in SEMANTICS}
+    support = compat.function(name)
+    if backend == "tpu" and support is not None and device_of(backend, devices) is None:
+        return _generations(support, version)
+    if backend == "mosaic_gpu" and support is not None and device_of(backend, devices) is None:
+        either = {device: support.verdict(backend, version, device=device).status for device in SEMANTICS}
         if set(either.values()) >= {"supported", "unsupported"} or (
             "depends" in either.values() and len(set(either.values())) > 1
         ):
@@ -167,11 +167,11 @@ def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
     return ""
 
 
-def _generations(told: compat.FunctionSupport, version: str) -> str:
+def _generations(support: compat.FunctionSupport, version: str) -> str:
     """The dtypes that one generation of TPUs takes and another does not."""
     by_answer: dict[tuple[str, ...], list[str]] = {}
     for dtype in compat.DTYPES:
-        answers = tuple(told.verdict("tpu", version, dtype=dtype, device=each).status for each in TPU_DEVICES)
+        answers = tuple(support.verdict("tpu", version, dtype=dtype, device=device).status for device in TPU_DEVICES)
         if set(answers) == {"supported", "unsupported"}:
             by_answer.setdefault(answers, []).append(dtype)
     parts = []
@@ -194,7 +194,7 @@ def _function(
     for backend in backends:
         device = device_of(backend, devices)
         newest = support.verdict(backend, columns[-1], device=device)
-        lost = [each for each in compat.DTYPES if not loads(each, backend, columns[-1], device)]
+        lost = [dtype for dtype in compat.DTYPES if not loads(dtype, backend, columns[-1], device)]
         telling = _without(newest, lost)
         shown[backend] = {
             "dtypes": {
@@ -231,7 +231,7 @@ def _function(
 
 
 def _without(verdict: compat.Support, lost: Sequence[str]) -> compat.Support:
-    """The verdict without dtypes that cannot even be loaded, where others fail too: those say more."""
+    """The verdict without dtypes that cannot even be loaded, where others fail too: those are more informative."""
     cells = tuple(cell for cell in verdict.cells if cell.dtype not in lost)
     rest = verdict_of(cells, verdict.measured_at, verdict.compiled)
     return rest if rest.outcome.fails else verdict
@@ -243,7 +243,7 @@ def loads(dtype: str, backend: str, version: str, device: str | None = None) -> 
     return identity is None or identity.verdict(backend, version, dtype=dtype, device=device).status != "unsupported"
 
 
-# What stands behind "supported": the same word means the same on every backend.
+# The evidence behind "supported", which means the same on every backend.
 LEGEND = {
     "lowers": "jax lowers it, and no compiler was asked",
     "compiles": "the device's compiler takes it, too",
@@ -272,7 +272,7 @@ def _state(support: compat.FunctionSupport, backend: str, version: str, dtype: s
 
 
 def _status(support: compat.FunctionSupport, backend: str, version: str, dtype: str, device: str | None = None) -> str:
-    """The verdict's status; "lowers" where no TPU compiler was asked whether that is enough."""
+    """The verdict's status; "lowers" where it was not compiled for TPU."""
     status = support.verdict(backend, version, dtype=dtype, device=device).status
     if status == "supported" and backend == "tpu" and not support.was_compiled(version, dtype):
         return "lowers"

@@ -1,4 +1,4 @@
-"""The packed data files, each read once and only when asked for."""
+"""The packed data files, loaded lazily and once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DATA = Path(__file__).parent / "data"
 
 
 def _packed(name: str) -> dict[str, Any]:
-    import zlib  # gzip knows of streams too, and imports a dozen modules for them
+    import zlib  # gzip also handles streams, and imports a dozen modules for them
 
     packed = (DATA / f"{name}.json.gz").read_bytes()
     content: dict[str, Any] = json.loads(zlib.decompress(packed, zlib.MAX_WBITS | 16))

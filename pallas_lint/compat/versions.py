@@ -1,4 +1,4 @@
-"""Which jax versions are known, and which known one stands for a version that is not."""
+"""Known jax versions, and the known version that stands for an unknown one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEADING_NUMBERS = r"\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(?:a|b|rc|dev|post)\d*)*(?:\+[
 
 
 class UnknownVersionError(ValueError):
-    """The text names no jax version that the data can speak for."""
+    """The text names no jax version that the data covers."""
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from pallas_lint.config.patterns import covers
 from pallas_lint.config.selection import Layer
 from pallas_lint.config.targets import JaxVersions, Target, resolve_jax_version
 from pallas_lint.finding import LintError, Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.records import evolve, field, fields, frozen
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
@@ -225,7 +225,7 @@ class SettingsFinder:
         self._by_folder: dict[Path, Settings] = {}
         self._bases: dict[Path, Settings] = {}
         self._evidence_folders: dict[Path, Path] = {}
-        self._completed: dict[tuple[Same, Path], Settings] = {}
+        self._completed: dict[tuple[ById, Path], Settings] = {}
         self._by_file: dict[Path, Settings | None] = {}
         self._named: Settings | None = None
         if self._overrides.config_file is not None:
@@ -246,9 +246,9 @@ class SettingsFinder:
             base = self._base(folder)
             told = self._command_line.get("jax-version", base.jax_version) != "auto"
             place = self._cwd if told or self._overrides.isolated else self._evidence_folder(folder)
-            known = self._completed.get((Same(base), place))
+            known = self._completed.get((ById(base), place))
             if known is None:
-                known = self._completed[Same(base), place] = self._complete(base, place)
+                known = self._completed[ById(base), place] = self._complete(base, place)
             self._by_folder[folder] = known
         return known
 

@@ -1,4 +1,4 @@
-"""Edits that give every output of a call a pre-allocated operand whose memory it takes."""
+"""Edits that alias each output of a call to a pre-allocated operand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint import compat
 from pallas_lint.finding import Edit, Span
-from pallas_lint.kernels.facts.aliases import claimed, operand_leaves, output_leaves
+from pallas_lint.kernels.facts.aliases import aliased_outputs, operand_leaves, output_leaves
 from pallas_lint.kernels.facts.writes import operand_call, outputs_of
 from pallas_lint.kernels.launches.foreign_calls import is_scalar
 from pallas_lint.kernels.model.known_names import PALLAS
@@ -29,7 +29,7 @@ _TITLE = "pass a pre-allocated operand for each output and alias it"
 def alias_triton_outputs(call: ForeignCall, kernel: TritonKernel, context: Context) -> Fix | None:
     """For `triton_call`: the buffers follow the operands, their parameters go before those of the outputs."""
     node, piece = call.site.node, call.site.piece
-    taken, outputs = claimed(call), output_leaves(call)
+    taken, outputs = aliased_outputs(call), output_leaves(call)
     if not isinstance(node, nodes.Call) or taken is None or outputs is None or call.operands is None:
         return None
     users = {other.site.key for other in context.analysis.outcome.foreign_calls if kernel.func in other.kernels}
@@ -69,7 +69,7 @@ def alias_triton_outputs(call: ForeignCall, kernel: TritonKernel, context: Conte
 def alias_pallas_outputs(launch: Launch, trace: KernelTrace, context: Context) -> Fix | None:
     """For `pallas_call`: as above, and each buffer gets a spec where there are specs."""
     node, piece = launch.site.node, launch.site.piece
-    taken, outputs, operands = claimed(launch), output_leaves(launch), operand_leaves(launch)
+    taken, outputs, operands = aliased_outputs(launch), output_leaves(launch), operand_leaves(launch)
     passed = operand_call(launch)
     if not isinstance(node, nodes.Call) or taken is None or outputs is None or operands is None or passed is None:
         return None

@@ -1,4 +1,4 @@
-"""Imports that nothing uses any more after a change of the text."""
+"""Imports that become unused by an edit."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _imported(tree: ast.Module) -> set[str]:
 
 
 def _used(tree: ast.Module) -> set[str]:
-    """Names that are read, and strings, which may speak of names (`__all__`, quoted annotations)."""
+    """Names that are read, and strings, which may contain names (`__all__`, quoted annotations)."""
     words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):

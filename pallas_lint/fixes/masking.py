@@ -1,4 +1,4 @@
-"""How bad padding in a sum is, and the edits that mask it where it is read."""
+"""Severity of padding in a sum, and the edits that mask it where it is read."""
 
 from __future__ import annotations
 

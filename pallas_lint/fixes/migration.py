@@ -1,4 +1,4 @@
-"""Rewriting a use of an old name of jax into what took its place."""
+"""Migration of uses of old jax names to their replacements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import tree_sitter
 
     from pallas_lint.api_names import ApiName
-    from pallas_lint.compat import Replacement
+    from pallas_lint.compat import ApiReplacement
     from pallas_lint.context import Context
     from pallas_lint.syntax.uses import Use
 
@@ -40,7 +40,7 @@ class Migration:
 
     # -- names -----------------------------------------------------------------------------------------------------
 
-    def replaced(self, replacement: Replacement) -> Fix | None:
+    def replaced(self, replacement: ApiReplacement) -> Fix | None:
         """The new name in place of the old one, with its import."""
         new = replacement.new
         if new is None or replacement.how not in ("rename", "move") or not self.available(new):
@@ -172,7 +172,7 @@ class Migration:
     # -- spelling --------------------------------------------------------------------------------------------------
 
     def spell(self, name: str) -> tuple[str, tuple[Edit, ...]] | None:
-        """How to write a canonical name where the use stands, and the import that it needs."""
+        """The spelling of a canonical name at the use, and the import that it needs."""
         owner, _, member = name.rpartition(".")
         bound = self._bound()
         for alias, target in bound.items():
@@ -208,12 +208,12 @@ class Migration:
         backends = (f"{PALLAS}.tpu", f"{PALLAS}.triton", f"{PALLAS}.mosaic_gpu")
         imported = {use.name for use in self.name.use.others if use.imported}
         modules = {name for name in (*imported, *map(self._moved, imported)) if name in backends}
-        # `from jax.experimental.pallas.triton import CompilerParams` tells it as well.
+        # `from jax.experimental.pallas.triton import CompilerParams` shows it as well.
         modules |= {owner for name in imported if (owner := name.rpartition(".")[0]) in backends}
         return modules.pop() if len(modules) == 1 else None
 
     def _bound(self) -> dict[str, str]:
-        """What the imported names mean where the use stands."""
+        """The meaning of imported names at the use."""
         found: dict[str, str] = {}
         scope = self.name.use.scope
         while scope is not None:
@@ -253,7 +253,7 @@ def argument_removed(argument: tree_sitter.Node, use: Use) -> Edit:
     return Edit(span(argument), "")
 
 
-def advice(replacement: Replacement) -> str:
+def advice(replacement: ApiReplacement) -> str:
     """What to write instead of an old name or keyword, and why, in words for a finding's help."""
     new, note = replacement.new, replacement.note
     if new is None or replacement.how == "manual":

@@ -1,4 +1,4 @@
-"""What replaces an old call of Pallas where a new name alone does not do: `pl.load(ref, idx)` is `ref[idx]`."""
+"""Rewrites of old Pallas calls for which a new name is not enough: `pl.load(ref, idx)` is `ref[idx]`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _store(migration: Migration) -> Fix | None:
 def _backend_call(
     migration: Migration, function: str, given: dict[str, tree_sitter.Node], further: list[str]
 ) -> Fix | None:
-    """`plgpu.load(ref.at[idx], mask=...)`: the backend's own function, where the file tells the backend."""
+    """`plgpu.load(ref.at[idx], mask=...)`: the backend's own function, where the file shows the backend."""
     module = migration.backend_module()
     call = migration.name.use.call
     if module is None or call is None or not migration.available(f"{module}.{function}"):
@@ -105,7 +105,7 @@ def _backend_call(
 
 
 def _swap(migration: Migration) -> Fix | None:
-    """A swap whose old value nobody takes is a store."""
+    """A swap whose old value is not used is a store."""
     return _store(migration)
 
 
@@ -221,7 +221,7 @@ def _without_alias(migration: Migration, made: Fix) -> Fix | None:
 
 
 def _overlap(edits: list[Edit]) -> bool:
-    """Whether one edit lies within another: the call of a rewritten function stands in that of another."""
+    """Whether one edit is inside another: the calls of rewritten functions are nested."""
     spans = [edit.span for edit in edits]
     return any(a != b and a.start <= b.start and b.end <= a.end for a in spans for b in spans)
 
@@ -431,7 +431,7 @@ def block_spec_swapped(migration: Migration) -> tuple[tree_sitter.Node, Fix | No
 
 
 def _is_function(migration: Migration, node: tree_sitter.Node) -> bool:
-    """Whether a name surely stands for a function where the spec is made."""
+    """Whether a name is surely a function where the spec is made."""
     call = migration.name.use.call
     if node.type != "identifier" or call is None:
         return False

@@ -1,4 +1,4 @@
-"""Keywords that reach a launch by `**options`: which names they are is seen where the call is interpreted."""
+"""Keyword arguments that reach a launch by `**options`, with the names known where the call is interpreted."""
 
 from __future__ import annotations
 

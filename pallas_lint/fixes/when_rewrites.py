@@ -1,4 +1,4 @@
-"""Rewriting Python's control flow on traced values into what Pallas has for it."""
+"""Rewrites of Python control flow on tracers to its Pallas equivalents."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def branch_as_when(demand: Concretization, context: Context) -> Fix | None:
+def branch_as_when(concretization: Concretization, context: Context) -> Fix | None:
     """`if condition:` around stores becomes `@pl.when(condition)` on a function."""
-    module = context.module_of(demand.site)
-    statement = _statement_at(demand.site.span, module)
-    shape = demand.value.shape if isinstance(demand.value, Array) else None
+    module = context.module_of(concretization.site)
+    statement = _statement_at(concretization.site.span, module)
+    shape = concretization.value.shape if isinstance(concretization.value, Array) else None
     if statement is None or (shape is not None and shape != ()):
         return None
     condition, body = statement.child_by_field_name("condition"), statement.child_by_field_name("consequence")
@@ -42,12 +42,12 @@ def branch_as_when(demand: Concretization, context: Context) -> Fix | None:
         if alternatives[0].type != "else_clause" or other is None:
             return None
     bodies = [body] if other is None else [body, other]
-    if not all(_is_stores(each, statement) for each in bodies):
+    if not all(_is_stores(body, statement) for body in bodies):
         return None
     span = module.uses.span
     whole = span(statement)
     indent = module.source.line(whole.start.line)[: whole.start.column - 1]
-    if indent.strip() or any(span(each).start.line == whole.start.line for each in bodies):
+    if indent.strip() or any(span(body).start.line == whole.start.line for body in bodies):
         return None
     spelled, imports = context.spell(f"{PALLAS}.when", module)
     text = text_of(condition)
@@ -59,7 +59,7 @@ def branch_as_when(demand: Concretization, context: Context) -> Fix | None:
     header = Edit(Span(whole.path, whole.start, span(colon).end), f"@{spelled}({text})\n{indent}def _():")
     if other is None:
         # What raises whenever it is reached has no result to keep.
-        make = context.safe if demand.certain or shape == () else context.unsafe
+        make = context.safe if concretization.certain or shape == () else context.unsafe
         return make(f"guard the stores with `{spelled}`", header, *imports)
     negation, more = context.spell("jax.numpy.logical_not", module)
     colon = _colon(alternatives[0])
@@ -70,10 +70,10 @@ def branch_as_when(demand: Concretization, context: Context) -> Fix | None:
     return context.unsafe(f"guard both branches with `{spelled}`", header, second, *imports, *more)
 
 
-def sliced_by_ds(demand: Concretization, context: Context) -> Fix | None:
+def sliced_by_ds(concretization: Concretization, context: Context) -> Fix | None:
     """`ref[i * B:(i + 1) * B]` and `ref[start:start + B]` become `ref[pl.ds(start, B)]`."""
-    module = context.module_of(demand.site)
-    node = demand.site.node
+    module = context.module_of(concretization.site)
+    node = concretization.site.node
     if not isinstance(node, nodes.Subscript):
         return None
     spelled, imports = context.spell(f"{PALLAS}.ds", module)
@@ -84,7 +84,7 @@ def sliced_by_ds(demand: Concretization, context: Context) -> Fix | None:
         lower, upper = element.slice.lower, element.slice.upper
         if lower is None or upper is None:
             continue
-        piece = demand.site.piece
+        piece = concretization.site.piece
         start, stop = piece.code(lower), piece.code(upper)
         size = _size(piece, upper, lower)
         if size is None:
@@ -92,8 +92,8 @@ def sliced_by_ds(demand: Concretization, context: Context) -> Fix | None:
                 return None
             continue
         if piece.parentheses(lower) or piece.parentheses(upper):
-            return None  # where the parentheses stand is not kept
-        first, last = Site(demand.site.piece, lower).span, Site(demand.site.piece, upper).span
+            return None  # the positions of parentheses are not kept
+        first, last = Site(concretization.site.piece, lower).span, Site(concretization.site.piece, upper).span
         edits.append(Edit(Span(first.path, first.start, last.end), f"{spelled}({start}, {size})"))
     if not edits:
         return None
@@ -125,7 +125,7 @@ def _size(piece: Piece, upper: nodes.BaseExpression, lower: nodes.BaseExpression
 
 
 def _statement_at(span: Span, module: Module) -> tree_sitter.Node | None:
-    """The `if` statement whose condition stands there."""
+    """The `if` statement with this condition."""
     tree = module.outline.tree
     if tree is None:
         return None

@@ -1,1 +1,1 @@
-"""What Pallas sees: launches, kernels, refs, specs, and the operations a kernel performs."""
+"""The abstract interpretation of kernels: launches, kernels, refs, specs and operations."""

@@ -1,1 +1,1 @@
-"""What an edit leaves as it was."""
+"""Caches that survive an edit."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.records import evolve
 from pallas_lint.triage import suppressions
 
@@ -63,14 +63,14 @@ def settled(
     A static finding that the probe confirms takes the place of the probe's and says so; one that it refutes becomes an
     info with the reason. No comment is idle that is `used` to silence what the probe finds.
     """
-    confirmed: set[Same] = set()
+    confirmed: set[ById] = set()
     found: list[Finding] = []
     for finding in static:
         if finding.code == suppressions.CODE and (finding.span.path, finding.span.start.line) in used:
             continue
         same = [each for each in probed if _same(finding, each)]
         if same:
-            confirmed |= {Same(each) for each in same}
+            confirmed |= {ById(each) for each in same}
             help_ = f"{finding.help} (the probe confirms it: {same[0].message})".strip()
             severity = max(finding.severity, same[0].severity, key=lambda severity: severity.rank)
             found.append(evolve(finding, origin="probe", severity=severity, help=help_))
@@ -82,7 +82,7 @@ def settled(
             found.append(finding)
         else:
             found.append(evolve(finding, severity=Severity.INFO, help=f"{reason}; {finding.help}".rstrip("; ")))
-    found += [each for each in probed if Same(each) not in confirmed]
+    found += [each for each in probed if ById(each) not in confirmed]
     return sorted(found, key=lambda finding: finding.sort_key)
 
 

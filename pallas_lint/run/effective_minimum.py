@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Related
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ def told_once(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) ->
         jax = jax_of.get(finding.span.path)
         if finding.code == _CODE and jax is not None and _newest_without(finding) in jax.versions[:-1]:
             groups.setdefault(jax.versions, []).append(finding)
-    instead: dict[Same, Finding | None] = {}
+    instead: dict[ById, Finding | None] = {}
     for allowed, group in groups.items():
         top = max(group, key=lambda finding: allowed.index(_newest_without(finding)))
-        instead.update((Same(finding), None) for finding in group)
-        instead[Same(top)] = _minimum(top, [each for each in group if each is not top], allowed)
-    kept = [each for finding in found if (each := instead.get(Same(finding), finding)) is not None]
+        instead.update((ById(finding), None) for finding in group)
+        instead[ById(top)] = _minimum(top, [each for each in group if each is not top], allowed)
+    kept = [each for finding in found if (each := instead.get(ById(finding), finding)) is not None]
     return [finding for finding in kept if not _is_below(finding, groups, jax_of)]
 
 

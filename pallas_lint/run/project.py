@@ -12,7 +12,7 @@ from pallas_lint.config.layout import LAYOUT_FILES
 from pallas_lint.config.patterns import Patterns
 from pallas_lint.config.settings import SettingsError, SettingsFinder, shown_path
 from pallas_lint.finding import LintError
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files, paths
 
@@ -237,7 +237,7 @@ class _Walk:
         self.cwd = cwd
         self.exclude = exclude
         self.result = result
-        self._excludes: dict[Same, _Excludes] = {}
+        self._excludes: dict[ById, _Excludes] = {}
 
     def settings(self, folder: Path) -> Settings | None:
         """The settings for `folder`, or None (and an error noted) where they are bad."""
@@ -286,9 +286,9 @@ class _Walk:
             shown = shown_path(Path(folder), self.cwd)
             self.result.errors.append(LintError(shown, f"cannot read the folder: {error.strerror or error}"))
             return
-        excludes = self._excludes.get(Same(settings))
+        excludes = self._excludes.get(ById(settings))
         if excludes is None:
-            excludes = self._excludes[Same(settings)] = _Excludes.of(settings, self.exclude, self.cwd)
+            excludes = self._excludes[ById(settings)] = _Excludes.of(settings, self.exclude, self.cwd)
         respected: tuple[_IgnoreFile, ...] = ()
         if settings.respect_gitignore:
             own = self._ignore_file(folder) if any(e.name == ".gitignore" for e in entries) else None

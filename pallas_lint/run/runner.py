@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.config.bounds import project_root
 from pallas_lint.finding import Finding, LintError
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.run import kept_calls
 from pallas_lint.run.cache import Cache, FileVerdict
@@ -87,8 +87,8 @@ def run(
     """
     project = Project(cwd, known_callers=None if cache_folder is None else partial(kept_calls.read, cache_folder))
     cache = Cache(cache_folder, cwd, project) if cache_folder is not None else None
-    settings = list({Same(file.settings): file.settings for file in files}.values())
-    index = {Same(item): number for number, item in enumerate(settings)}
+    settings = list({ById(file.settings): file.settings for file in files}.values())
+    index = {ById(item): number for number, item in enumerate(settings)}
     fingerprints = [item.fingerprint() for item in settings] if cache else []
     root = project_root(cwd)
     verdicts: dict[str, FileVerdict] = {}
@@ -105,7 +105,7 @@ def run(
         if not concerns_pallas(data):
             verdicts[file.shown] = FileVerdict(file.shown)
             continue
-        number = index[Same(file.settings)]
+        number = index[ById(file.settings)]
         # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
         keeping = cache is not None and is_in_project(file.path, root)
         witnesses = project.witnesses(file.path, file.settings)

@@ -1,4 +1,4 @@
-"""What names are bound to in the scopes of a file, read off its tree: imported names above all."""
+"""Bindings of names in the scopes of a file, read from its syntax tree: imported names above all."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BINDING = frozenset(
 
 @define(eq=False)
 class Scope:
-    """What the names of a module, function or comprehension stand for; None hides an outer import."""
+    """The targets of names in a module, function or comprehension; None hides an outer import."""
 
     parent: Scope | None
     names: dict[str, str | None]
@@ -64,7 +64,7 @@ class Scope:
 def bindings(scope: tree_sitter.Node) -> dict[str, str | None]:
     """The names that a scope binds: imported ones with their target, others (and those imported as two things) None.
 
-    An import goes before an assignment (`pl = None` where the import failed), wherever in the scope they stand.
+    An import goes before an assignment (`pl = None` where the import failed), wherever in the scope they are.
     """
     imported: dict[str, set[str]] = {}
     assigned: set[str] = set()

@@ -1,4 +1,4 @@
-"""The conditions that the text puts before a node: branches that it stands in, and exits before it."""
+"""Conditions of a node in the text: the branches around it, and early exits before it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEAVING = frozenset({"return_statement", "raise_statement", "continue_statement
 
 @frozen
 class Branch:
-    """A condition on the way to a use, as text; `negated`: the use stands where it is false."""
+    """A condition on the way to a use, as text; `negated`: the use is reached where it is false."""
 
     condition: str
     negated: bool

@@ -1,7 +1,7 @@
-"""Where comments stand: in which statement, or above which.
+"""Positions of comments: the statement that a comment is in, or above.
 
-tree-sitter finds a node, its parent or its neighbour by going through all that stands beside it. So that a file of
-comments costs no more than it is long, all that is asked of a tree is asked in one walk from its root.
+tree-sitter finds a node, its parent or its sibling in time linear in the number of siblings. All queries on a tree are
+therefore answered in one walk from its root, so that a file of comments takes linear time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BLOCKS = ("module", "block", "ERROR")
 
 
 class Comment(NamedTuple):
-    """A comment from offset `start` to `end`, and the lines that it speaks for: 0 where there are none.
+    """A comment from offset `start` to `end`, and the lines that it applies to: 0 where there are none.
 
     Behind code these are the lines of the statement where the comment is on its first or last one, else its own line;
     alone on a line (`alone`) those of the statement or argument that begins below. Of a compound statement its header
@@ -45,9 +45,9 @@ class Comment(NamedTuple):
     last: int
 
 
-class _Place(NamedTuple):
+class _CommentPosition(NamedTuple):
     node: Node
-    above: _Place | None
+    above: _CommentPosition | None
 
 
 class Comments:
@@ -65,7 +65,7 @@ class Comments:
         self._code_lines: dict[int, int] = {}
 
     def holding(self, offsets: Sequence[int]) -> list[Comment]:
-        """The comments that any of the offsets, which are sorted, lie in; in order."""
+        """The comments that contain any of the sorted offsets, in order."""
         ends: dict[int, int] = {}
         seen: set[int] = set()
         bytes_ = self._bytes(offsets)
@@ -79,9 +79,9 @@ class Comments:
                     seen.add(place.node.id)
                     ends[start] = end
         spoken_for = [self._spoken_for(start) for start in ends]
-        asked = sorted({offset for _, offset in spoken_for if offset is not None})
-        bytes_ = self._bytes(asked)
-        places = dict(zip(asked, zip(bytes_, self._places(bytes_), strict=True), strict=True))
+        statement_offsets = sorted({offset for _, offset in spoken_for if offset is not None})
+        bytes_ = self._bytes(statement_offsets)
+        places = dict(zip(statement_offsets, zip(bytes_, self._places(bytes_), strict=True), strict=True))
         return [
             self._comment(start, end, alone, *(places[offset] if offset is not None else (0, None)))
             for (start, end), (alone, offset) in zip(ends.items(), spoken_for, strict=True)
@@ -133,7 +133,7 @@ class Comments:
         self._code_lines.update(dict.fromkeys(passed, line))
         return line
 
-    def _comment(self, start: int, end: int, alone: bool, byte: int, place: _Place | None) -> Comment:
+    def _comment(self, start: int, end: int, alone: bool, byte: int, place: _CommentPosition | None) -> Comment:
         line = self._source.position(start).line
         if place is None:
             first, last = 0, 0
@@ -146,7 +146,7 @@ class Comments:
             first, last = (first, last) if line in (first, last) else (line, line)
         return Comment(start, end, line, alone, first, last)
 
-    def _below(self, byte: int, place: _Place) -> tuple[int, int]:
+    def _below(self, byte: int, place: _CommentPosition) -> tuple[int, int]:
         above, start = place.above, place.node.start_byte
         while above is not None and above.node.start_byte == start and above.node.type not in _BLOCKS:
             place, above = above, above.above
@@ -168,9 +168,9 @@ class Comments:
             self._headers[node.id] = self._line(node.start_byte), self._line(last)
         return self._headers[node.id]
 
-    def _places(self, bytes_: Sequence[int]) -> list[_Place]:
+    def _places(self, bytes_: Sequence[int]) -> list[_CommentPosition]:
         """The innermost node around each of the bytes, which are sorted."""
-        root = _Place(self._tree.root_node, None)
+        root = _CommentPosition(self._tree.root_node, None)
         found = [root] * len(bytes_)
         stack = [(root, 0, len(bytes_))]
         while stack:
@@ -179,7 +179,7 @@ class Comments:
                 begin = at = _passed(bytes_, child.start_byte, at, end)
                 at = _passed(bytes_, child.end_byte, at, end)
                 if begin < at:
-                    inner = _Place(child, place)
+                    inner = _CommentPosition(child, place)
                     found[begin:at] = [inner] * (at - begin)
                     stack.append((inner, begin, at))
                 if at == end:
@@ -220,5 +220,5 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _is_statement(place: _Place) -> bool:
+def _is_statement(place: _CommentPosition) -> bool:
     return place.node.type in _CLAUSES or place.above is None or place.above.node.type in _BLOCKS

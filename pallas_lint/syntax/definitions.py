@@ -1,4 +1,4 @@
-"""A local variable that is assigned once, and everything that reads it: what a rewrite of both has to see."""
+"""Local variables that are assigned once, with all their reads, for rewrites of both."""
 
 from __future__ import annotations
 

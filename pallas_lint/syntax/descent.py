@@ -1,4 +1,4 @@
-"""Walking nodes."""
+"""Traversal of nodes."""
 
 from __future__ import annotations
 

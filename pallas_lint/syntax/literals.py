@@ -1,4 +1,4 @@
-"""Literals of the code that is read."""
+"""Literals in the analysed code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """What Python has to say of the code that it parses within, as of the escape in `"\\-"`, is not for our user."""
+    """Suppress Python's warnings on code that is parsed within, as on the escape in `"\\-"`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

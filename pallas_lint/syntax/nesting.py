@@ -1,4 +1,4 @@
-"""How an expression stands in its surroundings: its parts as text, and the parentheses that a rewrite needs."""
+"""Expressions in their context: their parts as text, and the parentheses that a rewrite needs."""
 
 from __future__ import annotations
 

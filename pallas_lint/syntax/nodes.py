@@ -1,6 +1,6 @@
-"""The nodes of the tree that we work on: libcst's names for classes and fields, without space, parentheses and commas.
+"""Node classes of the syntax tree: libcst's names for classes and fields, without spaces, parentheses and commas.
 
-A node stands at the bytes from `at` to `to` of the text of its piece: libcst's syntactic position, without parentheses
+A node spans the bytes from `at` to `to` of the text of its piece: libcst's syntactic position, without parentheses
 around it. It is made by `pallas_lint.syntax.reading`, and is what it is: two nodes are equal if they are one.
 """
 

@@ -1,7 +1,7 @@
 """The outline of a file: its top-level pieces and imports, from a parse that survives broken and newer code.
 
 tree-sitter finds where each statement begins and ends (3 ms per 1000 lines, whatever the running Python's grammar);
-libcst then parses only the pieces somebody asks for.
+libcst then parses only the pieces that are needed.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _DEFINITION = re.compile(r"(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
 _HEADER_END = re.compile(r":[ \t]*(?:#|$)")
 # Levels of tree-sitter's tree. Kernels as people write them reach 30. libcst parses nested calls in quadratic time and
 # overflows the C stack from about a thousand levels on; walking the syntax takes several Python frames a level.
-_DEEPEST = 200
+_MAX_DEPTH = 200
 _SMALL_CLASS = 40  # lines; below it a class is one piece, cheaper than the bookkeeping of its members
 
 
 @frozen
-class Import:
+class ImportedName:
     """`name` is bound to `target`: the dotted module or member, with leading dots for a relative import."""
 
     name: str
@@ -58,19 +58,19 @@ class Earlier(Protocol):
     """The pieces of an earlier text."""
 
     def split(self, root: tree_sitter.Node) -> tuple[list[Piece], list[tree_sitter.Node], list[Piece]]:
-        """Pieces that now stand at the beginning and at the end of a tree without an error, and the nodes between."""
+        """Pieces that are now at the beginning and at the end of a tree without an error, and the nodes between."""
 
     def take(self, first: int, last: int, *, nested: bool) -> Piece | None:
-        """The one that was a statement by itself and now stands on these lines, moved there."""
+        """The piece that was a statement of its own and is now on these lines, moved there."""
 
-    def imports(self, piece: Piece) -> tuple[list[Import], list[str]]:
+    def imports(self, piece: Piece) -> tuple[list[ImportedName], list[str]]:
         """What a piece imports by name, and the modules of which it imports all."""
 
 
 @define
 class Outline:
     pieces: list[Piece] = field(factory=list)
-    imports: list[tuple[Piece, Import]] = field(factory=list)  # at the top level, in order
+    imports: list[tuple[Piece, ImportedName]] = field(factory=list)  # at the top level, in order
     star_imports: list[tuple[Piece, str]] = field(factory=list)
     tree: tree_sitter.Tree | None = None
     whole: tuple[tree_sitter.Tree, bytes] | None = None  # the last tree without an error, and what it was made of
@@ -95,7 +95,7 @@ def outline(source: Source, tree: tree_sitter.Tree | None = None, earlier: Earli
     tree = tree or parser().parse(data)
     root = tree.root_node
     result = Outline(tree=tree, whole=None if root.has_error else (tree, data), earlier=earlier)
-    if root.is_error:  # not even the statements are told apart
+    if root.is_error:  # not even the statements are separated
         _recover(result, source, (1, source.line_count))
     elif earlier is None or root.has_error:
         _add_statements(result, source, root.children, result.pieces, nested=False)
@@ -160,9 +160,9 @@ def _add_statements(
             piece.in_file = node
         if node.has_error:
             piece.error_at = _first_error(node, source)
-        piece.deep = _deeper_than(node, _DEEPEST) or (node.has_error and _brackets(piece.text) > _DEEPEST)
+        piece.deep = _deeper_than(node, _MAX_DEPTH) or (node.has_error and _brackets(piece.text) > _MAX_DEPTH)
         if node.has_error and not nested and piece.problem is not None:
-            # What stands between two broken tokens may be whole functions: cut it where a statement seems to begin.
+            # Text between two broken tokens may contain whole functions: split it where a statement seems to begin.
             # Indented statements after it belong to it.
             below = at + 1
             while below < len(nodes) and nodes[below].start_point.column > 0:
@@ -196,7 +196,7 @@ def _add_members(result: Outline, piece: Piece, node: tree_sitter.Node, in_tree:
         return
     piece.header_end = piece.source.offset(_position(piece.source, colon.end_point))
     piece.in_file = None  # only the header is read
-    piece.deep = any(_deeper_than(child, _DEEPEST) for child in definition.children if child.id != body.id)
+    piece.deep = any(_deeper_than(child, _MAX_DEPTH) for child in definition.children if child.id != body.id)
     _add_statements(result, piece.source, body.children, piece.members, nested=True, in_tree=in_tree)
 
 
@@ -241,7 +241,7 @@ def _position(source: Source, point: tree_sitter.Point) -> Position:
 def _deeper_than(node: tree_sitter.Node, limit: int) -> bool:
     """Whether some node below `node` is more than `limit` levels down; subtrees too small for that are not entered.
 
-    To libcst an `elif` stands in the `else` of the one before.
+    In libcst an `elif` is in the `else` of the one before.
     """
     stack = [(node, limit)]
     while stack:
@@ -265,7 +265,7 @@ def _brackets(text: str) -> int:
 
 
 def _first_error(node: tree_sitter.Node, source: Source) -> Position | None:
-    """Where the first token stands that fits nowhere: nearer to the mistake than where libcst gives up.
+    """The position of the first unexpected token: nearer to the mistake than where libcst gives up.
 
     None where the whole statement fits nowhere.
     """
@@ -327,7 +327,7 @@ def _add_imports(result: Outline, piece: Piece, node: tree_sitter.Node, nested: 
             name = target if prefix else target.split(".", 1)[0]
             target = target if prefix else name
         dotted = f"{prefix}{'' if prefix.endswith('.') else '.'}{target}" if prefix else target
-        result.imports.append((piece, Import(name, dotted)))
+        result.imports.append((piece, ImportedName(name, dotted)))
         names.append(name)
     piece.names += tuple(names)
 
@@ -348,7 +348,7 @@ def _recover(result: Outline, source: Source, lines: tuple[int, int], owner: Pie
             continue
         piece = _broken(source, first, last, indent)
         piece.error_at = _first_error(root, source)
-        piece.deep = _deeper_than(root, _DEEPEST) or _brackets(piece.text) > _DEEPEST
+        piece.deep = _deeper_than(root, _MAX_DEPTH) or _brackets(piece.text) > _MAX_DEPTH
         pieces.append(piece)
         if piece.kind == "class" and not nested:
             _recover_members(result, piece)

@@ -1,4 +1,4 @@
-"""tree-sitter's parser for Python, and the bytes that it is given."""
+"""tree-sitter's parser for Python, and its input bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-_LONGEST_RUN = 250  # comment lines, with nothing but blank lines between them; or lines of a backslash alone
+_MAX_RUN = 250  # comment lines, with nothing but blank lines between them; or lines of a backslash alone
 # A string that does not end takes the rest of its line, or of the text: the search stays linear.
 _STRING_OR_COMMENT = re.compile(
     r"""#[^\r\n]*|"{3}(?:"{0,2}(?:[^"\\]|\\[\s\S]?))*"{0,3}|'{3}(?:'{0,2}(?:[^'\\]|\\[\s\S]?))*'{0,3}"""
@@ -57,9 +57,9 @@ def parsed_bytes(text: str) -> bytes:
     """
     if "\r" in text:
         text = re.sub(r"\r(?!\n)", "\n", text)  # tree-sitter counts lines by \n only
-    if text.count("#") > _LONGEST_RUN and _has_long_run(text):
+    if text.count("#") > _MAX_RUN and _has_long_run(text):
         text = _without_long_runs(text)
-    if text.count("\\") > _LONGEST_RUN:
+    if text.count("\\") > _MAX_RUN:
         text = _without_lone_backslashes(text)
     return text.encode("utf-8", "surrogatepass")
 
@@ -69,7 +69,7 @@ def _has_long_run(text: str) -> bool:
     for line in text.splitlines():
         code = line.lstrip()
         run = run + 1 if code.startswith("#") else 0 if code else run
-        if run > _LONGEST_RUN:
+        if run > _MAX_RUN:
             return True
     return False
 
@@ -78,7 +78,7 @@ def _without_lone_backslashes(text: str) -> str:
     run, lines = 0, text.split("\n")
     for at, line in enumerate(lines):
         run = run + 1 if line.strip() == "\\" else 0
-        if run > _LONGEST_RUN:
+        if run > _MAX_RUN:
             lines[at] = line.replace("\\", " ")
     return "\n".join(lines)
 
@@ -93,6 +93,6 @@ def _without_long_runs(text: str) -> str:
         follows = run > 0 and not text[end : token.start()].strip()
         alone = not text[text.rfind("\n", 0, token.start()) + 1 : token.start()].strip()
         run, end = (run + 1 if follows else 1) if alone else 0, token.end()
-        return token[0] if run <= _LONGEST_RUN else " " * len(token[0].encode("utf-8", "surrogatepass"))
+        return token[0] if run <= _MAX_RUN else " " * len(token[0].encode("utf-8", "surrogatepass"))
 
     return _STRING_OR_COMMENT.sub(blanked, text)

@@ -1,4 +1,4 @@
-"""A piece: one top-level statement (or one member of a class), parsed when somebody asks for it."""
+"""A piece: one top-level statement (or one member of a class), parsed lazily."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 Kind = Literal["import", "def", "class", "assign", "block", "other"]
 _WORD = re.compile(r"[^\W\d]\w*")
-# What the parser calls the tokens that nobody sees.
+# The parser's names of invisible tokens.
 _TOKENS = {"INDENT": "an indented block", "DEDENT": "the end of the block", "NEWLINE": "the end of the line"}
 _TOKEN = re.compile(rf"\b({'|'.join(_TOKENS)})\b")
-_MOST_EXPECTED = 4
+_MAX_EXPECTED = 4
 _TOO_DEEP = "the code is nested too deeply to be judged"
 _TOO_NEW = "the code has syntax of a Python too new to be judged"
-_WRAPPER = "if 1:\n"  # holds the indented text of a class member, which cannot stand at the top of a module
+_WRAPPER = "if 1:\n"  # wraps the indented text of a class member, which is not valid at the top of a module
 
 
 @define(slots=False, eq=False)
@@ -65,7 +65,7 @@ class Piece:
         return frozenset(_WORD.findall(self.text))
 
     def may_bind(self, name: str) -> bool:
-        """Whether the statement may bind a name at its level; a block, any that stands in it."""
+        """Whether the statement may bind a name at its level; for a block, any name in it."""
         return name in self.names or (self.kind == "block" and name in self.words)
 
     @property
@@ -74,13 +74,13 @@ class Piece:
         return self.source.text[self._base : self.header_end]
 
     def forget_text(self) -> None:
-        """What stands between the members of a class has changed."""
+        """The text between the members of a class has changed."""
         vars(self).pop("text", None)
         vars(self).pop("words", None)
         self._had.clear()
 
     def move(self, source: Source, lines: int) -> None:
-        """The same text stands in `source`, so many lines further down; with it, the place where it does not parse."""
+        """Move to `source`, where the same text is so many lines further down, with the position of a syntax error."""
         if self.header_end:
             self.header_end += source.line_starts[self.first + lines - 1] - self.source.line_starts[self.first - 1]
         self.source = source
@@ -101,7 +101,7 @@ class Piece:
         return known
 
     def search(self, pattern: re.Pattern[str], node: nodes.Node) -> re.Match[str] | None:
-        """The first match in the node's text. Finding where a node stands is dear: most pieces match nowhere."""
+        """The first match in the node's text. Finding the position of a node is slow, and most pieces match nowhere."""
         return pattern.search(self.code(node)) if self.has(pattern) else None
 
     @cached_property
@@ -138,7 +138,7 @@ class Piece:
 
     @cached_property
     def _parsed(self) -> cst.Module | SyntaxProblem:
-        """By libcst, which knows of white space and parentheses, and says best what is wrong."""
+        """Parsed by libcst, which keeps white space and parentheses, and has the best error messages."""
         import libcst as cst
 
         shift = 1 if self.nested else 0
@@ -161,8 +161,8 @@ class Piece:
             line, column, message = error.raw_line, error.raw_column, error.message
         line = min(max(self.first + line - 1 - shift, self.first), self.last)
         message = _TOKEN.sub(lambda found: _TOKENS[found[0]], " ".join(message.split()))
-        if message.count(",") >= _MOST_EXPECTED:
-            message = "invalid syntax"  # a list of all that might have stood there helps nobody
+        if message.count(",") >= _MAX_EXPECTED:
+            message = "invalid syntax"  # a list of all tokens that might be expected is no help
         return SyntaxProblem(self.error_at or Position(line, column + 1), message)
 
     def _refused(self, error: cst.CSTValidationError) -> SyntaxProblem:
@@ -175,7 +175,7 @@ class Piece:
 
     @property
     def was_parsed(self) -> bool:
-        """Whether somebody asked for the syntax already."""
+        """Whether it was parsed already."""
         return "_read" in vars(self)
 
     @property
@@ -223,18 +223,18 @@ class Piece:
         return Span(self.source.path, self.source.position(start), self.source.position(end))
 
     def code(self, node: nodes.Node) -> str:
-        """The node's text as it stands in the file."""
+        """The node's text in the file."""
         start, end = self._range(node)
         return self.source.text[start:end]
 
     def concrete(self, node: nodes.Node) -> cst.CSTNode:
-        """The node as libcst has it, with the space, commas and parentheses that stand in it."""
+        """The node as libcst has it, with its spaces, commas and parentheses."""
         start, end = self._range(node)
         base = self._base
         return self._concrete[node.__class__.__name__, start - base, end - base]
 
     def parentheses(self, node: nodes.Node) -> int:
-        """How many pairs stand around an expression; its span leaves them out."""
+        """The number of parentheses around an expression, which its span does not contain."""
         return len(getattr(self.concrete(node), "lpar", ()))
 
     @cached_property

@@ -22,7 +22,7 @@ Range = tuple[int, int]
 
 
 class _RecordingState(CodegenState):
-    """Notes between which generated tokens each node stands; white space, nearly half of all nodes, is left out."""
+    """Records the generated tokens of each node; white space, nearly half of all nodes, is left out."""
 
     def __init__(self, module: cst.Module) -> None:
         super().__init__(default_indent=module.default_indent, default_newline=module.default_newline)

@@ -1,4 +1,4 @@
-"""What names in a function mean: where its parameters are named, in functions inside it too."""
+"""Names in a function: all references to its parameters, in nested functions too."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ _Comprehension = nodes.ListComp | nodes.SetComp | nodes.GeneratorExp | nodes.Dic
 
 
 @define(eq=False)
-class Scope:
+class FunctionScope:
     """The names in one function, by what binds them."""
 
     function: Function
     parameters: dict[str, list[nodes.Name]] = field(factory=dict)  # each first where it is declared
     free: dict[str, list[nodes.Name]] = field(factory=dict)  # bound around the function, or nowhere
     bound: set[str] = field(factory=set)  # by its code, besides the parameters
-    inner: list[Scope] = field(factory=list)  # of the functions directly inside
+    inner: list[FunctionScope] = field(factory=list)  # of the functions directly inside
 
 
 @define(eq=False)
 class Scopes:
     """The scopes of functions, each read once."""
 
-    _known: dict[Function, Scope] = field(factory=dict, init=False)
+    _known: dict[Function, FunctionScope] = field(factory=dict, init=False)
 
-    def of(self, function: Function) -> Scope:
+    def of(self, function: Function) -> FunctionScope:
         """A parameter that the function's own code binds again is named only where it is declared."""
         known = self._known.get(function)
         if known is not None:
             return known
-        scope = self._known[function] = Scope(function)
+        scope = self._known[function] = FunctionScope(function)
         named = self._read([function.body], scope)
         given = function.params
-        for each in (*given.posonly_params, *given.params, *given.kwonly_params):
-            name = each.name.value
+        for parameter in (*given.posonly_params, *given.params, *given.kwonly_params):
+            name = parameter.name.value
             uses = [] if name in scope.bound else named.get(name, [])
-            scope.parameters[name] = [each.name, *uses]
+            scope.parameters[name] = [parameter.name, *uses]
         scope.free = {
             name: uses for name, uses in named.items() if name not in scope.parameters and name not in scope.bound
         }
         return scope
 
-    def binding(self, name: nodes.Name, piece: Piece) -> Scope | None:
+    def binding(self, name: nodes.Name, piece: Piece) -> FunctionScope | None:
         """That of the function around a name of which it is a parameter, and nothing else."""
-        found: Scope | None = None
+        found: FunctionScope | None = None
         node: nodes.Node | None = piece.module
         while node is not None:
             if isinstance(node, Function):
@@ -64,7 +64,7 @@ class Scopes:
             node = next((child for child in node.children if child.at <= name.at and name.to <= child.to), None)
         return found
 
-    def _read(self, roots: Iterable[nodes.Node], scope: Scope) -> dict[str, list[nodes.Name]]:
+    def _read(self, roots: Iterable[nodes.Node], scope: FunctionScope) -> dict[str, list[nodes.Name]]:
         """The names below nodes, but for those that inner functions and comprehensions bind."""
         named: dict[str, list[nodes.Name]] = {}
         stack = list(roots)
@@ -78,8 +78,8 @@ class Scopes:
                 inner = self.of(node)
                 scope.inner.append(inner)
                 _add(named, inner.free)
-                defaults = (each.default for each in (*node.params.params, *node.params.kwonly_params))
-                stack += [each for each in defaults if each is not None]
+                defaults = (parameter.default for parameter in (*node.params.params, *node.params.kwonly_params))
+                stack += [default for default in defaults if default is not None]
                 if isinstance(node, nodes.FunctionDef):
                     scope.bound.add(node.name.value)
                     stack += node.decorators

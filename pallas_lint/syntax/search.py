@@ -1,4 +1,4 @@
-"""Nodes of a tree-sitter tree that hold certain words: far fewer than all."""
+"""Nodes of a tree-sitter tree that contain given words: far fewer than all."""
 
 from __future__ import annotations
 

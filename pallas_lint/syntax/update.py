@@ -1,7 +1,7 @@
-"""The outline of an edited text, made from the one before: what the edit left alone keeps its piece, parsed or not.
+"""The outline of an edited text, made from the previous one: unchanged pieces are kept, with their parsed nodes.
 
 A piece that is kept moves: its lines and its source change in place, so that the sites and traces which refer to it
-stand where the code now stands.
+point to where the code is now.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-    from pallas_lint.syntax.outline import Import
+    from pallas_lint.syntax.outline import ImportedName
     from pallas_lint.syntax.piece import Piece
     from pallas_lint.text.source import Source
 
 
-_TEXTS = 12  # so many texts ago a piece was there that may come back
+_MAX_REVISIONS = 12  # so many texts ago a piece was there that may come back
 
 
 def updated(before: Outline, source: Source) -> Outline:
@@ -51,7 +51,7 @@ class _Untouched:
         self.taken: set[Piece] = set()  # pieces that were; not those within
         self._before, self._source = before, source
         self._known: dict[tuple[int, int], Piece] = {}
-        self._imports: dict[Piece, list[Import]] = {}
+        self._imports: dict[Piece, list[ImportedName]] = {}
         self._stars: dict[Piece, list[str]] = {}
         # The last line above, the first one below, and how far that has moved.
         self._head, self._tail, self._shift = 0, source.line_count + 1, 0
@@ -62,7 +62,7 @@ class _Untouched:
         above = _common(old.text, source.text, most)
         below = _common_end(old.text, source.text, most - above)
         self._head = source.position(above).line - 1
-        start, start_before = (each.position(len(each.text) - below) for each in (source, old))
+        start, start_before = (text.position(len(text.text) - below) for text in (source, old))
         self._tail = start.line + (start.column > 1 or start_before.column > 1)
         self._shift = source.line_count - old.line_count
         for piece, bound in before.imports:
@@ -102,9 +102,9 @@ class _Untouched:
         else:
             return None
         if not self._known:
-            # Those that are taken have moved: they stand where others stood.
+            # Reused pieces have moved: they are at the positions of others.
             left = (piece for piece in self._before.pieces if piece not in self.taken)
-            self._known = {(each.first, each.last): each for piece in left for each in (piece, *piece.members)}
+            self._known = {(kept.first, kept.last): kept for piece in left for kept in (piece, *piece.members)}
         piece = self._known.get((first - shift, last - shift))
         if piece is None or piece.nested is not nested or not piece.in_tree or piece.suspect or _is_refused(piece):
             return None
@@ -113,10 +113,10 @@ class _Untouched:
 
     def _move(self, piece: Piece, shift: int) -> None:
         self.taken.add(piece)
-        for each in (piece, *piece.members):
-            each.move(self._source, shift)
+        for part in (piece, *piece.members):
+            part.move(self._source, shift)
 
-    def imports(self, piece: Piece) -> tuple[list[Import], list[str]]:
+    def imports(self, piece: Piece) -> tuple[list[ImportedName], list[str]]:
         return self._imports.get(piece, []), self._stars.get(piece, [])
 
 
@@ -129,7 +129,7 @@ def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
     (tree, old), new = before.whole, parsed_bytes(text)
     most = min(len(old), len(new))
     start = _common(old, new, most)
-    start = new.rfind(b"\n", 0, start) + 1  # whole lines: rows and columns are then easily told
+    start = new.rfind(b"\n", 0, start) + 1  # whole lines, so that rows and columns are easily computed
     rest = _common_end(old, new, most - start)
     after = new.find(b"\n", len(new) - rest)
     rest = 0 if after < 0 else len(new) - after - 1
@@ -173,7 +173,7 @@ def _common_end(old: AnyStr, new: AnyStr, most: int) -> int:
 def _adopted(
     earlier: list[Piece], found: list[Piece], kept: dict[Piece, Piece], taken: Container[Piece] = ()
 ) -> list[Piece]:
-    """`found` with earlier pieces in place of those that say the same, wherever they stood; those taken are in place.
+    """`found` with earlier pieces in place of those with the same text, wherever they were; the reused ones are moved.
 
     `kept` is told by the new one.
     """
@@ -190,13 +190,13 @@ def _adopted(
 
 
 class _Gone:
-    """Pieces that went lately, to be put in place of those that say the same: code is mended, or typed over."""
+    """Recently removed pieces, to replace new ones with the same text: code is fixed, or an edit undone."""
 
     def __init__(self, before: Outline, result: Outline) -> None:
         self._present = set(result.walk())
         self._known = set(before.walk())
         lately = [(piece, 1) for piece in before.walk()]
-        lately += [(piece, ago + 1) for piece, ago in before.gone if ago < _TEXTS]
+        lately += [(piece, ago + 1) for piece, ago in before.gone if ago < _MAX_REVISIONS]
         self._pieces = [(piece, ago) for piece, ago in lately if piece not in self._present]
         self._left = {_content(piece): piece for piece, _ in reversed(self._pieces) if not _is_refused(piece)}
 
@@ -204,7 +204,7 @@ class _Gone:
         for at, piece in enumerate(pieces):
             same = None if piece in self._known else self._left.get(_content(piece))
             if same is not None and same not in self._present:
-                # What stood in a class stands somewhere else by now, it may be.
+                # Members of a class may be elsewhere by now.
                 same.members = [member for member in same.members if member not in self._present]
                 pieces[at] = _moved(same, piece, kept)
                 self._present.update((same, *same.members))
@@ -215,12 +215,12 @@ class _Gone:
 
 
 def _is_refused(piece: Piece) -> bool:
-    """Whether it has a problem that only shows where somebody asks for the syntax."""
+    """Whether it has an error that only parsing shows."""
     return not piece.suspect and piece.was_parsed and piece.problem is not None
 
 
 def _content(piece: Piece) -> Hashable:
-    """Equal for pieces of which nobody can tell, but by their places, which is which."""
+    """Equal for pieces that only their positions distinguish."""
     text = piece.header if piece.members else piece.text
     about = piece.kind, piece.names, piece.nested, piece.deep, piece.suspect, _error_below(piece)
     return *about, bool(piece.members), text

@@ -1,4 +1,4 @@
-"""Every use of an imported module's names in a file, kernels or not: what API rules read.
+"""Uses of an imported module's names in a file, for API rules.
 
 Found on tree-sitter's tree, which the outline has anyway: positions are exact, broken code does not hide the rest,
 and nothing needs to be parsed a second time.
@@ -45,16 +45,16 @@ class Keyword:
     node: tree_sitter.Node = field(eq=False, repr=False)  # the value
 
 
-class _Step(NamedTuple):
+class _GuardStep(NamedTuple):
     """A node on the way through the tree, with the names that are in sight, its parent and what is around it."""
 
     node: tree_sitter.Node
     scope: Scope
     outer: tree_sitter.Node | None
-    around: _Around | None
+    around: _Enclosing | None
 
 
-class _Around(NamedTuple):
+class _Enclosing(NamedTuple):
     """A node around a use, its child on the way there, and what is around it in turn.
 
     Kept on the way down: tree-sitter finds a parent by a walk from the root, which in a long chain of calls is long.
@@ -62,7 +62,7 @@ class _Around(NamedTuple):
 
     node: tree_sitter.Node
     child: tree_sitter.Node
-    above: _Around | None
+    above: _Enclosing | None
 
 
 @define(eq=False, slots=False)
@@ -78,7 +78,7 @@ class Use:
     _uses: Uses = field(repr=False)
     _last: tree_sitter.Node = field(repr=False)
     _outer: tree_sitter.Node | None = field(repr=False)  # of which it is a part
-    _around: _Around | None = field(repr=False)
+    _around: _Enclosing | None = field(repr=False)
     statement: tree_sitter.Node | None = field(default=None, repr=False)
     scope: Scope | None = field(default=None, repr=False)
 
@@ -101,7 +101,7 @@ class Use:
 
     @property
     def names_under_alias(self) -> frozenset[str]:
-        """What the uses in the file that begin with the same name, imports aside, stand for; faster than `others`."""
+        """The targets of the uses in the file that begin with the same name, imports aside; faster than `others`."""
         return (self._uses.whole or self._uses).names_under(self.alias)
 
     def without(self, count: int) -> tree_sitter.Node:
@@ -206,7 +206,7 @@ class Use:
 
     @property
     def _surroundings(self) -> Iterator[tuple[tree_sitter.Node, tree_sitter.Node]]:
-        """The nodes around it that tell, each with its child on the way, the innermost first."""
+        """The nodes around it that may guard it, each with its child on the way, the innermost first."""
         around = self._around
         while around is not None:
             yield around.node, around.child
@@ -214,10 +214,12 @@ class Use:
 
     @cached_property
     def handled(self) -> bool:
-        """Whether it stands in a `try` (or `suppress`, `raises`) that survives its absence, or in its handler."""
+        """Whether it is in a `try` (or `suppress`, `raises`) that survives its absence, or in its handler."""
         for outer, child in self._surroundings:
             if outer.type == "try_statement" and child.type in ("block", "except_clause"):
-                heads = [text_of(each).split("\n", 1)[0] for each in outer.children if each.type == "except_clause"]
+                heads = [
+                    text_of(clause).split("\n", 1)[0] for clause in outer.children if clause.type == "except_clause"
+                ]
                 if any(_HANDLER.search(head) for head in heads):
                     return True
             elif outer.type == "with_statement" and _EXPECTING.search(text_of(outer.named_children[0])):
@@ -233,9 +235,9 @@ class Use:
             if outer.type in ("block", "module"):
                 found.extend(self._uses.exits_before(outer, child))
             elif outer.type == "decorated_definition":
-                decorators = [text_of(each) for each in outer.named_children if each.type == "decorator"]
+                decorators = [text_of(decorator) for decorator in outer.named_children if decorator.type == "decorator"]
                 # `skipif(jax.__version_info__ < …)`: no expression, so that nothing decides it but its words.
-                found.extend(Branch(each, negated=False) for each in decorators if "skip" in each)
+                found.extend(Branch(text, negated=False) for text in decorators if "skip" in text)
         return found
 
     @cached_property
@@ -252,14 +254,14 @@ class Uses:
     source: Source
     root: tree_sitter.Node
     whole: Uses | None = None  # of which these are a part
-    asked: int = field(default=0, init=False)  # how often somebody wanted all uses of the file
-    _part: tuple[int, int] | None = field(default=None, init=False)  # only what stands between these bytes
+    full_reads: int = field(default=0, init=False)  # how often all uses of the file were read
+    _part: tuple[int, int] | None = field(default=None, init=False)  # only between these bytes
     _exits: dict[int, list[tuple[int, Branch]]] = field(factory=dict, init=False)
 
     @property
     def all(self) -> list[Use]:
         """In order of position; only names under a module that the file imports, and those imports themselves."""
-        self.asked += 1
+        self.full_reads += 1
         return self._all
 
     @cached_property
@@ -276,13 +278,13 @@ class Uses:
         return frozenset(self._with_stored[1])
 
     def names_under(self, alias: str) -> frozenset[str]:
-        """What the uses that begin with `alias` stand for."""
-        self.asked += 1
+        """The targets of the uses that begin with `alias`."""
+        self.full_reads += 1
         return frozenset(name for first, name in self.spellings if first == alias)
 
     @cached_property
     def spellings(self) -> frozenset[tuple[str, str]]:
-        """The name that each use but imports begins with, and what the use stands for."""
+        """The first name and the target of each use but imports."""
         return frozenset((use.alias, use.name) for use in self._all if not use.imported)
 
     @cached_property
@@ -315,7 +317,7 @@ class Uses:
     def _found(self) -> tuple[list[Use], set[str]]:
         found: list[Use] = []
         stored: set[str] = set()
-        stack = [_Step(self.root, Scope(None, self.bound), None, None)]
+        stack = [_GuardStep(self.root, Scope(None, self.bound), None, None)]
         while stack:
             node, scope, outer, around = stack.pop()
             kind = node.type
@@ -334,7 +336,7 @@ class Uses:
                     continue
                 child = node.child_by_field_name("object")
                 if child is not None:
-                    stack.append(_Step(child, scope, node, around))
+                    stack.append(_GuardStep(child, scope, node, around))
                 continue
             if kind == "call":
                 stored.update(self._set_by_name(node, scope))
@@ -344,7 +346,9 @@ class Uses:
                 if self._holds(child):
                     # Defaults of parameters are evaluated outside the function that has them.
                     own = scope if name == "parameters" else inner
-                    stack.append(_Step(child, own, node, _Around(node, child, around) if kind in _AROUND else around))
+                    stack.append(
+                        _GuardStep(child, own, node, _Enclosing(node, child, around) if kind in _AROUND else around)
+                    )
         return found, stored
 
     def _contains(self, node: tree_sitter.Node) -> bool:
@@ -352,7 +356,7 @@ class Uses:
         return self._part[0] <= node.start_byte and node.end_byte <= self._part[1]
 
     def _straddling(self, node: tree_sitter.Node) -> Iterator[tuple[None, tree_sitter.Node]]:
-        """The statements of a block that stand in the part at hand, last first, without a look at all the others."""
+        """The statements of a block in the current part, last first, without reading all the others."""
         assert self._part is not None
         first, last = self._part
         cursor = node.walk()
@@ -381,7 +385,7 @@ class Uses:
 
     @cached_property
     def _marks(self) -> list[int]:
-        """Where they stand, as byte offsets: there are no uses where none of them is."""
+        """Their byte offsets: there are no uses where none of them is."""
         names = self._names
         if not names:
             return []
@@ -391,7 +395,7 @@ class Uses:
         return [start + word.start() for word in words if word[0] in names]
 
     def _holds(self, node: tree_sitter.Node) -> bool:
-        """Whether one of the names stands in the node's text."""
+        """Whether one of the names is in the node's text."""
         marks = self._marks
         at = bisect_left(marks, node.start_byte)
         return at < len(marks) and marks[at] < node.end_byte
@@ -401,7 +405,7 @@ class Uses:
         node: tree_sitter.Node,
         scope: Scope,
         outer: tree_sitter.Node | None = None,
-        around: _Around | None = None,
+        around: _Enclosing | None = None,
     ) -> Use | None:
         parts: list[tree_sitter.Node] = []
         base: tree_sitter.Node | None = node
@@ -433,7 +437,7 @@ class Uses:
         if owner is not None and len(given) > 1 and given[1].type == "string":
             yield f"{owner.name}.{text_of(given[1]).strip(chr(34) + chr(39))}"
 
-    def _import(self, node: tree_sitter.Node, around: _Around | None) -> Iterator[Use]:
+    def _import(self, node: tree_sitter.Node, around: _Enclosing | None) -> Iterator[Use]:
         for found in imported_names(node):
             if not found.target.startswith("."):
                 named = found.node

@@ -35,8 +35,8 @@ _ROUNDS = 3  # callers of callers in the file
 def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tuple[Witness, ...]:
     """The calls that `module` makes of functions in other files of its project that launch, or lead to launches."""
     interp = Interpreter(module.graph, module, versions)
-    interp.calling = True
-    interp.entering = lambda other: True  # its own analysis judges what is launched there: no kernel is traced here
+    interp.running_callers = True
+    interp.enters_module = lambda other: True  # no kernel is traced here: its own analysis does that
     module.graph.most_read = _MOST_READ
     module.env.vars["__name__"] = Const("__main__")  # scripts do what they do
     found: dict[Witness, None] = {}
@@ -57,10 +57,10 @@ def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tupl
 
     allowed = _STEPS_OF_A_TEST if is_test_file(module) else _STEPS_OF_OTHERS
     for piece in _callers(module, callers):
-        left = allowed + _STEPS_FOR_A_CALL * len(found) - interp.taken
+        left = allowed + _STEPS_FOR_A_CALL * len(found) - interp.total_steps
         if left <= 0 or module.graph.is_full:
             break
-        with interp.apart():
+        with interp.separate_result():
             run_entered(interp, module, piece, partial(begin, piece, left), note)
     return tuple(found)
 

@@ -32,7 +32,7 @@ from pallas_lint.witnesses.witness import ValueProblem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.kernels.model.frame import Entry
+    from pallas_lint.kernels.model.frame import StackEntry
 
     Find = Callable[[str, str], Value]  # module and qualified name -> what they name
     Make = Callable[[Value, dict[str, Value]], Value]  # a class and what is known of an object of it -> the object
@@ -149,10 +149,10 @@ _MAKERS: dict[str, Callable[..., Value]] = {"_array": _array, "_dtype": _dtype, 
 
 
 def spelled_arguments(
-    entry: Entry, name_of: Callable[[Func | Class], str | None], *, x64: bool = False
+    entry: StackEntry, name_of: Callable[[Func | Class], str | None], *, x64: bool = False
 ) -> tuple[tuple[str, str], ...]:
     """What the parameters of a function got in a call, as far as it is known and can be written."""
-    given, parameters = dict(entry.given), entry.func.node.params
+    given, parameters = dict(entry.bindings), entry.func.node.params
     if isinstance(parameters.star_arg, nodes.Param):
         rest = given.pop(parameters.star_arg.name.value, None)
         given |= {f"*{at}": value for at, value in enumerate(rest.items if isinstance(rest, Seq) else ())}

@@ -9,8 +9,8 @@ from pallas_lint.rule import Rule
 class BetterBlock(Rule):
     """`--tune` found block sizes that are clearly faster than those that the function has now.
 
-    Those are the values that the call gives, or the defaults in the function's signature. Told by `pallas-lint probe
-    --tune` where another choice is predicted to be at least 5 % faster.
+    Those are the values that the call gives, or the defaults in the function's signature. Reported by `pallas-lint
+    probe --tune` where another choice is predicted to be at least 5 % faster.
 
     ## How to fix
 

@@ -11,8 +11,8 @@ class CrossLaneMoves(Rule):
 
     A vector register has 8 sublanes of 128 lanes. What has to change lanes goes through one unit, a register at a time:
     slices and concatenations that begin between multiples of 128, reshapes that split or join the last dimension, and
-    transposes. Told by `pallas-lint probe --perf` of launches that are bound by computing, in lines that take a fifth
-    of the time and use that unit most.
+    transposes. Reported by `pallas-lint probe --perf` for launches that are bound by computing, in lines that take a
+    fifth of the time and use that unit most.
 
     ## How to fix
 

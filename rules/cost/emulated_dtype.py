@@ -10,7 +10,7 @@ class EmulatedDtype(Rule):
     """Arithmetic in bfloat16 on a TPU that computes in float32.
 
     The vector units of v4, v5e and v5p know float32 alone. Each operation on bfloat16 converts its operands and rounds
-    its result; from v6e on they know bfloat16, and do twice as much at once. Told by `pallas-lint probe --perf` for
+    its result; from v6e on they know bfloat16, and do twice as much at once. Reported by `pallas-lint probe --perf` for
     the chips that do not, of launches bound by computing, in lines that take a fifth of the time.
 
     ## How to fix
@@ -26,7 +26,7 @@ class EmulatedDtype(Rule):
 
     ## Known limits
 
-    Whether the rest of the line is what takes its time is not told apart.
+    Whether the rest of the line is what takes its time is not distinguished.
 
     ## References
 

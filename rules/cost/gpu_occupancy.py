@@ -10,7 +10,7 @@ class GpuOccupancy(Rule):
     """Few warps of a kernel run at a time on a multiprocessor of a GPU.
 
     What hides how long memory takes are other warps. How many run is limited by registers, by shared memory, by threads
-    of a block. Told by `pallas-lint probe --perf`, of kernels without a product of matrices, where no more than
+    of a block. Reported by `pallas-lint probe --perf`, for kernels without a product of matrices, where no more than
     8 of the 64 warps fit: products keep the tensor cores busy with few warps.
 
     ## How to fix

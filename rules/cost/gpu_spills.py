@@ -10,8 +10,8 @@ class GpuSpills(Rule):
     """A kernel on a GPU needs more registers than a thread has.
 
     A thread has 255 registers at most. What does not fit is written to memory and read again, each time it is needed.
-    Told by `pallas-lint probe --perf` where jax's CUDA plugin and ptxas are installed: ptxas says it of the code that
-    XLA gave it.
+    Reported by `pallas-lint probe --perf` where jax's CUDA plugin and ptxas are installed: ptxas reports it for the
+    code that XLA gave it.
 
     ## How to fix
 
@@ -32,7 +32,7 @@ class GpuSpills(Rule):
 
     ## Known limits
 
-    For the devices that this tool describes to XLA: an H100 and a B200. No times are told for GPUs.
+    For the devices that this tool describes to XLA: an H100 and a B200. No times are reported for GPUs.
 
     ## References
 

@@ -27,7 +27,7 @@ class LatencyBound(Rule):
     """So little is done in a step of the grid that most of the time goes to the steps themselves.
 
     A step of the grid costs about as long as it takes to fetch its first byte, 300 to 600 ns, and some dozens of
-    cycles for the loop, however small its blocks are. Told by `pallas-lint probe --perf`, of a launch with at least
+    cycles for the loop, however small its blocks are. Reported by `pallas-lint probe --perf` for a launch with at least
     eight steps that is further than a factor of two from what the chip could do; and of the text, where a step of at
     least 256 moves no more than 32 KiB and its kernel has no loop.
 

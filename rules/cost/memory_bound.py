@@ -10,8 +10,8 @@ class MemoryBound(Rule):
     """Most of the time goes to waiting for memory, and more bytes are moved than operands and results have.
 
     A block is fetched again whenever its index changes: an operand of which every row of the grid needs all is fetched
-    once a row. Told by `pallas-lint probe --perf` where a launch is bound by memory and moves at least a quarter more
-    than each operand and result once.
+    once a row. Reported by `pallas-lint probe --perf` where a launch is bound by memory and moves at least a quarter
+    more than each operand and result once.
 
     ## How to fix
 

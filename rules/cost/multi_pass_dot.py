@@ -22,9 +22,9 @@ class MultiPassDot(Rule):
     """A product in float32 takes several passes of the matrix unit.
 
     The unit multiplies bfloat16. `precision=HIGHEST` (or `HIGH`) splits float32 operands into three (two) parts of
-    bfloat16 and multiplies them with each other. Told of the text, where both operands are known to be float32, and by
-    `pallas-lint probe --perf` of launches bound by computing, in lines that take a fifth of the time: elsewhere it says
-    that it does not matter.
+    bfloat16 and multiplies them with each other. Reported from the text, where both operands are known to be float32,
+    and by `pallas-lint probe --perf` of launches bound by computing, in lines that take a fifth of the time: elsewhere
+    it says that it does not matter.
 
     ## How to fix
 
@@ -54,7 +54,7 @@ class MultiPassDot(Rule):
     name = "multi-pass-dot"
     severity = Severity.INFO
     backends = frozenset({"tpu"})
-    once = True
+    group_by_message = True
     ops = ("jax.numpy.dot", "jax.numpy.matmul", "jax.lax.dot", "jax.lax.dot_general")
     invalid = (
         Example(

@@ -10,7 +10,7 @@ class MxuUnderfilled(Rule):
     """A product leaves a part of the matrix unit empty.
 
     The unit of v4, v5e and v5p has 128 rows and columns, that of v6e and tpu7x 256. The dimension that is contracted
-    and the columns of the right operand are filled up to a multiple, and what is filled up takes its time. Told by
+    and the columns of the right operand are filled up to a multiple, and what is filled up takes its time. Reported by
     `pallas-lint probe --perf` of launches bound by computing, in lines that take a fifth of the time, where less than
     three quarters are filled.
 

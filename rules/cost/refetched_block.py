@@ -11,8 +11,8 @@ class RefetchedBlock(Rule):
 
     A block stays in VMEM as long as the index map gives the same one for step after step; the last axis of the grid
     runs fastest. An operand that does not use it stays, one that does not use an outer axis is fetched again and again.
-    Told by `pallas-lint probe --perf` of launches that wait for memory, where another order of the axes moves a fifth
-    less and visits each block of the results as often as now.
+    Reported by `pallas-lint probe --perf` for launches that wait for memory, where another order of the axes moves a
+    fifth less and visits each block of the results as often as now.
 
     ## How to fix
 

@@ -10,8 +10,8 @@ class RegisterSpills(Rule):
     """More than a tenth of the stores only save registers, since a step holds more than there are.
 
     A TensorCore has 64 vector registers of 4 kB: a block of (128, 512) in float32 fills them. What does not fit is
-    stored to VMEM and loaded again. Told by `pallas-lint probe --perf` of launches that are bound by computing, where
-    these stores take at least a twentieth of all store slots and the matrix unit is not busy anyway.
+    stored to VMEM and loaded again. Reported by `pallas-lint probe --perf` for launches that are bound by computing,
+    where these stores take at least a twentieth of all store slots and the matrix unit is not busy anyway.
 
     ## How to fix
 
@@ -21,7 +21,7 @@ class RegisterSpills(Rule):
     ## How much it matters
 
     Of jax's flash attention (4 x 8 heads, 2048 x 128) with blocks of 1024, 45 % of the stores are spills, and it is
-    still the fastest of its sizes: what blocks save may be worth more. `--tune` tells.
+    still the fastest of its sizes: what blocks save may be worth more. `--tune` shows it.
 
     ## Known limits
 

@@ -10,8 +10,8 @@ class ScalarLoop(Rule):
     """A loop over single rows does what vectors would do at once.
 
     A register has eight rows (sublanes). A loop that reads, computes and writes one row leaves seven of them empty, and
-    waits in each turn for what the last one began. Told by `pallas-lint probe --perf` of launches bound by computing,
-    in lines that take a fifth of the time.
+    waits in each turn for what the last one began. Reported by `pallas-lint probe --perf` for launches bound by
+    computing, in lines that take a fifth of the time.
 
     ## How to fix
 

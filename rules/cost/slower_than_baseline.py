@@ -9,7 +9,7 @@ from pallas_lint.rule import Rule
 class SlowerThanBaseline(Rule):
     """The launch is predicted to be slower than it was on record.
 
-    `--write-perf-baseline perf.json` keeps what launches cost; `--perf-baseline perf.json` compares. Told where a
+    `--write-perf-baseline perf.json` keeps what launches cost; `--perf-baseline perf.json` compares. Reported where a
     launch became slower by more than `--perf-fail-over` (5 % unless said otherwise) on the same target.
 
     ## How to fix

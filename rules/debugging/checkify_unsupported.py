@@ -46,7 +46,7 @@ class CheckifyUnsupported(Rule):
 
     ## Known limits
 
-    The checks that `errors=` asks for are looked at where the functionalised function launches a kernel in the
+    The checks that `errors=` selects are looked at where the functionalised function launches a kernel in the
     same file.
 
     ## References

@@ -36,7 +36,7 @@ class DebugCheckDisabled(Rule):
 
     ## Known limits
 
-    Whoever runs the project may set the environment variable; therefore an info.
+    The environment variable may be set when the project runs; therefore an info.
 
     ## References
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.fixes.migration import argument_removed
-from pallas_lint.kernels.analysis.test_code import is_script, is_test
+from pallas_lint.kernels.analysis.detect_tests import is_script, is_test
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.notebooks.reading import SUFFIX
 from pallas_lint.rule import Example, Rule
@@ -31,7 +31,7 @@ _DUMPS = (
     "--xla_mosaic_dump_to", "--xla_dump_to", "--xla_jf_dump", "--xla_mosaic_enable_dump", "TRITON_KERNEL_DUMP",
 )  # fmt: skip
 _DUMPING = re.compile(rf"(?:{'|'.join(_DUMPS)})(?:_*[^\W_])*")
-# What asks for an option, the environment or the device at hand.
+# Words of conditions on an option, the environment or the current device.
 _OPTION = re.compile(
     r"interpret|debug|dump|verbose|args\b|flags?\b|environ|getenv|option|config|backend|platform|device|\b[ctg]pu\b",
     re.I,
@@ -62,9 +62,9 @@ class DebugLeftOn(Rule):
 
     ## Known limits
 
-    Literal values only, and none behind an `if` that asks for an option, the environment or the device; nor launches
-    that `jax.make_jaxpr` only traces. `interpret=True` is told once a file, in a notebook as an info, also in one that
-    is kept as a Python file with `# %% [markdown]` cells. Tests are told by the names of files (`test_*.py`,
+    Literal values only, and none behind an `if` on an option, the environment or the device; nor launches that
+    `jax.make_jaxpr` only traces. `interpret=True` is reported once a file, in a notebook as an info, also in one that
+    is kept as a Python file with `# %% [markdown]` cells. Tests are recognised by the names of files (`test_*.py`,
     `*_test.py`, a folder `tests`), functions and classes. Under `if __name__ == "__main__":`, and as a parameter's
     default, it is an info.
 
@@ -78,7 +78,7 @@ class DebugLeftOn(Rule):
     name = "debug-left-on"
     severity = Severity.WARNING
     fix = "safe"
-    once = True
+    group_by_message = True
     invalid = (
         Example(
             """
@@ -251,7 +251,7 @@ def _is_shown(keyword: Keyword, context: Context) -> bool:
 
 
 def _is_optional(node: tree_sitter.Node, asking: re.Pattern[str] | None = None) -> bool:
-    """Whether a node stands behind an `if` (that asks for such a thing); a script's `if __name__` is none."""
+    """Whether a node is in an `if` (with such a condition); a script's `if __name__` does not count."""
     outer = node.parent
     while outer is not None:
         if outer.type in ("if_statement", "elif_clause", "conditional_expression"):
@@ -274,10 +274,10 @@ def _is_only_traced(node: tree_sitter.Node) -> bool:
 
 
 def _is_literal(node: tree_sitter.Node, word: bytes) -> bool:
-    """Whether a setting is given in full where it stands: not made of a folder that somebody passes."""
+    """Whether a setting is complete in place: not made of a folder that a caller passes."""
     target = node.child_by_field_name("left")
     if target is not None and target.type == "attribute":
-        return False  # a configuration's own, for whoever asks for it
+        return False  # part of a configuration
     mark = next((each for each in reversed(list(holding(node, word))) if each.type == "string"), None)
     if mark is None:
         return False

@@ -10,7 +10,7 @@ from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.analysis.project_text import mentioned
 from pallas_lint.kernels.launches.backend import STRONG
-from pallas_lint.kernels.library.concretizations import demands
+from pallas_lint.kernels.library.concretizations import traced_concretizations
 from pallas_lint.kernels.model.kinds import described, kinds_of
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import Array, Const, Ref, Value
@@ -169,11 +169,11 @@ class DebugPrintFormat(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         launch = trace.launch
-        shown = [demand for demand, _ in demands(trace) if demand.kind == "shown"]
+        shown = [event for event, _ in traced_concretizations(trace) if event.kind == "shown"]
         backends = _backends(launch, context)
         for op in trace.ops(_PALLAS_PRINT, _JAX_PRINT):
             call = _Print.read(op)
-            inside = [demand for demand in shown if _contains(op.site, demand.site)]
+            inside = [concretization for concretization in shown if _contains(op.site, concretization.site)]
             if inside:
                 fix = _f_string_fix(op, backends, context)
                 yield context.finding(
@@ -214,11 +214,11 @@ class DebugPrintFormat(Rule):
                     severity=Severity.INFO,
                     op=op,
                 )
-        for demand in shown:
-            line = context.module_of(demand.site).source.line(demand.site.span.start.line)
-            if demand.name == "builtins.print" or re.search(r"(?<![.\w])print\(", line):
+        for concretization in shown:
+            line = context.module_of(concretization.site).source.line(concretization.site.span.start.line)
+            if concretization.name == "builtins.print" or re.search(r"(?<![.\w])print\(", line):
                 yield context.finding(
-                    demand.site,
+                    concretization.site,
                     "`print` shows the tracer, once, while the kernel is traced",
                     help="print values with `pl.debug_print`",
                     severity=Severity.INFO,
@@ -271,7 +271,7 @@ class _Print:
         return None
 
     def refusal(self, backend: str, version: str) -> str | None:
-        """Why the lowering refuses it; None where it takes it or nothing tells."""
+        """The reason why lowering fails; None where it works or is not known."""
         release = parse(version)
         if self.op.name == _JAX_PRINT and release < (0, 7):
             # A host callback then: no rule on Triton, any format on TPU.
@@ -338,10 +338,10 @@ def _backends(launch: Launch, context: Context) -> list[tuple[str, bool]]:
     """The backends in question, and whether each surely is the one."""
     if launch.interpret or launch.core is not None:
         return []
-    asked = [(target.backend, True) for target in context.settings.target]
-    if launch.backend is not None and (launch.evidence in STRONG or not asked):
+    targets = [(target.backend, True) for target in context.settings.target]
+    if launch.backend is not None and (launch.evidence in STRONG or not targets):
         return [(launch.backend, launch.evidence in STRONG)]
-    return list(dict.fromkeys(asked))
+    return list(dict.fromkeys(targets))
 
 
 def _contains(outer: Site, inner: Site) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint import compat
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.analysis.test_code import is_test
+from pallas_lint.kernels.analysis.detect_tests import is_test
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
@@ -29,7 +29,7 @@ class InterpretHidesBugs(Rule):
     `interpret=True` turns the kernel into plain jax operations: blocks and slices that leave the array are clamped to
     it, a block that is revisited out of order gives the right sum, DMAs are plain copies that cannot race. All of it is
     wrong on a TPU. `pltpu.InterpretParams` simulates the TPU's memories instead: reads out of bounds raise, memory that
-    nobody wrote holds NaN, semaphores and DMAs are simulated, and `detect_races=True` looks for races.
+    was never written holds NaN, semaphores and DMAs are simulated, and `detect_races=True` looks for races.
 
     ## How to fix
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pallas_lint import compat
 from pallas_lint.finding import Edit, Position, Severity, Span
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Array, Const, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
@@ -144,7 +144,7 @@ class MissingGuard(Rule):
         if any(True for _ in trace.ops(*_CHECKS)):
             return
         loaded = {
-            Same(event.value): event for event in trace.events if isinstance(event, Access) and event.kind == "load"
+            ById(event.value): event for event in trace.events if isinstance(event, Access) and event.kind == "load"
         }
         for event in trace.events:
             if isinstance(event, Op) and event.name in _RISKY:
@@ -168,7 +168,7 @@ class MissingGuard(Rule):
                 )
 
 
-def _is_indexed_by_data(access: Access, loaded: dict[Same, Access]) -> bool:
+def _is_indexed_by_data(access: Access, loaded: dict[ById, Access]) -> bool:
     if access.kind not in ("load", "store", "accumulate"):
         return False
     return any(_is_raw(part, loaded, 0) for part in _index_parts(access.index))
@@ -179,12 +179,12 @@ def _index_parts(index: Value) -> Iterator[Value]:
         yield part.start if isinstance(part, Slice) else part
 
 
-@asked_once
-def _is_raw(value: Value, loaded: dict[Same, Access], depth: int) -> bool:
+@memoize_by_identity
+def _is_raw(value: Value, loaded: dict[ById, Access], depth: int) -> bool:
     """Whether the value is what was loaded, through nothing that keeps it from being anything."""
     if not isinstance(value, Array) or depth > 8:
         return False
-    if Same(value) in loaded:
+    if ById(value) in loaded:
         return True
     origin = value.origin
     if origin is None or origin.name in _GUARDING:

@@ -17,7 +17,7 @@ class Deadlock(Rule):
     ## How to fix
 
     Count who signals. A barrier with both neighbours waits for 2; a device that sends must be waited for by the one
-    that receives, and every copy that is waited for must have been started by somebody, with as many bytes.
+    that receives, and every copy that is waited for must have been started by some device, with as many bytes.
 
     ```python
     barrier = pltpu.get_barrier_semaphore()
@@ -28,7 +28,7 @@ class Deadlock(Rule):
 
     ## Known limits
 
-    Kernels whose branches, devices or counts hang on data that the probe is not given are not judged; the stage says
+    Kernels whose branches, devices or counts depend on data that the probe is not given are not checked; the stage says
     what stands in the way, and in which line. Several cores of one device and SparseCores are not modelled.
 
     ## References

@@ -11,7 +11,7 @@ class StaleWitness(Rule):
 
     Rules judge a launcher with the shapes that its calls have: those in the shapes file, in tests and in
     `# pallas-lint: probe(...)` comments. A call whose function was renamed, moved or lost a parameter says nothing any
-    more: it is left out, and the shapes that it told are not known. Parameters are matched by name; a new one is simply
+    more: it is left out, and its shapes are not known. Parameters are matched by name; a new one is simply
     not known.
 
     ## How to fix

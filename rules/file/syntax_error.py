@@ -10,11 +10,11 @@ class SyntaxErrorRule(Rule):
     """A file, or a notebook cell, that does not parse.
 
     The error is reported once, where the parser gave up; every function, class and statement that does parse is
-    judged all the same, so a half-written kernel costs only its own findings.
+    checked nevertheless, so a half-written kernel costs only its own findings.
 
-    Three limits are reported by the same code, as warnings, since what is not judged may hide an error: code that is
+    Three limits are reported by the same code, as warnings, since what is not checked may hide an error: code that is
     nested too deeply to be read (an info where it is a table, which hides nothing), a file or a function that takes
-    too long to follow, and a launch to which more than 64 calls lead; of these only what was met first is judged.
+    too long to follow, and a launch to which more than 64 calls lead; of these only what was found first is checked.
 
     ## How to fix
 

@@ -23,7 +23,7 @@ class UnusedSuppression(Rule):
     ## Known limits
 
     `# noqa` comments are honoured but never reported, since other tools may need them. Rules that are not enabled in
-    a run cannot be told to be unused, and are not. A file that does not parse everywhere is not judged.
+    a run cannot be known to be unused, and are not reported. A file that does not parse everywhere is not checked.
     """
 
     code = "PAL002"

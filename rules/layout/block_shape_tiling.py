@@ -49,7 +49,7 @@ class BlockShapeTiling(Rule):
     ## Known limits
 
     An error needs a known size of the array, or an index map that moves the block along the dimension, so that the
-    block cannot be all of it; with a grid that is not known that is a warning, and an info where a caller asks for one
+    block cannot be all of it; with a grid that is not known that is a warning, and an info where a caller requests one
     row of an array that is not seen. Else sizes that are not known are taken to fit. Blocks of `emit_pipeline` are not
     asked.
 
@@ -209,8 +209,8 @@ class BlockShapeTiling(Rule):
         whole = _array(block, at)
         size = "1 (squeezed)" if block.dims[at].kind == "squeezed" else str(_size(block, at))
         beside = f" nor the array's {whole}" if isinstance(whole, int) else ""
-        told = ", ".join(f"`{name}={value}`" for name, value in sorted(defaults.items()))
-        by_default = f" (by default: {told})" if told else ""
+        listed = ", ".join(f"`{name}={value}`" for name, value in sorted(defaults.items()))
+        by_default = f" (by default: {listed})" if listed else ""
         certain = block.sure and not defaults
         return context.finding(
             block.spec.site,
@@ -288,7 +288,7 @@ def _verdict(block: Block, at: int, tile: int) -> Severity | None:
 def _whole_or(block: Block, at: int) -> Severity | None:
     """How sure it is that the block is not the array's whole dimension; None where it may well be.
 
-    A block that the index map moves along the dimension is not: another block would lie outside.
+    A block that the index map moves along the dimension is not: another block would be outside.
     """
     whole = _array(block, at)
     if isinstance(whole, int):
@@ -305,7 +305,7 @@ def _whole_or(block: Block, at: int) -> Severity | None:
     unknown = any(not isinstance(block.grid.sizes[axis], int) for axis in axes if axis < block.grid.rank)
     if not unknown or len(axes) != 1:
         return None
-    # Who asks for one row has one, as a decoder does: the array is not seen, the caller knows it.
+    # A caller that requests one row has one, as a decoder does: the array is not known here.
     asked_for = block.grid.launch.witness is not None and _size(block, at) == 1
     return Severity.INFO if asked_for else Severity.WARNING
 

@@ -48,7 +48,7 @@ class BoolMaskReshape(Rule):
 
     ## Known limits
 
-    An error needs a mask of which the text tells how it lies. A mask whose rank is only guessed from how the code
+    An error needs a mask whose layout is known. A mask whose rank is only guessed from how the code
     indexes is a warning, one of unknown origin an info.
 
     ## References

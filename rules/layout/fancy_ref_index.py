@@ -8,8 +8,8 @@ from pallas_lint.backend_failures import failure, lowers
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.loaded_values import load_of
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.kinds import INEXACT
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Slice, Sym, Value
 from pallas_lint.records import frozen
 from pallas_lint.rule import Example, Rule
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class _Trouble:
+class _IndexProblem:
     """What is wrong with an index: the fact, what to do, and on which backends it fails (None: on each)."""
 
     fact: str
@@ -82,7 +82,7 @@ class FancyRefIndex(Rule):
     name = "fancy-ref-index"
     severity = Severity.ERROR
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
-    unknown_backend = True
+    runs_without_backend = True
     ops = ("jax.numpy.take_along_axis",)
     invalid = (
         Example(
@@ -220,41 +220,41 @@ _ELEMENTWISE = frozenset(
     "add subtract multiply floor_divide remainder mod rem minimum maximum where astype clip bitwise_and bitwise_or"
     " left_shift right_shift div mul sub".split()
 )
-_DEPTH = 8
+_MAX_DEPTH = 8
 
 
-def _of_ref(indexing: RefIndexing, trace: KernelTrace) -> _Trouble | None:
+def _of_ref(indexing: RefIndexing, trace: KernelTrace) -> _IndexProblem | None:
     if isinstance(indexing.index, Seq) and indexing.index.kind == "list":
-        return _Trouble("a list is no index of a ref", _INSTEAD)
+        return _IndexProblem("a list is no index of a ref", _INSTEAD)
     values = [part.value for part in indexing.parts]
     for value in values:
         if isinstance(value, Slice) and value.size is None and any(map(_is_traced, (value.start, value.stop))):
-            return _Trouble(
+            return _IndexProblem(
                 "the bounds of a slice must be known when the kernel is traced",
                 "write `pl.ds(start, size)`: the start may be traced, the size not",
             )
         if isinstance(value, Slice) and value.size is not None and _is_float(value.size):
-            return _Trouble("the size of a slice is a float", _INTEGERS)
+            return _IndexProblem("the size of a slice is a float", _INTEGERS)
         if isinstance(value, Seq) and value.kind == "list":
-            return _Trouble("a list is no index of a ref", _INSTEAD)
+            return _IndexProblem("a list is no index of a ref", _INSTEAD)
     ranks = [_has_rank(value, trace) for value in values]
     if True in ranks:
-        return _Trouble("an array as index of a ref does not lower", _INSTEAD, _MOSAIC)
+        return _IndexProblem("an array as index of a ref does not lower", _INSTEAD, _MOSAIC)
     if "likely" in ranks:
-        return _Trouble("an index that was loaded from VMEM does not compile", _IN_SMEM, _TPU, Severity.WARNING)
+        return _IndexProblem("an index that was loaded from VMEM does not compile", _IN_SMEM, _TPU, Severity.WARNING)
     if "maybe" in ranks:
         fact = "where the index is a row of a larger ref, and no number, it does not lower"
-        return _Trouble(fact, _INSTEAD, _TPU, Severity.INFO)
+        return _IndexProblem(fact, _INSTEAD, _TPU, Severity.INFO)
     if any(_is_float(value.start if isinstance(value, Slice) else value) for value in values):
-        return _Trouble("a float as index of a ref does not lower", _INTEGERS, _MOSAIC)
+        return _IndexProblem("a float as index of a ref does not lower", _INTEGERS, _MOSAIC)
     return _too_many(indexing, values)
 
 
-@asked_once
+@memoize_by_identity
 def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Literal["likely", "maybe"] | None:
     """Whether an index is an array and no scalar.
 
-    "likely" for what is loaded from an operand of unknown shape that is not said to lie in SMEM, where scalars are;
+    "likely" for what is loaded from an operand of unknown shape that is not declared to be in SMEM, where scalars are;
     "maybe" where one constant picks a row of it, or a number.
     """
     if not isinstance(value, Array) or value.host:
@@ -268,11 +268,11 @@ def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Litera
         parts = load.index.items if isinstance(load.index, Seq) else (load.index,)
         whole = any(part == Const(...) or isinstance(part, Slice) for part in parts)
         if not whole and not trace.launch.form.is_over_blocks:
-            return None  # one number: operands of `pl.kernel` lie where the caller put them
+            return None  # one number: operands of `pl.kernel` are where the caller put them
         if isinstance(parts[-1], Const) and type(parts[-1].value) is int:
             return None if len(parts) > 1 else "maybe"  # a number at such an offset can be loaded
         return True if whole and load.ref.space is not None else "likely"
-    if value.origin is None or depth > _DEPTH or value.origin.short not in _ELEMENTWISE:
+    if value.origin is None or depth > _MAX_DEPTH or value.origin.short not in _ELEMENTWISE:
         return None
     found = [_has_rank(operand, trace, depth + 1) for operand in value.origin.args]
     return True if True in found else "likely" if "likely" in found else "maybe" if "maybe" in found else None
@@ -294,22 +294,22 @@ def _other_size(value: Value | None, indices: Value | None, axis: Value | None) 
     return (f"size {size} along an axis of `{wanted.text}`", False) if size == 1 else None
 
 
-def _too_many(indexing: RefIndexing, values: list[Value]) -> _Trouble | None:
+def _too_many(indexing: RefIndexing, values: list[Value]) -> _IndexProblem | None:
     shape = indexing.ref.shape
     if values.count(Const(...)) > 1:
-        return _Trouble("more than one `...`", "spell the dimensions out with `:`")
+        return _IndexProblem("more than one `...`", "spell the dimensions out with `:`")
     if shape is None or not all(isinstance(size, int) for size in shape):
         return None
     count = sum(value != Const(...) for value in values)
     if count <= len(shape):
         return None
     if NONE in values:
-        return _Trouble(
+        return _IndexProblem(
             f"`None` is taken for an index, which makes {count} for {len(shape)} dimensions",
             "add the axis to the value that was loaded: `ref[...][:, None]`",
         )
     sizes = ", ".join(str(size) for size in shape)
-    return _Trouble(
+    return _IndexProblem(
         f"{count} indices for a ref of {len(shape)} dimension{'s' if len(shape) != 1 else ''}, ({sizes})",
         "give one index for each dimension of the ref: a block dimension of `None` is not there in the kernel",
     )

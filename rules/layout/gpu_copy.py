@@ -31,7 +31,7 @@ _LANE = "0.10.2"  # the last release measured in which lane semantics are the de
 
 
 @frozen
-class _Refusal:
+class _CopyRefusal:
     what: str
     instead: str
     last: str | None = None  # the last release that refuses it; None: all do
@@ -53,8 +53,8 @@ class GpuCopy(Rule):
 
     ## Known limits
 
-    Collective copies are judged by dtype alone. Only slices with known bounds are compared with tiles. A buffer without
-    `transforms` may get tiles from its uses from jax 0.11 on, which is why long boxes are only a warning.
+    Collective copies are checked by dtype alone. Only slices with known bounds are compared with tiles. A buffer
+    without `transforms` may get tiles from its uses from jax 0.11 on, which is why long boxes are only a warning.
 
     ## References
 
@@ -145,19 +145,19 @@ class GpuCopy(Rule):
                 return
 
 
-def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: Context) -> Iterator[_Refusal]:
+def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: Context) -> Iterator[_CopyRefusal]:
     if source.dtype is not None and target.dtype is not None and source.dtype != target.dtype:
         what = f"copy of {long_name(source.dtype)} into {long_name(target.dtype)}: a copy converts nothing"
-        yield _Refusal(what, "copy into a buffer of the same dtype, then load, `astype` and store")
+        yield _CopyRefusal(what, "copy into a buffer of the same dtype, then load, `astype` and store")
     if any(op.argument(name) not in (None, NONE) for name in _DIVIDED):
         return
     if _differ(source, target):
         what = f"copy of shape {_spelled(source)} into {_spelled(target)}"
-        yield _Refusal(what, "slice the larger one: `ref.at[pl.ds(start, size)]`")
+        yield _CopyRefusal(what, "slice the larger one: `ref.at[pl.ds(start, size)]`")
     yield from _rows(gmem, smem)
     yield from _tiles(smem)
     if _steps(gmem):
-        yield _Refusal("copy of a slice with steps in GMEM", "copy all of it, or an index at a time", _LANE)
+        yield _CopyRefusal("copy of a slice with steps in GMEM", "copy all of it, or an index at a time", _LANE)
     sizes = _sizes(smem)
     if op.name != TO_SMEM or sizes is None or smem.dtype is None:
         return
@@ -165,11 +165,11 @@ def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: C
     plain = buffer is not None and buffer.declared is not None and transforms(buffer) == ()
     if plain and max(sizes, default=0) > _BOX:
         what = f"copy of {_spelled(smem)} in one piece: a copy takes {_BOX} elements along a dimension"
-        yield _Refusal(what, "copy it in parts, or tile the buffer", severity=Severity.WARNING)
+        yield _CopyRefusal(what, "copy it in parts, or tile the buffer", severity=Severity.WARNING)
     number = prod(sizes) * bits(smem.dtype) // 8
     default = context.launch is not None and compiler_param(context.launch, "lowering_semantics") is None
     if number % _ARRIVAL and default:
-        yield _Refusal(f"copy of {number} bytes: copies into SMEM are multiples of {_ARRIVAL}", "copy more", _LANE)
+        yield _CopyRefusal(f"copy of {number} bytes: copies into SMEM are multiples of {_ARRIVAL}", "copy more", _LANE)
 
 
 def _differ(source: Ref, target: Ref) -> bool:
@@ -182,7 +182,7 @@ def _differ(source: Ref, target: Ref) -> bool:
     return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
 
 
-def _rows(gmem: Ref, smem: Ref) -> Iterator[_Refusal]:
+def _rows(gmem: Ref, smem: Ref) -> Iterator[_CopyRefusal]:
     """Where rows start in GMEM, and how long those of the box are."""
     dtype = gmem.dtype
     if dtype in (None, "bool", "semaphore") or dtype is None:
@@ -197,20 +197,20 @@ def _rows(gmem: Ref, smem: Ref) -> Iterator[_Refusal]:
             stride *= size
             if stride * bits(dtype) % (_UNIT * 8) and outer != 1:
                 what = f"copy of an array in GMEM with rows of {stride * bits(dtype) / 8:g} bytes"
-                yield _Refusal(f"{what}: TMA needs a multiple of {_UNIT}", "pad the rows in the caller: `jnp.pad`")
+                yield _CopyRefusal(f"{what}: TMA needs a multiple of {_UNIT}", "pad the rows in the caller: `jnp.pad`")
                 return
     for ref in (smem, gmem):
         last = ref.shape[-1] if ref.shape else None
         if isinstance(last, int) and last * bits(dtype) % (_UNIT * 8):
             what = f"copy of rows of {last * bits(dtype) / 8:g} bytes: TMA needs a multiple of {_UNIT}"
-            yield _Refusal(what, "copy more of each row")
+            yield _CopyRefusal(what, "copy more of each row")
             return
 
 
-def _tiles(smem: Ref) -> Iterator[_Refusal]:
+def _tiles(smem: Ref) -> Iterator[_CopyRefusal]:
     """Slices in shared memory: of whole tiles, without steps."""
     if _steps(smem):
-        yield _Refusal("copy of a slice with steps in SMEM", "lay the buffer out so that the slice is in one piece")
+        yield _CopyRefusal("copy of a slice with steps in SMEM", "lay the buffer out so that the slice is in one piece")
     buffer, parent = whole(smem), smem.parent
     if buffer is None or parent is None or parent.view or parent.shape is None:
         return
@@ -223,9 +223,9 @@ def _tiles(smem: Ref) -> Iterator[_Refusal]:
         if at < len(tile) and isinstance(item, Slice):
             start, size = integer(item.start), _length(item)
             if any(number is not None and tile[at] > 0 and number % tile[at] for number in (start, size)):
-                told = " from ".join(str(number) for number in (size, start) if number is not None)
-                what = f"copy of a slice of {told}, which are no whole tiles: the buffer lies in tiles of {tile[at]}"
-                yield _Refusal(what, "start and end at tiles, or take a smaller tile")
+                numbers = " from ".join(str(number) for number in (size, start) if number is not None)
+                what = f"copy of a slice of {numbers}, which are no whole tiles: the buffer lies in tiles of {tile[at]}"
+                yield _CopyRefusal(what, "start and end at tiles, or take a smaller tile")
                 return
 
 

@@ -38,7 +38,7 @@ class GpuTransforms(Rule):
 
     ## Known limits
 
-    Transforms, shapes and dtypes that the text does not tell are not judged, nor are transforms other than these two.
+    Transforms, shapes and dtypes that are not known are not checked, nor are transforms other than these two.
 
     ## References
 

@@ -152,8 +152,8 @@ class MemorySpaceAccess(Rule):
         if space not in ("any", "hbm", "host"):
             return
         where = "host memory" if space == "host" else "HBM"
-        told = ref.space is not None
-        severity = Severity.ERROR if access.certain and (told or ref.role == "out") else Severity.WARNING
+        declared = ref.space is not None
+        severity = Severity.ERROR if access.certain and (declared or ref.role == "out") else Severity.WARNING
         yield context.finding(
             access.site,
             f"{_doing(access)} `{ref.parameter}`, which stays in {where}: TPU loads and stores only VMEM and SMEM",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Seq, Slice, Value
 from pallas_lint.rule import Example, Rule
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.facts.ref_indexing import Part, RefIndexing
+    from pallas_lint.kernels.facts.ref_indexing import IndexPart, RefIndexing
     from pallas_lint.kernels.grid.index_maps import IndexMap
     from pallas_lint.kernels.model.trace import KernelTrace
 
@@ -30,7 +30,7 @@ _CASTS = frozenset("int8 int16 int32 int64 array asarray astype convert_element_
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "subtract": operator.sub, "sub": operator.sub, "multiply": operator.mul, "mul": operator.mul,
 }  # fmt: skip
-_DEPTH = 8
+_MAX_DEPTH = 8
 
 
 class NegativeRefIndex(Rule):
@@ -188,7 +188,7 @@ class NegativeRefIndex(Rule):
             for part in indexing.parts:
                 yield from self._check(indexing, part, trace, context)
 
-    def _check(self, indexing: RefIndexing, part: Part, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+    def _check(self, indexing: RefIndexing, part: IndexPart, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         value = part.value
         if isinstance(value, Slice):
             if value.size is None or _wraps_slices(context):
@@ -276,12 +276,12 @@ def _below_zero_at_first(value: Value) -> tuple[int, str] | None:
     return first if first is not None and first[0] < 0 and first[1] else None
 
 
-@asked_once
+@memoize_by_identity
 def _first_value(value: Value, depth: int = 0) -> tuple[int, str] | None:
     """What an index is in the first step of the grid or loop that it counts; no step for a constant."""
     if isinstance(value, Const):
         return (value.value, "") if type(value.value) is int else None
-    if not isinstance(value, Array) or value.origin is None or depth > _DEPTH:
+    if not isinstance(value, Array) or value.origin is None or depth > _MAX_DEPTH:
         return None
     origin = value.origin
     if origin.name == PROGRAM_ID:
@@ -324,11 +324,11 @@ def _base(indexing: RefIndexing) -> str:
     return indexing.ref.parameter if indexing.base is None else indexing.base.code
 
 
-def _axis(part: Part) -> int:
+def _axis(part: IndexPart) -> int:
     return part.axis or 0
 
 
-def _fixes(indexing: RefIndexing, part: Part, constant: int, context: Context) -> list[Fix]:
+def _fixes(indexing: RefIndexing, part: IndexPart, constant: int, context: Context) -> list[Fix]:
     """`ref.shape[axis] - 1` where the index is written out as a number."""
     base, node = indexing.base, part.node
     if isinstance(node, nodes.Call) and node.args:

@@ -64,7 +64,7 @@ class OneDimIota(Rule):
     severity = Severity.ERROR
     fix = "safe"
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
-    unknown_backend = True
+    runs_without_backend = True
     ops = (_ARANGE, _IOTA, _BROADCASTED, _LINSPACE)
     invalid = (
         Example(

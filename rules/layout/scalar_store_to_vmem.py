@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.divisibility import loaded_values
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
@@ -167,11 +167,11 @@ _SCALAR_OUT = (
 )
 
 
-def _scalar_store(access: Access, numbers: Collection[Same]) -> tuple[str, str] | None:
+def _scalar_store(access: Access, numbers: Collection[ById]) -> tuple[str, str] | None:
     """What is wrong with a store to VMEM."""
     name = access.ref.parameter
     target = result_shape(access.ref.shape, access.index)
-    scalar = _is_scalar(access.value) or Same(access.value) in numbers
+    scalar = _is_scalar(access.value) or ById(access.value) in numbers
     if access.ref.shape == ():
         return f"`{name}` has rank 0 and lies in VMEM, where TPU has no scalars", _SCALAR_OUT
     taken = _scalars_in(access.index, numbers)
@@ -217,17 +217,17 @@ def _is_scalar(value: Value) -> bool:
     return isinstance(value, Const) and isinstance(value.value, int | float)
 
 
-def _scalars_in(index: Value, numbers: Collection[Same]) -> int:
+def _scalars_in(index: Value, numbers: Collection[ById]) -> int:
     """The number of parts of an index, each of which surely takes one element of its dimension; else 0."""
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and not index.open else (index,)
     # A named Python value may be a slice or a tuple, too.
     surely = all(
-        Same(part) in numbers or (not isinstance(part, Sym) and is_scalar_index(part) is True) for part in parts
+        ById(part) in numbers or (not isinstance(part, Sym) and is_scalar_index(part) is True) for part in parts
     )
     return len(parts) if surely else 0
 
 
 def _keeps_dimension(index: Value) -> bool:
-    """Whether a slice stands in the index, so that a dimension is left."""
+    """Whether the index has a slice, so that a dimension is left."""
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" else (index,)
     return any(isinstance(part, Slice) for part in parts) and not is_full_index(index)

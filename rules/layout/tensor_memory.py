@@ -28,7 +28,7 @@ _MMA = f"{GPU}.tcgen05_mma"
 _LOAD, _WAIT = f"{GPU}.async_load_tmem", f"{GPU}.wait_load_tmem"
 _STORE, _COMMIT = f"{GPU}.async_store_tmem", f"{GPU}.commit_tmem"
 _AWAITED_BY = {_COMMIT: _STORE, _WAIT: _LOAD}
-# What reads or writes tensor memory, and where it stands among the arguments: what is written comes first.
+# Functions that access tensor memory, and its position among the arguments: what is written comes first.
 _USES: dict[str, tuple[tuple[str, int], ...]] = {
     _MMA: (("acc", 0), ("a", 1)),
     _LOAD: (("src", 0),),
@@ -39,7 +39,7 @@ _FLAT = "0.8.3"  # the last release measured that has no batches of matrices in 
 
 
 @frozen
-class _Refusal:
+class _AllocationRefusal:
     what: str
     instead: str
     last: str | None = None  # the last release that refuses it; None: all do
@@ -179,13 +179,13 @@ class TensorMemory(Rule):
             yield from _unawaited(trace, context)
 
 
-def _refused(buffer: Ref, declared: CallResult) -> Iterator[_Refusal]:
+def _refused(buffer: Ref, declared: CallResult) -> Iterator[_AllocationRefusal]:
     """What jax refuses of one buffer."""
     shape, dtype = buffer.shape, buffer.dtype
     if shape is None or declared.open:
         return
     if len(shape) < 2:
-        yield _Refusal(
+        yield _AllocationRefusal(
             "a vector in TMEM, which holds matrices", "give it 128 rows: `plgpu.TMEM((128, columns), dtype)`"
         )
         return
@@ -193,20 +193,22 @@ def _refused(buffer: Ref, declared: CallResult) -> Iterator[_Refusal]:
     if declared.argument("layout") not in (None, NONE):
         return
     if isinstance(rows, int) and rows not in (64, 128):
-        yield _Refusal(f"{rows} rows of TMEM: a buffer has 64 or 128", "take 128 rows, and more columns or buffers")
+        yield _AllocationRefusal(
+            f"{rows} rows of TMEM: a buffer has 64 or 128", "take 128 rows, and more columns or buffers"
+        )
     if dtype is not None and bits(dtype) < 32 and declared.argument("packed") in (None, NONE):
         what = f"{long_name(dtype)} in TMEM does not say whether it is packed"
-        yield _Refusal(what, "pass `packed=True` for operands, `packed=False` for accumulators")
+        yield _AllocationRefusal(what, "pass `packed=True` for operands, `packed=False` for accumulators")
     packed = _packing(buffer, declared)
     if packed is not None and isinstance(columns, int) and columns % packed:
         what = f"{columns} columns of TMEM, packed by {packed}: they are a multiple of it"
-        yield _Refusal(what, "fill the columns up")
+        yield _AllocationRefusal(what, "fill the columns up")
     if len(shape) > 2:
-        yield _Refusal("several matrices in one buffer of TMEM", "allocate one for each", _FLAT)
+        yield _AllocationRefusal("several matrices in one buffer of TMEM", "allocate one for each", _FLAT)
     taken = _columns(buffer, declared)
     if taken is not None and taken > _COLUMNS:
         what = f"{taken} columns of 32 bits of TMEM, and there are {_COLUMNS}"
-        yield _Refusal(what, "take a smaller accumulator, or reuse one")
+        yield _AllocationRefusal(what, "take a smaller accumulator, or reuse one")
 
 
 def _together(allocated: list[tuple[Ref, CallResult]], context: Context) -> Iterator[Finding]:
@@ -259,7 +261,7 @@ def _is_collective(declared: CallResult) -> bool | None:
 
 def _unset(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     """Products that add to what nothing has written."""
-    if not trace.complete or trace.seen_until is not None:
+    if not trace.complete or trace.tracked_until is not None:
         return
     first: dict[tuple[str, object], Op] = {}
     products = list(trace.ops(_MMA))
@@ -295,7 +297,7 @@ def _written(op: Op) -> tuple[Value, ...]:
 def _unawaited(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     """Stores that are not committed before they are used, loads that are not awaited before they are overwritten."""
     pending: dict[str, dict[tuple[str, object], tuple[Op, Ref]]] = {_STORE: {}, _LOAD: {}}
-    unseen = set(trace.unseen)
+    unseen = set(trace.untracked_at)
     for at, op in enumerate(trace.events):
         if at in unseen:
             pending = {_STORE: {}, _LOAD: {}}

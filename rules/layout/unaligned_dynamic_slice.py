@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.backend_failures import up_to
 from pallas_lint.finding import Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.divisibility import is_counted, loaded_values, proven_divisor, true_divisor
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.library.indexing import result_shape
@@ -283,7 +283,7 @@ def _placed(ref: Ref, index: Value, own: bool) -> Iterator[_Part]:
 
 
 def _needed(part: _Part, version: str, device: str | None, copied: bool) -> int:
-    """The number of which the start has to be a multiple; 1 where nothing is asked for or known."""
+    """The number of which the start has to be a multiple; 1 where nothing is required or known."""
     dtype, lanes = part.ref.dtype, part.lanes
     width = None if dtype in (None, "semaphore") else 32 if dtype == "bool" else bits(dtype)
     if part.rank == 1:
@@ -308,12 +308,12 @@ def _needed(part: _Part, version: str, device: str | None, copied: bool) -> int:
 
 
 def _unaligned(
-    part: _Part, access: Access, loaded: Collection[Same], numbers: Collection[Same], context: Context
+    part: _Part, access: Access, loaded: Collection[ById], numbers: Collection[ById], context: Context
 ) -> Finding | None:
     start = part.start
     if part.place > 1 or not isinstance(start, Array):
         return None
-    if start is part.index and start.shape != () and Same(start) not in numbers:
+    if start is part.index and start.shape != () and ById(start) not in numbers:
         return None  # it may be an array
     if part.size is not None and part.size == part.extent and part.place:
         return None  # the whole dimension
@@ -395,7 +395,7 @@ def _is_unrolled(value: Value) -> bool:
 
 
 def _start_node(part: _Part, access: Access) -> nodes.BaseExpression | None:
-    """The expression for the start, where it stands in the access itself."""
+    """The expression for the start, if it is in the access itself."""
     node = access.site.node
     if isinstance(node, nodes.AugAssign):
         node = node.target

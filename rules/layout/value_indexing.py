@@ -44,8 +44,8 @@ _LAST_WITH_DYNAMIC_NEGATIVE = (0, 8, 3)  # up to here `x[-1]` and `x[pl.ds(0, 8)
 
 
 @frozen
-class _Trouble:
-    """What an index asks of a value. `sure`: False where the shape leaves open whether anything is cut off."""
+class _ValueProblem:
+    """The requirements of an index on a value. `sure`: False where it is not known whether anything is cut off."""
 
     kind: str  # a key of _HELP
     primitive: str
@@ -99,7 +99,7 @@ class ValueIndexing(Rule):
     severity = Severity.ERROR
     fix = "safe"
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
-    unknown_backend = True
+    runs_without_backend = True
     ops = (
         _GETITEM,
         "jax.numpy.take",
@@ -259,7 +259,7 @@ _HELP = {
 }
 
 
-def _message(op: Op, trouble: _Trouble, found: Failure) -> str:
+def _message(op: Op, trouble: _ValueProblem, found: Failure) -> str:
     spelled = op.site.code.partition("\n")[0]
     spelled = spelled if len(spelled) <= 60 else f"{spelled[:57]}..."
     if trouble.kind in _AT_TRACE:
@@ -278,56 +278,56 @@ def _message(op: Op, trouble: _Trouble, found: Failure) -> str:
     return f"`{spelled}`: {what} does not lower on {found.place} in {found.jax} (primitive `{trouble.primitive}`)"
 
 
-def _trouble(op: Op, value: Array) -> _Trouble | None:
+def _trouble(op: Op, value: Array) -> _ValueProblem | None:
     module, _, short = op.name.rpartition(".")
     if module == "jax.lax":
         kind = "dynamic" if _LAX[short] == "dynamic_slice" else "scatter"
-        return _Trouble(kind, _LAX[short])
+        return _ValueProblem(kind, _LAX[short])
     if op.name == "jax.numpy.take":
-        return _Trouble("gather", "gather")
+        return _ValueProblem("gather", "gather")
     if op.name != _GETITEM and short != "get":
-        return _Trouble("scatter", _SCATTERS[short])
+        return _ValueProblem("scatter", _SCATTERS[short])
     return _of_index(value, op.args[1] if len(op.args) > 1 else UNKNOWN)
 
 
-def _of_index(value: Array, index: Value) -> _Trouble | None:
+def _of_index(value: Array, index: Value) -> _ValueProblem | None:
     if isinstance(index, Seq) and (index.open or index.kind != "tuple"):
         return None
     parts = index.items if isinstance(index, Seq) else (index,)
     for part in parts:
         if isinstance(part, Slice) and part.size is None and any(map(_is_traced, (part.start, part.stop))):
-            return _Trouble("bounds", "")
+            return _ValueProblem("bounds", "")
     arrays = [part for part in parts if isinstance(part, Array)]
     if any(part.host for part in arrays):
         return None  # numpy's numbers: which of the forms it is hangs on them
     if any(part.dtype == "bool" and part.shape != () for part in arrays):
-        return _Trouble("mask", "")
+        return _ValueProblem("mask", "")
     if any(part.kinds <= INEXACT for part in arrays):
-        return _Trouble("float", "")
+        return _ValueProblem("float", "")
     if any(part.shape not in (None, ()) for part in arrays):
-        return _Trouble("gather", "gather")
+        return _ValueProblem("gather", "gather")
     for part in parts:
         if isinstance(part, Array) or (isinstance(part, Slice) and part.size is not None and _is_traced(part.start)):
             # Of unknown shape it may be a gather, which fails just so.
-            return _Trouble("dynamic", "dynamic_slice")
+            return _ValueProblem("dynamic", "dynamic_slice")
     if any(isinstance(part, Slice) and part.size is not None for part in parts):
-        return _Trouble("ds", "")
+        return _ValueProblem("ds", "")
     for part in parts:
         step = part.step.value if isinstance(part, Slice) and isinstance(part.step, Const) else None
         if isinstance(step, int) and step not in (0, 1):
-            return _Trouble("reversed", "rev") if step == -1 else _Trouble("strided", "slice")
+            return _ValueProblem("reversed", "rev") if step == -1 else _ValueProblem("strided", "slice")
     if any(isinstance(part, Const) and type(part.value) is int and part.value < 0 for part in parts):
-        return _Trouble("negative", "dynamic_slice")
+        return _ValueProblem("negative", "dynamic_slice")
     return _cut(value, index, parts)
 
 
-def _cut(value: Array, index: Value, parts: tuple[Value, ...]) -> _Trouble | None:
+def _cut(value: Array, index: Value, parts: tuple[Value, ...]) -> _ValueProblem | None:
     """Integers and slices that are known: a `slice` unless they leave everything."""
     if all(part in (NONE, Const(...)) or is_full_index(part) for part in parts):
         return None
     if value.shape is None:
         # Bounds that are written out mostly leave something out.
-        return _Trouble("static", "slice", sure=False) if any(map(_has_bounds, parts)) else None
+        return _ValueProblem("static", "slice", sure=False) if any(map(_has_bounds, parts)) else None
     sizes = list(value.shape)
     after = result_shape(value.shape, Seq(tuple(part for part in parts if part != NONE)))
     if after is None:
@@ -337,11 +337,11 @@ def _cut(value: Array, index: Value, parts: tuple[Value, ...]) -> _Trouble | Non
         dims = _indexed(sizes, parts)
         if all(size == 1 for size in dims):
             return None
-        return _Trouble("static", "slice", sure=any(isinstance(size, int) and size > 1 for size in dims))
+        return _ValueProblem("static", "slice", sure=any(isinstance(size, int) and size > 1 for size in dims))
     if len(after) != len(sizes) or tuple(sizes) == after:
         return None
     known = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(sizes, after, strict=True))
-    return _Trouble("static", "slice", sure=known)
+    return _ValueProblem("static", "slice", sure=known)
 
 
 def _has_bounds(part: Value) -> bool:
@@ -366,7 +366,7 @@ def _is_traced(value: Value) -> bool:
     return isinstance(value, Array) and not value.host
 
 
-def _fails(trouble: _Trouble, backend: str, version: str) -> bool:
+def _fails(trouble: _ValueProblem, backend: str, version: str) -> bool:
     if trouble.kind in _AT_TRACE:
         return True
     old = parse(version) <= _LAST_WITH_DYNAMIC_NEGATIVE
@@ -385,7 +385,7 @@ def _fails(trouble: _Trouble, backend: str, version: str) -> bool:
     return not lowers(trouble.primitive, backend, version)
 
 
-def _fixes(op: Op, value: Array, trouble: _Trouble, context: Context) -> list[Fix]:
+def _fixes(op: Op, value: Array, trouble: _ValueProblem, context: Context) -> list[Fix]:
     node = op.site.node
     if trouble.kind == "negative" and context.target is not None and context.target.backend == "tpu":
         return _from_the_front(op, context)
@@ -405,7 +405,7 @@ def _fixes(op: Op, value: Array, trouble: _Trouble, context: Context) -> list[Fi
     return _of_lax_call(op, value, context)
 
 
-def _takes(ref: Ref, index: Value, trouble: _Trouble, context: Context) -> bool:
+def _takes(ref: Ref, index: Value, trouble: _ValueProblem, context: Context) -> bool:
     """Whether the ref can be indexed in the same way."""
     parts = index.items if isinstance(index, Seq) else (index,)
     if NONE in parts:

@@ -49,7 +49,7 @@ class DotAccumulator(Rule):
 
     ## Known limits
 
-    Operands of unknown dtype are not judged, nor are those of two different dtypes.
+    Operands of unknown dtype are not checked, nor are those of two different dtypes.
 
     ## References
 
@@ -63,7 +63,7 @@ class DotAccumulator(Rule):
     severity = Severity.ERROR
     fix = "safe"
     backends = frozenset({"tpu", "triton"})
-    unknown_backend = True
+    runs_without_backend = True
     ops = (*(f"jax.numpy.{name}" for name in _PRODUCTS), *(f"jax.lax.{name}" for name in _LAX_PRODUCTS))
     invalid = (
         Example(

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.library.products import Product
+    from pallas_lint.kernels.library.products import MatrixProduct
     from pallas_lint.kernels.model.trace import Op
 
 _PALLAS_DOTS = tuple(f"jax.experimental.pallas.{name}" for name in ("dot", "triton.dot", "gpu.dot"))
-_SMALLEST = 16  # of a side of a product, for Triton up to jax 0.8
+_MIN_SIDE = 16  # of a side of a product, for Triton up to jax 0.8
 _HIGH = frozenset({"HIGH", "high", "tensorfloat32", "bfloat16_3x"})
 _FULL = frozenset({"HIGHEST", "highest", "float32"})
 _TRITON_PRESETS = frozenset(
@@ -202,13 +202,13 @@ def _algorithm_keyword(op: Op) -> Iterator[_Refusal]:
         )
 
 
-def _dtypes(product: Product) -> tuple[str, str] | None:
+def _dtypes(product: MatrixProduct) -> tuple[str, str] | None:
     """The factors' dtypes, where both are known and neither is a Python number's."""
     left, right = product.left, product.right
     return None if left.dtype is None or right.dtype is None else (left.dtype, right.dtype)
 
 
-def _unsigned(product: Product) -> str | None:
+def _unsigned(product: MatrixProduct) -> str | None:
     return next((d for d in (product.left.dtype, product.right.dtype) if d is not None and d[0] == "u"), None)
 
 
@@ -233,7 +233,7 @@ def _precision(op: Op) -> tuple[str | None, str | None]:
 _MATRICES = "give vectors a second dimension, e.g. `v[None, :]`"
 
 
-def _on_triton(op: Op, product: Product | None, device: str | None) -> Iterator[_Refusal]:
+def _on_triton(op: Op, product: MatrixProduct | None, device: str | None) -> Iterator[_Refusal]:
     kind, name = _precision(op)
     if kind == "object":
         yield _Refusal("with a `DotAlgorithm` does not lower on Triton", "pass a `lax.DotAlgorithmPreset`", _ALWAYS)
@@ -252,19 +252,19 @@ def _on_triton(op: Op, product: Product | None, device: str | None) -> Iterator[
     left, right = product.left.shape, product.right.shape
     if left is not None and right is not None and len(left) == len(right) == 2:
         for sizes, last in ((right, "0.8.3"), (left, "0.4.35")):
-            small = [size for size in sizes if isinstance(size, int) and size < _SMALLEST]
+            small = [size for size in sizes if isinstance(size, int) and size < _MIN_SIDE]
             if small:
-                message = f"has a side of {small[0]}: Triton products need {_SMALLEST}"
+                message = f"has a side of {small[0]}: Triton products need {_MIN_SIDE}"
                 yield _Refusal(message, "use larger blocks, or `jnp.sum` of a product", _since("0.4.35", last))
     plain = kind == "plain" and name in (None, "DEFAULT", "default")
-    told = op.argument("allow_tf32") is not None or op.argument("preferred_element_type") is not None
-    if product.left.dtype == product.right.dtype == "f32" and plain and not told and device != "rocm":
+    explicit = op.argument("allow_tf32") is not None or op.argument("preferred_element_type") is not None
+    if product.left.dtype == product.right.dtype == "f32" and plain and not explicit and device != "rocm":
         message = "of float32 operands computes in TF32 by default, with 10 bits of mantissa"
         instead = "pass `precision=lax.Precision.HIGHEST` where full float32 is wanted"
         yield _Refusal(message, instead, _ALWAYS, Severity.INFO)
 
 
-def _ranks_on_triton(product: Product) -> Iterator[_Refusal]:
+def _ranks_on_triton(product: MatrixProduct) -> Iterator[_Refusal]:
     ranks = (product.left.rank, product.right.rank)
     if product.batch:
         what = (
@@ -289,7 +289,7 @@ def _ranks_on_triton(product: Product) -> Iterator[_Refusal]:
         )
 
 
-def _mixed_on_triton(op: Op, product: Product) -> Iterator[_Refusal]:
+def _mixed_on_triton(op: Op, product: MatrixProduct) -> Iterator[_Refusal]:
     pair = _dtypes(product)
     if pair is None or pair[0] == pair[1]:
         return
@@ -305,7 +305,7 @@ def _mixed_on_triton(op: Op, product: Product) -> Iterator[_Refusal]:
     yield _Refusal(message, "cast one to the dtype of the other: `a.astype(b.dtype)`", _ALWAYS)
 
 
-def _on_tpu(op: Op, product: Product | None, device: str | None) -> Iterator[_Refusal]:
+def _on_tpu(op: Op, product: MatrixProduct | None, device: str | None) -> Iterator[_Refusal]:
     kind, name = _precision(op)
     if kind in ("preset", "object"):
         yield _Refusal(
@@ -332,7 +332,7 @@ def _on_tpu(op: Op, product: Product | None, device: str | None) -> Iterator[_Re
     yield from _dtypes_on_tpu(op, product, device, full=kind == "plain" and name in _FULL | _HIGH)
 
 
-def _ranks_on_tpu(product: Product) -> Iterator[_Refusal]:
+def _ranks_on_tpu(product: MatrixProduct) -> Iterator[_Refusal]:
     left, right, contract, batch = product.left.rank, product.right.rank, product.contract, product.batch
     if left is None or right is None or contract is None or batch is None:
         return
@@ -368,7 +368,7 @@ def _ranks_on_tpu(product: Product) -> Iterator[_Refusal]:
         )
 
 
-def _dtypes_on_tpu(op: Op, product: Product, device: str | None, *, full: bool) -> Iterator[_Refusal]:
+def _dtypes_on_tpu(op: Op, product: MatrixProduct, device: str | None, *, full: bool) -> Iterator[_Refusal]:
     pair = _dtypes(product)
     result = op.result.dtype if isinstance(op.result, Array) else None
     if pair is None:

@@ -28,7 +28,7 @@ class IsfiniteUnsupported(Rule):
 
     Almost every jnp function is made of primitives that all backends know; `isfinite` is one of its own.
     Triton got a rule for it in jax 0.8.2, Mosaic TPU in 0.4.38, and Mosaic GPU has none to this day. The TPU
-    rule asks the vector unit's own test (`tpu.weird`), which exists for 32-bit floats only: for bfloat16 the
+    rule uses the vector unit's own test (`tpu.weird`), which exists for 32-bit floats only: for bfloat16 the
     lowering fails with a `VerificationError` in every version. `jnp.isinf` and `jnp.isnan` are made of `abs`
     and comparisons, and lower everywhere.
 
@@ -63,7 +63,7 @@ class IsfiniteUnsupported(Rule):
     severity = Severity.ERROR
     fix = "safe"
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
-    unknown_backend = True
+    runs_without_backend = True
     ops = ("jax.numpy.isfinite", "jax.lax.is_finite")
     invalid = (
         Example(

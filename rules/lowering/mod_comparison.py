@@ -62,7 +62,7 @@ class ModComparison(Rule):
 
     ## Known limits
 
-    Operands of unknown dtype are not judged. `lax.rem` and `jnp.fmod` of narrow types are PAL102's.
+    Operands of unknown dtype are not checked. `lax.rem` and `jnp.fmod` of narrow types are PAL102's.
 
     ## References
 
@@ -76,7 +76,7 @@ class ModComparison(Rule):
     severity = Severity.ERROR
     fix = "safe"
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
-    unknown_backend = True
+    runs_without_backend = True
     ops = ("jax.numpy.mod", "jax.numpy.remainder")
     invalid = (
         Example(
@@ -294,7 +294,7 @@ def _fails(dtype: str, backend: str, version: str) -> bool:
 
 
 def _operands(op: Op) -> tuple[Site, Site] | None:
-    """Dividend and divisor as they stand in the code."""
+    """Dividend and divisor as in the code."""
     node, piece = op.site.node, op.site.piece
     if len(op.args) != 2 or op.keywords or op.open:
         return None

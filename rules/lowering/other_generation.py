@@ -49,7 +49,7 @@ class OtherGeneration(Rule):
     ## Known limits
 
     Only where the settings name the device (`target = "mosaic-gpu:sm90"`), and only one: with both, a kernel for either
-    is right. A warning, since nothing tells for which of a project's kernels the setting is meant. Silent in kernels
+    is right. A warning, since it is not known for which of a project's kernels the setting is meant. Silent in kernels
     that have both instructions.
 
     ## References

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pallas_lint.backend_failures import failure, within
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.operands import tree_leaves
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, is_integer
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim
 from pallas_lint.records import frozen
@@ -29,7 +29,7 @@ _TPU, _TRITON = frozenset({"tpu"}), frozenset({"triton"})
 
 
 @frozen
-class _Refusal:
+class _ScanRefusal:
     """What is refused, on which backends, from which version to which."""
 
     what: str
@@ -78,7 +78,7 @@ class ScanWithXs(Rule):
     name = "scan-with-xs"
     severity = Severity.ERROR
     backends = _EVERY
-    unknown_backend = True
+    runs_without_backend = True
     ops = (
         "jax.lax.scan", "jax.lax.map", "jax.lax.associative_scan", "jax.lax.fori_loop", "jax.lax.while_loop",
         "jax.lax.cond", "jax.lax.switch", "jax.experimental.pallas.loop",
@@ -194,12 +194,12 @@ class ScanWithXs(Rule):
 _INDEX_REFS = "loop with `lax.fori_loop(0, n, body, init)`, and read `ref[i]` in its body"
 
 
-def _refusals(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
+def _refusals(op: Op, trace: KernelTrace | None) -> Iterator[_ScanRefusal]:
     short = op.short
     if short == "scan":
         yield from _of_scan(op, trace)
     elif short == "map":
-        yield _Refusal("slices and stacks arrays: no kernel can", _INDEX_REFS, _BOTH, mosaic_gpu=True)
+        yield _ScanRefusal("slices and stacks arrays: no kernel can", _INDEX_REFS, _BOTH, mosaic_gpu=True)
     elif short == "associative_scan":
         yield from _of_associative_scan(op)
     elif op.name in _LOOPS:
@@ -207,12 +207,12 @@ def _refusals(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
     elif short == "cond":
         predicate = op.argument("pred", 0)
         if isinstance(predicate, Array) and predicate.shape and not predicate.host:
-            yield _Refusal(
+            yield _ScanRefusal(
                 "is given an array: it takes one boolean", "select with `jnp.where(condition, a, b)`", _EVERY
             )
 
 
-def _of_scan(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
+def _of_scan(op: Op, trace: KernelTrace | None) -> Iterator[_ScanRefusal]:
     arrays = sum(1 for leaf in tree_leaves(op.argument("xs", 2) or NONE) if isinstance(leaf, Array))
     if arrays:
         what = (
@@ -220,9 +220,9 @@ def _of_scan(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
             if arrays == 1
             else f"scans over {arrays} arrays: no kernel can slice them"
         )
-        yield _Refusal(what, _INDEX_REFS, _BOTH, mosaic_gpu=True)
+        yield _ScanRefusal(what, _INDEX_REFS, _BOTH, mosaic_gpu=True)
     if op.argument("reverse", 4) == Const(True):
-        yield _Refusal(
+        yield _ScanRefusal(
             "scans backwards, for which there is no lowering",
             "count down in the body: read `ref[n - 1 - i]`",
             _BOTH,
@@ -230,17 +230,17 @@ def _of_scan(op: Op, trace: KernelTrace | None) -> Iterator[_Refusal]:
         )
     if trace is not None and _is_taken(op, trace):
         what = "collects results: no kernel can stack them"
-        yield _Refusal(what, "store them to a ref in the body: `ref[i] = y`", _BOTH, mosaic_gpu=True)
+        yield _ScanRefusal(what, "store them to a ref in the body: `ref[i] = y`", _BOTH, mosaic_gpu=True)
     leading = next((leaf for leaf in tree_leaves(op.argument("init", 1) or NONE) if leaf != NONE), None)
     number = isinstance(leading, Const) and leading.kind is float
     if number or (isinstance(leading, Array) and (leading.shape or not leading.kinds & {"int", "other"})):
         what = "does not lower without a counter as the first element of its carry"
-        yield _Refusal(what, "use `lax.fori_loop`", _BOTH, "0.8.3")
+        yield _ScanRefusal(what, "use `lax.fori_loop`", _BOTH, "0.8.3")
     steps = dim(op.argument("length", 3) or NONE)
     yield from _of_unroll(op.argument("unroll", 5), steps)
 
 
-def _of_associative_scan(op: Op) -> Iterator[_Refusal]:
+def _of_associative_scan(op: Op) -> Iterator[_ScanRefusal]:
     operand, axis = op.argument("elems", 1), op.argument("axis", 3) or Const(0)
     size = None
     if isinstance(operand, Array) and operand.shape and is_integer(axis):
@@ -251,10 +251,10 @@ def _of_associative_scan(op: Op) -> Iterator[_Refusal]:
         return
     severity = Severity.ERROR if isinstance(size, int) else Severity.WARNING
     instead = "multiply by a triangular matrix, or loop with `lax.fori_loop`"
-    yield _Refusal("cuts and joins its operand: no kernel can", instead, _BOTH, severity=severity)
+    yield _ScanRefusal("cuts and joins its operand: no kernel can", instead, _BOTH, severity=severity)
 
 
-def _of_loop(op: Op) -> Iterator[_Refusal]:
+def _of_loop(op: Op) -> Iterator[_ScanRefusal]:
     lower, upper = op.argument("lower", 0), op.argument("upper", 1)
     if upper is None:
         lower, upper = Const(0), lower
@@ -263,9 +263,9 @@ def _of_loop(op: Op) -> Iterator[_Refusal]:
         what = "unrolls a loop whose bounds are known only in the kernel"
         instead = "leave `unroll` out, or do several steps in the body by hand"
         if isinstance(unroll, Const) and unroll.kind is int and unroll.value > 1:
-            yield _Refusal(what, instead, _EVERY)
+            yield _ScanRefusal(what, instead, _EVERY)
         elif isinstance(unroll, Const) and unroll != NONE:
-            yield _Refusal(what, "leave `unroll` out", _EVERY, "0.5.3")
+            yield _ScanRefusal(what, "leave `unroll` out", _EVERY, "0.5.3")
         return
     first, last = dim(lower or NONE), dim(upper or NONE)
     steps = max(last - first, 0) if isinstance(first, int) and isinstance(last, int) else None
@@ -274,20 +274,20 @@ def _of_loop(op: Op) -> Iterator[_Refusal]:
         yield from _of_unroll(unroll, steps)
 
 
-def _of_unroll(unroll: Value | None, steps: object) -> Iterator[_Refusal]:
+def _of_unroll(unroll: Value | None, steps: object) -> Iterator[_ScanRefusal]:
     if not isinstance(unroll, Const) or unroll.kind not in (int, bool) or not unroll.value:
         return
     if (unroll.kind is int and unroll.value == 1) or (unroll.kind is bool and steps in (0, 1)):
         return
     repeat = "leave `unroll` out, or repeat the step in a Python loop: `for i in range(n)`"
     severity = Severity.ERROR if unroll.kind is int or isinstance(steps, int) else Severity.WARNING
-    yield _Refusal("unrolls, for which Triton has no lowering", repeat, _TRITON, severity=severity)
+    yield _ScanRefusal("unrolls, for which Triton has no lowering", repeat, _TRITON, severity=severity)
     if unroll.kind is int and isinstance(steps, int) and unroll.value != steps:
         what = f"unrolls {unroll.value} of {steps} steps: TPU takes all or none"
-        yield _Refusal(what, "pass `unroll=True`, or leave it out", _TPU, "0.9.2")
+        yield _ScanRefusal(what, "pass `unroll=True`, or leave it out", _TPU, "0.9.2")
 
 
-@asked_once
+@memoize_by_identity
 def _is_traced(value: Value | None, depth: int = 8) -> bool:
     """Whether a bound is surely known only in the kernel: made of a load, a grid index or the index of a loop."""
     if not isinstance(value, Array) or value.host:

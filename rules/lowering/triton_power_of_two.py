@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Shape, Value
 
-_LONGEST = 50  # characters of code that a message quotes
+_MAX_LENGTH = 50  # characters of code that a message quotes
 
 
 class TritonPowerOfTwo(Rule):
@@ -42,7 +42,7 @@ class TritonPowerOfTwo(Rule):
 
     ## Known limits
 
-    Only sizes that the text tells. A size that hangs on parameters is taken at their defaults and is a warning then;
+    Only known sizes. A size that depends on parameters is taken at their defaults and is a warning then;
     without defaults it is left to the probe. The place that makes the size is reported, not the operations that pass it
     on.
 
@@ -157,16 +157,16 @@ class TritonPowerOfTwo(Rule):
             if odd is None:
                 continue
             code = event.site.code
-            what = f"`{code}`" if len(code) <= _LONGEST and "\n" not in code else "this"
+            what = f"`{code}`" if len(code) <= _MAX_LENGTH and "\n" not in code else "this"
             upper = 1 << (odd.size - 1).bit_length()
-            told = ", ".join(f"`{name}={value}`" for name, value in sorted(odd.defaults.items()))
+            listed = ", ".join(f"`{name}={value}`" for name, value in sorted(odd.defaults.items()))
             # A statement like `x_ref[...] = y` is a store, and its place the target.
             yield context.finding(
                 event.site,
-                f"{what} has {odd.size} elements{f' (by default: {told})' if told else ''}: "
+                f"{what} has {odd.size} elements{f' (by default: {listed})' if listed else ''}: "
                 "Triton arrays need a power of two",
                 help=f"round up to {upper}, and mask: `mask=` and `other=` of `plgpu.load`, `mask=` of `plgpu.store`",
-                severity=Severity.ERROR if event.certain and not told else Severity.WARNING,
+                severity=Severity.ERROR if event.certain and not listed else Severity.WARNING,
             )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint import compat
 from pallas_lint.backend_failures import failure
-from pallas_lint.compat import Outcome
+from pallas_lint.compat import SupportStatus
 from pallas_lint.compat.outcomes import dtypes_named
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.library.arrays import promotes
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 # These say more about the dtypes of their functions: the finding is theirs alone.
 _SPECIALISTS = ("PAL103", "PAL104", "PAL105", "PAL106", "PAL108", "PAL109", "PAL202", "PAL203", "PAL207", "PAL208")
 _WORDS = {
-    Outcome.LOWER: "does not lower",
-    Outcome.COMPILE: "does not compile",
-    Outcome.ABORT: "crashes the compiler",
-    Outcome.WRONG: "gives wrong numbers",
+    SupportStatus.LOWER: "does not lower",
+    SupportStatus.COMPILE: "does not compile",
+    SupportStatus.ABORT: "crashes the compiler",
+    SupportStatus.WRONG: "gives wrong numbers",
 }
 # Functions that are called on floats: for integers they do nothing, or something else would be written.
 _OF_FLOATS = frozenset(
@@ -67,7 +67,7 @@ class UnsupportedDtype(Rule):
     ## Known limits
 
     Needs a known dtype, or a known kind of dtype where the function lowers for none of that kind: `x / 2` is a float
-    whatever `x` is. Functions that are called on floats and lower for none of them are a warning where nothing tells
+    whatever `x` is. Functions that are called on floats and lower for none of them are a warning where it is not known
     what they are called on. Without a device generation given (`--target tpu:v5e`), a failure counts only if it happens
     on all that were measured. Functions that fail for every dtype are PAL101's; products, remainders, `isfinite` and
     reshapes have rules of their own.
@@ -182,7 +182,7 @@ class UnsupportedDtype(Rule):
             op.site,
             f"`{spelled_function(op.site)}` of {long_name(dtype)} {_WORDS[outcome]} on {found.place}, in {found.jax}",
             help=self._help(support, wide, found.backends[0]),
-            severity=Severity.WARNING if outcome is Outcome.WRONG else Severity.ERROR,
+            severity=Severity.WARNING if outcome is SupportStatus.WRONG else Severity.ERROR,
             op=op,
             versions=None if found.everywhere else found.versions,
             version_dependent=not found.everywhere,
@@ -191,7 +191,7 @@ class UnsupportedDtype(Rule):
         )
 
     def _of_kind(self, op: Op, support: FunctionSupport, context: Context, *, scalar: bool) -> Iterator[Finding]:
-        """What lowers for no float, or for no integer, where nobody says which ones they are."""
+        """A call that lowers for no float, or for no integer, where the dtype itself is not known."""
         kinds = kinds_of(_computed_in(op))
         sure = kinds <= INEXACT or kinds == INTEGER
         if not sure and not (op.short in _OF_FLOATS and "float" in kinds):
@@ -202,7 +202,7 @@ class UnsupportedDtype(Rule):
         def fails(backend: str, device: str | None, version: str) -> bool:
             if scalar and backend != "triton":
                 return False  # there, scalars take another path than vectors
-            return all(_outcome(support, dtype, backend, device, version) is Outcome.LOWER for dtype in measured)
+            return all(_outcome(support, dtype, backend, device, version) is SupportStatus.LOWER for dtype in measured)
 
         found = failure(context, fails)
         if found is None or context.target is None:
@@ -300,17 +300,19 @@ def _claimed() -> frozenset[str]:
 
 
 @lru_cache(maxsize=8192)
-def _outcome(support: FunctionSupport, dtype: str, backend: str, device: str | None, version: str) -> Outcome | None:
+def _outcome(
+    support: FunctionSupport, dtype: str, backend: str, device: str | None, version: str
+) -> SupportStatus | None:
     """How every form of the call fails for this dtype, where other dtypes pass in the same forms; else None."""
     verdict = support.verdict(backend, version, dtype=dtype, device=device)
     if verdict.status != "unsupported" or verdict.outcome not in _WORDS:
         return None
     others = support.verdict(backend, version, device=device)
-    passing = {cell.variant for cell in others.cells if cell.outcome is Outcome.OK and cell.dtype != dtype}
+    passing = {cell.variant for cell in others.cells if cell.outcome is SupportStatus.OK and cell.dtype != dtype}
     failing = {cell.variant for cell in verdict.cells if cell.outcome.fails and not cell.scalar}
     if not failing or not failing <= passing:
         return None
-    if verdict.outcome is not Outcome.LOWER and not _stores(dtype, backend, device, version):
+    if verdict.outcome is not SupportStatus.LOWER and not _stores(dtype, backend, device, version):
         return None  # nothing of this dtype compiles: said once, by the loads and stores
     return verdict.outcome
 

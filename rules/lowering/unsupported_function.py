@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint import compat
 from pallas_lint.backend_failures import BACKENDS, SEMANTICS, failure, lowers
-from pallas_lint.compat import Outcome
+from pallas_lint.compat import SupportStatus
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.refused_calls import is_copy, refused, variants
 from pallas_lint.kernels.launches.backend import of_name
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.backend_failures import Failure
-    from pallas_lint.compat import Cell, FunctionSupport, Support
+    from pallas_lint.compat import FunctionSupport, Measurement, Support
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.refused_calls import Form
@@ -78,7 +78,7 @@ class UnsupportedFunction(Rule):
     name = "unsupported-function"
     severity = Severity.ERROR
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
-    unknown_backend = True
+    runs_without_backend = True
     ops = ("*",)
     invalid = (
         Example(
@@ -246,7 +246,7 @@ def _claimed() -> frozenset[str]:
 def _refusal(
     support: FunctionSupport, backend: str, device: str | None, version: str, forms: tuple[str, ...] | None
 ) -> tuple[str, bool] | None:
-    """The primitive that stands in the way, and whether no form of the call can do without it; None: it may work."""
+    """The unsupported primitive, and whether every form of the call needs it; None: it may work."""
     if forms is not None:
         refusals = [
             _verdict(support.verdict(backend, version, device=device, variant=v), support, backend, device, version)
@@ -264,19 +264,19 @@ def _verdict(
         primitive = _PRIMITIVES.get(short, short)
         needed = primitive in support.primitives(version) and compat.known_primitive(primitive)
         return (primitive, True) if needed and not lowers(primitive, backend, version, device) else None
-    if verdict.status != "unsupported" or verdict.outcome is not Outcome.LOWER:
+    if verdict.status != "unsupported" or verdict.outcome is not SupportStatus.LOWER:
         return None
     return _blame(verdict, backend, device, version)
 
 
-def _without_layouts(cell: Cell) -> bool:
+def _without_layouts(cell: Measurement) -> bool:
     """Whether Mosaic GPU, which has a rule for it, finds no layouts for it: it fails as if it had none."""
     return cell.message is not None and cell.message.endswith("has no inference rule")
 
 
 def _blame(verdict: Support, backend: str, device: str | None, version: str) -> tuple[str, bool] | None:
     failing = [cell for cell in verdict.cells if cell.outcome.fails]
-    if any(cell.outcome is not Outcome.LOWER or cell.primitive is None for cell in failing):
+    if any(cell.outcome is not SupportStatus.LOWER or cell.primitive is None for cell in failing):
         return None
     missing = [
         cell.primitive

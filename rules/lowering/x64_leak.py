@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Value
 
 _WIDE = frozenset({"f64", "i64", "u64"})
-# Where the dtype stands by position; functions that are not here take it by name.
+# The position of the dtype; functions that are not here take it by name.
 _DTYPE_AT = {
     "astype": 1, "convert_element_type": 1, "zeros": 1, "ones": 1, "empty": 1, "full": 2, "array": 1, "asarray": 1,
     "iota": 0, "broadcasted_iota": 0, "zeros_like": 1, "ones_like": 1, "full_like": 2, "arange": 3, "sum": 2, "prod": 2,
@@ -225,21 +225,21 @@ class X64Leak(Rule):
     def _narrowed(self, op: Op, context: Context) -> Iterator[Finding]:
         """A 64-bit type by name where the flag is not seen to be set."""
         short = op.short
-        asked = dtype_of(Const(short)) if op.name.startswith("jax.numpy.") else None
+        requested = dtype_of(Const(short)) if op.name.startswith("jax.numpy.") else None
         for value in (*op.args, *(value for _, value in op.keywords)):
             if isinstance(value, DType | External) and not _is_python(value):
-                asked = asked if asked in _WIDE else dtype_of(value)
-        if asked not in _WIDE or context.target is None:
+                requested = requested if requested in _WIDE else dtype_of(value)
+        if requested not in _WIDE or context.target is None:
             return
-        narrow = long_name(canonical(asked) or asked)
+        narrow = long_name(canonical(requested) or requested)
         yield context.finding(
             op.site,
-            f"`{long_name(asked)}` is {narrow} in a kernel, unless the x64 flag is set",
+            f"`{long_name(requested)}` is {narrow} in a kernel, unless the x64 flag is set",
             help=f"write `jnp.{narrow}`, which is what it is",
             severity=Severity.INFO,
             op=op,
-            dtype=asked,
-            fixes=self._fixes(op, context, asked, safe=context.target.backend == "tpu"),
+            dtype=requested,
+            fixes=self._fixes(op, context, requested, safe=context.target.backend == "tpu"),
         )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
@@ -299,13 +299,15 @@ class X64Leak(Rule):
         name, edits = context.spell(f"jax.numpy.{long_name(canonical(dtype) or dtype)}", module)
         piece = op.site.piece
         at = _DTYPE_AT.get(short, 99) - (op.form == "method")
-        told = next((arg for arg in node.args if arg.keyword and arg.keyword.value in ("dtype", "new_dtype")), None)
-        if told is None and at < len(node.args) and not any(arg.keyword for arg in node.args[: at + 1]):
-            told = node.args[at]
+        dtype_argument = next(
+            (arg for arg in node.args if arg.keyword and arg.keyword.value in ("dtype", "new_dtype")), None
+        )
+        if dtype_argument is None and at < len(node.args) and not any(arg.keyword for arg in node.args[: at + 1]):
+            dtype_argument = node.args[at]
         if short == long_name(dtype):
             edit = context.replace(Site(piece, node.func), name)
-        elif told is not None:
-            edit = context.replace(Site(piece, told.value), name)
+        elif dtype_argument is not None:
+            edit = context.replace(Site(piece, dtype_argument.value), name)
         elif short in _TAKES_DTYPE and node.args:
             last = Site(piece, node.args[-1]).span.end
             edit = Edit(Span(op.site.span.path, last, last), f", dtype={name}")
@@ -316,7 +318,7 @@ class X64Leak(Rule):
 
 
 def _is_python(value: Value) -> bool:
-    """Python's own `int` and `float`, which everybody knows to be what jax makes of them."""
+    """Python's own `int` and `float`, which are known to mean jax's defaults."""
     return isinstance(value, External) and value.name.startswith("builtins.")
 
 

@@ -15,7 +15,7 @@ class LoweringError(Rule):
 
     ## How to fix
 
-    `pallas-lint support NAME` tells on which backends and in which versions a function lowers, and what to use instead.
+    `pallas-lint support NAME` lists on which backends and in which versions a function lowers, and what to use instead.
 
     ## Known limits
 

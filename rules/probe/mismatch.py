@@ -19,7 +19,7 @@ class Mismatch(Rule):
 
     ## How to fix
 
-    The message tells how many values differ and the first of them; the probe's other findings often tell why.
+    The message has the number of different values and the first of them; the probe's other findings often show why.
 
     ## Known limits
 

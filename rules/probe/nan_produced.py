@@ -9,8 +9,8 @@ from pallas_lint.rule import Rule
 class NanProduced(Rule):
     """The kernel makes NaN or infinity out of finite operands.
 
-    The probe runs the kernel in interpret mode on random operands, and again with memory that nobody wrote set to zero:
-    what is not finite then is the kernel's own arithmetic. `checkify` names the first operation and its line.
+    The probe runs the kernel in interpret mode on random operands, and again with memory that was never written set to
+    zero: what is not finite then is the kernel's own arithmetic. `checkify` names the first operation and its line.
 
     ## How to fix
 

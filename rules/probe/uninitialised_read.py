@@ -24,8 +24,8 @@ class UninitialisedRead(Rule):
 
     ## Known limits
 
-    What partial blocks read past the end of an array is PAL413. Which buffer it is can be told of TPU kernels, where
-    jax has the TPU interpreter.
+    What partial blocks read past the end of an array is PAL413. Which buffer it is can be determined for TPU kernels,
+    where jax has the TPU interpreter.
 
     ## References
 

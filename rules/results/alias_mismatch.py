@@ -54,9 +54,9 @@ class AliasMismatch(Rule):
 
     ## Known limits
 
-    Operands whose number or shape the text does not show are not judged; one of which the kernel uses nothing may be a
+    Operands whose number or shape the text does not show are not checked; one of which the kernel uses nothing may be a
     tree of arrays, and makes a warning of the error. An operand of the right shape that is not
-    the one that was meant cannot be told.
+    the intended one is not known.
 
     ## References
 
@@ -260,7 +260,7 @@ def _certainty(leaves: Sequence[Leaf]) -> Severity:
 
 
 def _is_blocked(launch: Launch, target: Leaf) -> bool:
-    """Whether an output is cut into blocks of two dimensions or more: nothing that lies in SMEM is."""
+    """Whether an output is cut into blocks of two dimensions or more: nothing in SMEM is."""
     from pallas_lint.kernels.model.launch import block_spec
 
     specs = launch.out_specs

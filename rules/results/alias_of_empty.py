@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.aliases import maker, operand_leaves, output_leaves, pair_site, pairs
 from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import gap, outputs_of, writes_to
-from pallas_lint.kernels.grid.row_moves import is_data_dependent
+from pallas_lint.kernels.grid.row_permutations import is_data_dependent
 from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.kernels.model.values import Array, CallResult, Value
 from pallas_lint.rule import Example, Rule
@@ -173,8 +173,8 @@ def _is_gathered(call: ForeignCall, output: int) -> bool:
         return False
     name = kernel.parameters[len(call.operands) + output]
     stores = [store for store in kernel.stores if store.pointer == name]
-    scattered = {Same(move.store) for move in kernel.moves({name}) if move.how == "scatter"}
-    return bool(stores) and all(store.atomic or Same(store) in scattered for store in stores)
+    scattered = {ById(move.store) for move in kernel.moves({name}) if move.how == "scatter"}
+    return bool(stores) and all(store.atomic or ById(store) in scattered for store in stores)
 
 
 def _finding(value: Value, output: int, call: Launch | ForeignCall, at: int, context: Context, how: str) -> Finding:

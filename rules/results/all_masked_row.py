@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.finding import Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
-from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, Seq, Sym, Value
 from pallas_lint.records import define
@@ -47,7 +47,7 @@ _COMPARING = _named("less less_equal greater greater_equal equal not_equal lt le
 _POSITIONS = _named("iota broadcasted_iota arange") | {
     "jax.experimental.pallas.program_id", "jax.experimental.pallas.num_programs", LOOP_INDEX,
 }  # fmt: skip
-_DEPTH = 40
+_MAX_DEPTH = 40
 
 
 class AllMaskedRow(Rule):
@@ -168,10 +168,10 @@ class _Flow:
     trace: KernelTrace
 
     @cached_property
-    def loads(self) -> dict[Same, Access]:
+    def loads(self) -> dict[ById, Access]:
         """Reads by the identity of what was read."""
         return {
-            Same(event.value): event
+            ById(event.value): event
             for event in self.trace.accesses()
             if event.kind == "load" and isinstance(event.value, Array)
         }
@@ -183,7 +183,7 @@ class _Flow:
         if isinstance(value, Const):
             return bool(value.value == -math.inf)
         op = value.origin if isinstance(value, Array) else None
-        if op is None or depth > _DEPTH or not op.args:
+        if op is None or depth > _MAX_DEPTH or not op.args:
             return False
         if op.name in _FILLED:
             return self.is_infinite(op.argument("fill_value", 1), depth + 1)
@@ -191,11 +191,11 @@ class _Flow:
             return self.is_infinite(op.args[0], depth + 1)
         return False
 
-    @asked_once
+    @memoize_by_identity
     def masked(self, value: Value, depth: int = 0) -> Op | None:
         """The `where` that may have made the value minus infinity everywhere."""
         op = value.origin if isinstance(value, Array) else None
-        if op is None or depth > _DEPTH:
+        if op is None or depth > _MAX_DEPTH:
             return None
         branches = _branches(op)
         if branches is not None:
@@ -212,11 +212,11 @@ class _Flow:
             return self.masked(op.args[0], depth + 1) if isinstance(op.args[1], Sym) else None
         return None
 
-    @asked_once
+    @memoize_by_identity
     def row_maximum(self, value: Value, depth: int = 0) -> Op | None:
         """The `where` over which the value is a maximum, minus infinity where all is masked; None if it is guarded."""
         op = value.origin if isinstance(value, Array) else None
-        if op is None or depth > _DEPTH or not op.args:
+        if op is None or depth > _MAX_DEPTH or not op.args:
             return None
         if op.name in _SAME:
             return self.row_maximum(op.args[0], depth + 1)
@@ -240,7 +240,7 @@ class _Flow:
         op = value.origin if isinstance(value, Array) else None
         if op is not None:
             return op.name in _SAME and bool(op.args) and self._starts_infinite(op.args[0], depth + 1)
-        load = self.loads.get(Same(value))
+        load = self.loads.get(ById(value))
         if load is None:
             return False
         return any(
@@ -255,7 +255,7 @@ class _Flow:
         if op.name in _SOFTMAX:
             return self.masked(op.args[0]) if op.argument("where") in (None, NONE) else None
         value: Value = op.args[0]
-        for _ in range(_DEPTH):
+        for _ in range(_MAX_DEPTH):
             origin = value.origin if isinstance(value, Array) else None
             if origin is None:
                 return None
@@ -270,16 +270,16 @@ class _Flow:
                 return None
         return None
 
-    @asked_once
+    @memoize_by_identity
     def may_mask_below(self, limit: float, value: Value | None, but: Op, depth: int = 0) -> bool:
         """Whether another mask than `but` may have put something lower than a limit into the value."""
         if isinstance(value, Const):
             return isinstance(value.value, int | float) and value.value < limit
-        if not isinstance(value, Array) or depth > _DEPTH:
+        if not isinstance(value, Array) or depth > _MAX_DEPTH:
             return True
         op = value.origin
         if op is None:
-            load = self.loads.get(Same(value))  # one number for all is not what the rows are made of
+            load = self.loads.get(ById(value))  # one number for all is not what the rows are made of
             return load is None or value.shape == () or _is_scalar(load)
         branches = _branches(op)
         if op is but:
@@ -300,7 +300,7 @@ class _Flow:
 
     def is_repaired(self, exp: Op) -> bool:
         """Whether the NaN may be replaced later on."""
-        tainted: set[Same] = {Same(exp)}
+        tainted: set[ById] = {ById(exp)}
         buffers: set[tuple[str, object]] = set()
         started = False
         for event in self.trace.events:
@@ -309,7 +309,7 @@ class _Flow:
                 if event.kind in ("store", "accumulate") and self._is_tainted(event.value, tainted):
                     buffers.add(event.ref.buffer)
                 elif event.kind == "load" and event.ref.buffer in buffers:
-                    tainted.add(Same(event.value))
+                    tainted.add(ById(event.value))
             elif isinstance(event, Op) and event is not exp and started:
                 touched = any(self._is_tainted(value, tainted) for value in operands(event))
                 if event.short == "nan_to_num" and touched:
@@ -317,19 +317,19 @@ class _Flow:
                 if event.name in SELECTING and self._replaces(event, tainted):
                     return True
                 if touched:
-                    tainted.add(Same(event))
+                    tainted.add(ById(event))
         return False
 
-    def _is_tainted(self, value: Value, tainted: set[Same]) -> bool:
-        return Same(value) in tainted or (isinstance(value, Array) and Same(value.origin) in tainted)
+    def _is_tainted(self, value: Value, tainted: set[ById]) -> bool:
+        return ById(value) in tainted or (isinstance(value, Array) and ById(value.origin) in tainted)
 
-    def _replaces(self, op: Op, tainted: set[Same]) -> bool:
+    def _replaces(self, op: Op, tainted: set[ById]) -> bool:
         """Whether a `where` chooses between the NaN, or something that may hold it, and another value."""
         branches = _branches(op)
         if branches is None:
             return True
         values = [value for value in branches if isinstance(value, Array)]
-        hidden = [value for value in values if value.origin is None and Same(value) not in self.loads]
+        hidden = [value for value in values if value.origin is None and ById(value) not in self.loads]
         if not hidden and not any(self._is_tainted(value, tainted) for value in values):
             return False
         condition = op.args[0].origin if op.args and isinstance(op.args[0], Array) else None
@@ -341,7 +341,7 @@ class _Flow:
     def severity(self, where: Op) -> Severity | None:
         condition = where.argument("condition", 0) or where.argument("pred", 0)
         kinds: set[Evidence] = set()
-        comparisons: set[Same] = set()
+        comparisons: set[ById] = set()
         self._leaves(condition, kinds, comparisons)
         if "data" in kinds:
             return Severity.WARNING
@@ -349,33 +349,33 @@ class _Flow:
             return Severity.INFO
         return None
 
-    @asked_once
-    def _leaves(self, value: Value | None, kinds: set[Evidence], comparisons: set[Same], depth: int = 0) -> None:
+    @memoize_by_identity
+    def _leaves(self, value: Value | None, kinds: set[Evidence], comparisons: set[ById], depth: int = 0) -> None:
         """What a mask is made of."""
         if isinstance(value, Const) or value is None:
             return
         if isinstance(value, Sym):
             kinds.add("positions")
             return
-        if not isinstance(value, Array) or depth > _DEPTH:
+        if not isinstance(value, Array) or depth > _MAX_DEPTH:
             kinds.add("unknown")
             return
         op = value.origin
         if op is None:
-            load = self.loads.get(Same(value))
+            load = self.loads.get(ById(value))
             kinds.add("unknown" if load is None else "length" if value.shape == () or _is_scalar(load) else "data")
         elif op.name in _POSITIONS:
             kinds.add("positions")
         else:
             if op.name in _COMPARING:
-                comparisons.add(Same(op))
+                comparisons.add(ById(op))
             for operand in operands(op):
                 if isinstance(operand, Array | Sym):
                     self._leaves(operand, kinds, comparisons, depth + 1)
 
 
 def _is_scalar(load: Access) -> bool:
-    """Whether one element is loaded, as far as the index tells: `lengths_ref[row]`."""
+    """Whether one element is loaded, as far as the index is known: `lengths_ref[row]`."""
     parts = load.index.items if isinstance(load.index, Seq) and load.index.kind == "tuple" else (load.index,)
     return all(
         isinstance(part, Sym)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.copies import GPU
-from pallas_lint.kernels.facts.turns import moments, overlap, part_of
+from pallas_lint.kernels.facts.loop_unrolling import overlap, part_of, unrolled_events
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import Access, KernelTrace, Op
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.facts.turns import Moment
+    from pallas_lint.kernels.facts.loop_unrolling import EventInstance
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Guard
     from pallas_lint.kernels.model.values import Value
@@ -31,7 +31,7 @@ _WGMMA, _TCGEN05 = f"{GPU}.wgmma", f"{GPU}.tcgen05_mma"
 _WGMMA_WAIT, _LOAD_ACC = f"{GPU}.wgmma_wait", f"{GPU}.wgmma_accumulator_load"
 _COMMIT = f"{GPU}.tcgen05_commit_arrive"
 _BARRIER_WAITS = tuple(f"{GPU}.{name}" for name in ("barrier_wait", "barrier_test", "barrier_arrive_and_wait"))
-# What the tensor cores do in the order in which it was asked for.
+# Operations that the tensor cores execute in program order.
 _IN_ORDER = tuple(f"{GPU}.async_copy_{what}_to_tmem" for what in ("smem", "scales", "sparse_metadata"))
 _Buffer = tuple[str, object]
 
@@ -218,12 +218,17 @@ class AsyncMmaHazard(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         if not any(True for _ in trace.ops(_WGMMA, _TCGEN05)):
             return
-        cores, told = _TensorCores(trace), set()
-        for moment in moments(trace):
-            for product in cores.disturbed_by(moment):
-                access = moment.event
-                if isinstance(access, Access) and access.site.key not in told and access.certain and product.op.certain:
-                    told.add(access.site.key)
+        cores, reported = _TensorCores(trace), set()
+        for instance in unrolled_events(trace):
+            for product in cores.disturbed_by(instance):
+                access = instance.event
+                if (
+                    isinstance(access, Access)
+                    and access.site.key not in reported
+                    and access.certain
+                    and product.op.certain
+                ):
+                    reported.add(access.site.key)
                     yield _used(product, access, context)
         for launch in context.analysis.launches:
             if launch.form.is_inner and launch.form.backend == "mosaic_gpu":
@@ -245,32 +250,32 @@ class _TensorCores:
         self.ordered.update(op.site.key for op in self.trace.ops(_WGMMA, _TCGEN05, *_IN_ORDER))
         self.loads.update((op.site.key, op) for op in self.trace.ops(_LOAD_ACC))
 
-    def disturbed_by(self, moment: Moment) -> list[_Running]:
+    def disturbed_by(self, instance: EventInstance) -> list[_Running]:
         """Take note of an event, and say which products still use what it accesses."""
-        if any(min(self.last, moment.at) < at <= moment.at for at in self.trace.unseen):
+        if any(min(self.last, instance.at) < at <= instance.at for at in self.trace.untracked_at):
             self.running.clear()  # it may have waited
-        self.last = moment.at
-        access = moment.event
+        self.last = instance.at
+        access = instance.event
         if isinstance(access, Op):
-            self._do(access, moment)
+            self._do(access, instance)
             return []
         place, buffer = access.site.key, access.ref.buffer
         if place in self.ordered or access.kind == "escape":
             return []
         if access.kind == "load" and any(product.is_wgmma and product.acc == buffer for product in self.running):
             if place not in self.loads:
-                self._read(moment.conditions)
+                self._read(instance.conditions)
                 return []
             self._wait(self.loads[place].argument("wait_n") or Const(0))
             using = [product for product in self.running if product.acc == buffer]
         else:
-            part = part_of(access.ref, access.index, moment)
+            part = part_of(access.ref, access.index, instance)
             using = [product for product in self.running if product.uses(access, part)]
-        return [product for product in using if product.concerns(moment.conditions)]
+        return [product for product in using if product.concerns(instance.conditions)]
 
-    def _do(self, op: Op, moment: Moment) -> None:
+    def _do(self, op: Op, instance: EventInstance) -> None:
         if op.name in (_WGMMA, _TCGEN05):
-            self.running.append(_product(op, moment, self.step))
+            self.running.append(_product(op, instance, self.step))
         if op.name in (_COMMIT, _TCGEN05):
             barrier = op.argument("barrier", 0 if op.name == _COMMIT else 3)
             for product in self.running:
@@ -309,12 +314,12 @@ def _buffer(barrier: Value | None) -> _Buffer | None:
     return barrier.buffer if isinstance(barrier, Ref) and barrier.role is not None else None
 
 
-def _product(op: Op, moment: Moment, step: int) -> _Running:
+def _product(op: Op, instance: EventInstance, step: int) -> _Running:
     names = (("a", 1), ("b", 2), ("a_scale", None), ("b_scale", None), ("a_sparse_metadata", None))
     operands = [op.argument(name, position) for name, position in names]
-    reads = [(ref, part_of(ref, Const(...), moment)) for ref in operands if isinstance(ref, Ref)]
+    reads = [(ref, part_of(ref, Const(...), instance)) for ref in operands if isinstance(ref, Ref)]
     acc = op.argument("acc", 0)
-    return _Running(op, moment.conditions, reads, acc.buffer if isinstance(acc, Ref) else None, step)
+    return _Running(op, instance.conditions, reads, acc.buffer if isinstance(acc, Ref) else None, step)
 
 
 def _used(product: _Running, access: Access, context: Context) -> Finding:
@@ -350,18 +355,18 @@ def _released(launch: Launch, trace: KernelTrace, context: Context) -> Iterator[
     by_hand = launch.argument("manual_consumed_barriers") not in (None, NONE, Const(False))
     if first == last or launch.open or by_hand or _never_refills(launch):
         return
-    if any(first <= at <= last for at in trace.unseen):
+    if any(first <= at <= last for at in trace.untracked_at):
         return
     cores = _TensorCores(KernelTrace(trace.name, trace.site, trace.launch, events=trace.events[first:last]))
     for cores.step in range(_STEPS):
-        for moment in moments(cores.trace):
-            cores.disturbed_by(moment)
-    told = set()
+        for instance in unrolled_events(cores.trace):
+            cores.disturbed_by(instance)
+    reported = set()
     for product in reversed(cores.running):
         delays = {ref.parameter: _delay(launch, ref) for ref, _ in product.reads}
         late = {name: delay for name, delay in delays.items() if delay is not None and product.step < _STEPS - delay}
-        if product.is_wgmma and product.op.certain and late and product.op.site.key not in told:
-            told.add(product.op.site.key)
+        if product.is_wgmma and product.op.certain and late and product.op.site.key not in reported:
+            reported.add(product.op.site.key)
             name, delay = next(iter(late.items()))
             yield context.finding(
                 product.op.site,

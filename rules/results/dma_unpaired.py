@@ -13,8 +13,8 @@ from pallas_lint.kernels.facts.copies import (
     TO_GMEM,
     TO_SMEM,
     WAIT_TO_GMEM,
+    BarrierSignal,
     Copies,
-    Signal,
     copies_of,
     declaration,
     miscounts,
@@ -46,7 +46,7 @@ class DmaUnpaired(Rule):
 
     Semaphores count bytes, not copies: with two copies on one semaphore the first wait may be ended by either. A
     barrier of Mosaic GPU counts arrivals, one for each copy, and a wait ends after `num_arrivals`: more copies than
-    that before a wait are in two of its phases, and nobody sees the first one end.
+    that before a wait are in two of its phases, and no wait ends with the first one.
 
     Two launches of one program that use the barrier semaphore under one `collective_id` get the same semaphore: a
     device that is ahead signals its neighbour's previous kernel.
@@ -213,14 +213,14 @@ def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:
     """Starts on semaphores on which nothing waits, and waits on those that nothing signals."""
     for signal in copies.of("start", "wait"):
         opposite = ("wait",) if signal.kind == "start" else ("start", "arrive")
-        if not copies.judged(signal) or any(other.kind in opposite for other in copies.meeting(signal)):
+        if not copies.is_checkable(signal) or any(other.kind in opposite for other in copies.meeting(signal)):
             continue
         surely = signal.op.certain and signal.ref is not None and signal.ref.role == "scratch"
         if signal.kind == "wait":
             message = f"this wait never ends: no copy that is started signals `{signal.spelled}`"
             help_ = "call `.start()` on the copy first"
         else:
-            message = f"nothing waits for this copy: no wait on `{signal.spelled}` in the whole kernel"
+            message = f"this copy is never awaited: the kernel has no wait on `{signal.spelled}`"
             help_ = "wait before the destination is used and before the kernel ends"
         level = Severity.ERROR if surely else Severity.WARNING
         yield context.finding(signal.op.site, message, help=help_, severity=level)
@@ -273,7 +273,7 @@ def _never_used(copies: Copies, context: Context) -> Iterator[Finding]:
 def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
     """A single start and a single wait of the same copy, of which one runs under more conditions than the other."""
     for start in copies.of("start"):
-        if not copies.judged(start) or start.op.name in REMOTE or not start.op.name.endswith("_copy.start"):
+        if not copies.is_checkable(start) or start.op.name in REMOTE or not start.op.name.endswith("_copy.start"):
             continue
         meeting = list(islice((other for other in copies.meeting(start) if other is not start), 2))
         if len(meeting) != 1 or meeting[0].kind != "wait" or not _same_copy(start, meeting[0]):
@@ -294,15 +294,17 @@ def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
         yield context.finding(where, message, help=help_, severity=Severity.WARNING, related=[(other, text)])
 
 
-def _same_copy(one: Signal, other: Signal) -> bool:
+def _same_copy(one: BarrierSignal, other: BarrierSignal) -> bool:
     """Whether both surely concern copies of the same size: between the same refs."""
     return isinstance(one.target, Ref) and one.target == other.target and one.source == other.source
 
 
 def _shared(copies: Copies, context: Context) -> Iterator[Finding]:
     """Two copies in flight on one semaphore, and data of the first used before the second is waited for."""
-    plain = [signal for signal in copies.signals if copies.judged(signal) and not signal.in_loop and signal.op.certain]
-    in_order: dict[object, list[Signal]] = {}  # by semaphore
+    plain = [
+        signal for signal in copies.signals if copies.is_checkable(signal) and not signal.in_loop and signal.op.certain
+    ]
+    in_order: dict[object, list[BarrierSignal]] = {}  # by semaphore
     for signal in plain:
         if signal.ref is not None and signal.slot is not None:
             in_order.setdefault((signal.ref.buffer, signal.slot), []).append(signal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.buffer_uses import holds_pipelines, uses_of
 from pallas_lint.kernels.facts.dataflow import Flow, inputs, is_among
 from pallas_lint.kernels.grid.blocks import blocks_of
@@ -256,18 +256,18 @@ def _stays(value: Value, axis: int, launch: Launch) -> bool:
     return complete and axis not in axes
 
 
-def _dependent(blocks: Blocks, axis: int, trace: KernelTrace) -> set[Same]:
+def _dependent(blocks: Blocks, axis: int, trace: KernelTrace) -> set[ById]:
     """The identities of the values that differ from step to step of an axis."""
-    tainted: set[Same] = set()
+    tainted: set[ById] = set()
     for event in trace.events:
         if isinstance(event, Access):
             block = blocks.of(event.ref) if event.kind == "load" else None
             moves = block is not None and block.role == "in" and block.ignores(axis) is False
             indexed = event.kind == "load" and any(axis in axes_in(value, trace.launch)[0] for value in _indices(event))
             if moves or indexed:
-                tainted.add(Same(event.value))
+                tainted.add(ById(event.value))
         elif isinstance(event, Op):
             own = event.name == PROGRAM_ID and axis_of(event, trace.launch) == axis
             if own or any(is_among(value, tainted) for value in inputs(event)):
-                tainted.add(Same(event.result))
+                tainted.add(ById(event.result))
     return tainted

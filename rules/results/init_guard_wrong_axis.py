@@ -27,7 +27,7 @@ class InitGuardWrongAxis(Rule):
 
     On TPU the grid runs step by step, and an output block stays in VMEM for as long as its index map returns the
     same indices. A sum over the axis that the index map ignores must be started at that axis's first step and, if a
-    scratch buffer holds it, be written out at its last. A guard that asks for another axis starts it over in the
+    scratch buffer holds it, be written out at its last. A guard that tests another axis starts it over in the
     middle, so that all but the last summands are lost, or leaves most blocks with what the memory held before. A guard
     that forgets one of several ignored axes starts over at each of its steps.
 
@@ -40,7 +40,7 @@ class InitGuardWrongAxis(Rule):
     ## Fix safety
 
     Unsafe: the guard is changed to the axis that the block ignores; perhaps the index map was meant to change instead.
-    Offered where there is one such axis and the guard asks for one axis only.
+    Offered where there is one such axis and the guard tests one axis only.
 
     ## Known limits
 
@@ -61,7 +61,7 @@ class InitGuardWrongAxis(Rule):
     severity = Severity.ERROR
     fix = "unsafe"
     backends = frozenset({"tpu"})
-    unknown_backend = True
+    runs_without_backend = True
     invalid = (
         Example(
             """
@@ -264,8 +264,8 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
     grid = buffer.results[0][1].grid
     blocks = [block for _, block in buffer.results]
     several = [axis for axis in range(grid.rank) if all(block.ignores(axis) for block in blocks)]
-    asked = [axis for axis in several if any(axis in tested_axes(use.guards, grid) for use in buffer.uses)]
-    variants = models(grid, buffer.uses, blocks, tuple(asked or several), buffer.tried)
+    tested = [axis for axis in several if any(axis in tested_axes(use.guards, grid) for use in buffer.uses)]
+    variants = models(grid, buffer.uses, blocks, tuple(tested or several), buffer.cache)
     shown: list[Fault] = []
     always, goes_on = True, False
     for steps in variants or ():
@@ -274,7 +274,7 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
         found = [fault for fault in steps.faults(buffer) if fault.kind != "unwritten" or buffer.is_output]
         always &= bool(found)
         shown = shown or found
-        goes_on |= any(steps.sizes[axis] > 1 for axis in asked or several)
+        goes_on |= any(steps.sizes[axis] > 1 for axis in tested or several)
     if not (always and goes_on):  # in one step what a state becomes for the next one looks like a late summand
         shown = [fault for fault in shown if fault.kind != "late"]
     return sorted(shown, key=lambda fault: (not fault.sure, _ORDER.index(fault.kind)))[:1], always
@@ -295,7 +295,7 @@ def _culprit(fault: Fault, buffer: Buffer) -> BufferUse | None:
 
 
 def _guard_of(use: BufferUse, buffer: Buffer) -> Guard | None:
-    """The innermost condition of a use that asks for a grid axis."""
+    """The innermost condition of a use that reads a grid axis."""
     grid = buffer.results[0][1].grid
     return next((guard for guard in reversed(use.guards) if tested_axes((guard,), grid)), None)
 
@@ -324,7 +324,7 @@ def _message(fault: Fault, use: BufferUse, guard: Guard | None, buffer: Buffer) 
 
 
 def _fixes(use: BufferUse, buffer: Buffer, context: Context) -> list[Fix]:
-    """Ask for the one axis that the block ignores instead."""
+    """An edit to test the one axis that the block ignores instead."""
     block = buffer.results[0][1]
     ignored = block.ignored_axes
     tested = tested_axes(use.guards, block.grid)

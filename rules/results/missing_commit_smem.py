@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity, Span
 from pallas_lint.kernels.facts.copies import COMMIT_SMEM, GPU, TO_GMEM, TO_SMEM, WAIT_TO_GMEM
-from pallas_lint.kernels.facts.turns import moments, overlap, part_of
+from pallas_lint.kernels.facts.loop_unrolling import overlap, part_of, unrolled_events
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.trace import Access, Op, refs_in
 from pallas_lint.kernels.model.values import Const, Ref
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.trace import Guard, KernelTrace
 
-# What reads SMEM through the asynchronous proxy, and where its SMEM operands stand.
+# Functions that read SMEM through the asynchronous proxy, and the positions of their SMEM operands.
 _READERS: dict[str, tuple[tuple[str, int], ...]] = {
     TO_GMEM: (("src", 0),),
     f"{GPU}.wgmma": (("a", 1), ("b", 2)),
@@ -56,8 +56,8 @@ class MissingCommitSmem(Rule):
     ## Known limits
 
     Any `commit_smem` between the write and the copy counts, whatever its condition, and any wait between the copy and
-    the next write. Loops are gone round four times. Slots of a buffer are told apart by numbers, by what loops
-    count and by equal values. Silent for code that is not seen. Silent for what runs in interpret mode only.
+    the next write. Loops are unrolled for four iterations. Slots of a buffer are distinguished by numbers, by what
+    loops count and by equal values. Silent for code that is not seen. Silent for what runs in interpret mode only.
 
     ## References
 
@@ -154,7 +154,7 @@ class MissingCommitSmem(Rule):
 def _unfenced_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     copies = {op.site.key for op in trace.ops(*_COPIES)}
     dirty: dict[tuple[str, object], Access] = {}
-    unseen = set(trace.unseen)
+    unseen = set(trace.untracked_at)
     for at, event in enumerate(trace.events):
         if at in unseen:  # code ran that may have fences
             dirty.clear()
@@ -185,7 +185,7 @@ def _read_by(op: Op) -> Iterator[tuple[str, object]]:
 
 @define(eq=False)
 class _Copy:
-    """A copy that may not have read all of its source. `group`: what it is waited for with, None: not told yet."""
+    """A copy that may not have read all of its source. `group`: its commit group, None: not committed yet."""
 
     op: Op
     source: Ref
@@ -198,20 +198,20 @@ class _Copy:
 def _early_writes(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     """What overwrites a source in the same turn of a loop or in one of the next, before the copy was waited for."""
     sending: list[_Copy] = []
-    groups, last, told = 0, -1, set()
-    for moment in moments(trace):
-        event = moment.event
-        if any(min(last, moment.at) < at <= moment.at for at in trace.unseen):
+    groups, last, reported = 0, -1, set()
+    for instance in unrolled_events(trace):
+        event = instance.event
+        if any(min(last, instance.at) < at <= instance.at for at in trace.untracked_at):
             sending.clear()
-        last = moment.at
+        last = instance.at
         if isinstance(event, Access):
-            if event.kind not in ("store", "accumulate") or event.site.key in told:
+            if event.kind not in ("store", "accumulate") or event.site.key in reported:
                 continue
-            part = part_of(event.ref, event.index, moment)
+            part = part_of(event.ref, event.index, instance)
             for copy in sending:
                 same = copy.source.buffer == event.ref.buffer and overlap(copy.part, part)
-                if same and copy.conditions[: len(moment.conditions)] == moment.conditions:
-                    told.add(event.site.key)
+                if same and copy.conditions[: len(instance.conditions)] == instance.conditions:
+                    reported.add(event.site.key)
                     yield _overwritten(copy, event, context)
                     break
         elif event.name == WAIT_TO_GMEM:
@@ -222,7 +222,7 @@ def _early_writes(trace: KernelTrace, context: Context) -> Iterator[Finding]:
         elif event.name in (TO_GMEM, _COMMIT_GROUP):
             source = event.argument("src", 0)
             if event.name == TO_GMEM and isinstance(source, Ref):
-                sending.append(_Copy(event, source, part_of(source, Const(...), moment), moment.conditions))
+                sending.append(_Copy(event, source, part_of(source, Const(...), instance), instance.conditions))
             if event.argument("commit_group") != Const(False):
                 groups += 1
                 for copy in sending:

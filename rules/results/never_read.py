@@ -20,7 +20,7 @@ class NeverRead(Rule):
 
     ## Known limits
 
-    An input is not judged if its index map reads prefetch operands, starts behind the first block, or stays at one; if
+    An input is not checked if its index map reads prefetch operands, starts behind the first block, or stays at one; if
     it is aliased to an output; if another operand of its type has the other blocks; or if an output has no blocks of
     its own, as in HBM.
     """

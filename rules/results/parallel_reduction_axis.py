@@ -43,7 +43,7 @@ class ParallelReductionAxis(Rule):
     ## Fix safety
 
     Safe: on one core the order of steps is the same; on two the result was wrong. Unsafe where the buffer is set only
-    when this axis begins while it could be carried along another one: perhaps the guard asks for the wrong axis.
+    when this axis begins while it could be carried along another one: perhaps the guard tests the wrong axis.
 
     ## Known limits
 
@@ -195,7 +195,7 @@ def _dependence(buffer: Buffer, grid: Grid, axis: int) -> Fault | None:
     blocks = [block for _, block in buffer.results]
     several = (axis, *(other for other in range(grid.rank) if all(block.ignores(other) for block in blocks)))
     dependence: Fault | None = None
-    for steps in models(grid, buffer.uses, blocks, several, buffer.tried) or ():
+    for steps in models(grid, buffer.uses, blocks, several, buffer.cache) or ():
         visits = steps.visits(buffer)
         if visits is None or any(fault.kind != "late" for fault in steps.faults(buffer)):
             return None  # wrong on one core too
@@ -207,7 +207,7 @@ def _dependence(buffer: Buffer, grid: Grid, axis: int) -> Fault | None:
 
 
 def _axis_meant(buffer: Buffer, grid: Grid, axis: int) -> int | None:
-    """The one axis that may carry, where the buffer is set by guards that ask for this axis and not for that one."""
+    """The one axis that may carry, where the buffer is set under guards on this axis and not on that one."""
     setting = [set(tested_axes(use.guards, grid)) for use in buffer.uses if use.kind == "set"]
     others = [other for other in range(grid.rank) if grid.semantics[other] == "arbitrary" and grid.sizes[other] != 1]
     if not setting or len(others) != 1 or any(tested != {axis} for tested in setting):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.facts.aliases import claimed
-from pallas_lint.kernels.facts.writes import gap, outputs_of, starts_fresh, use_of
+from pallas_lint.kernels.facts.aliases import aliased_outputs
+from pallas_lint.kernels.facts.writes import alias_not_fetched, gap, outputs_of, use_of
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class PartialOutputWrite(Rule):
 
     ## Known limits
 
-    Only literal parts, loops with literal bounds and guards that hang on `program_id` alone are judged. A store under
-    any other condition counts as done. Masked stores count as whole. An error only where the function around the call
-    is seen to take the output as a whole.
+    Only literal parts, loops with literal bounds and guards that depend on `program_id` alone are checked. A store
+    under any other condition counts as done. Masked stores count as whole. An error only where the function around the
+    call is seen to take the output as a whole.
 
     ## References
 
@@ -54,7 +54,7 @@ class PartialOutputWrite(Rule):
     code = "PAL406"
     name = "partial-output-write"
     severity = Severity.ERROR
-    for_calls = False  # one call may leave out what others write
+    runs_on_known_calls = False  # one call may leave out what others write
     invalid = (
         Example(
             """
@@ -145,12 +145,12 @@ class PartialOutputWrite(Rule):
         launch = trace.launch
         if not launch.form.is_program:
             return
-        taken = claimed(launch)
+        taken = aliased_outputs(launch)
         if taken is None:
             return
-        asked = any(target.backend == "tpu" for target in context.settings.target)
+        for_tpu = any(target.backend == "tpu" for target in context.settings.target)
         for ref in outputs_of(trace):
-            fresh = starts_fresh(ref, launch, asked=asked) if ref.index in taken else "sure"
+            fresh = alias_not_fetched(ref, launch, for_tpu=for_tpu) if ref.index in taken else "sure"
             found = gap(trace, ref, context.analysis) if fresh is not None else None
             if found is None or ref.index is None:
                 continue

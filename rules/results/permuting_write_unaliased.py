@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.fixes.alias_edits import alias_pallas_outputs, alias_triton_outputs
-from pallas_lint.kernels.facts.aliases import claimed, output_leaves
+from pallas_lint.kernels.facts.aliases import aliased_outputs, output_leaves
 from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import all_seen
-from pallas_lint.kernels.grid.row_moves import is_filled_before, row_moves
+from pallas_lint.kernels.grid.row_permutations import is_filled_before, row_permutations
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Seq, Sym
 from pallas_lint.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
@@ -63,7 +63,7 @@ class PermutingWriteUnaliased(Rule):
 
     ## References
 
-    - jax_triton 0.3.1, `triton_call`: the autotuner is told of the operands that `input_output_aliases` names, and of
+    - jax_triton 0.3.1, `triton_call`: the autotuner gets the operands that `input_output_aliases` names, and of
       no others.
     - Run with jax 0.4.35, 0.6.2, 0.8.3, 0.10.2 and 0.12.0, `interpret=True`: rows that a scatter leaves out are NaN,
       with a zeroed operand aliased to the output they are 0; indices count scalar-prefetch operands.
@@ -72,7 +72,7 @@ class PermutingWriteUnaliased(Rule):
     code = "PAL408"
     name = "permuting-write-unaliased"
     severity = Severity.WARNING
-    for_calls = False  # that some rows are never written is said where it holds whoever calls
+    runs_on_known_calls = False  # that some rows are never written is said where it holds whoever calls
     fix = "unsafe"
     invalid = (
         Example(
@@ -223,7 +223,7 @@ class PermutingWriteUnaliased(Rule):
         launch = trace.launch
         if not launch.form.is_over_blocks or not trace.complete:
             return
-        taken, outputs = claimed(launch), output_leaves(launch)
+        taken, outputs = aliased_outputs(launch), output_leaves(launch)
         if taken is None or outputs is None:
             return
         semaphores = {ref.index for ref in trace.refs if ref.role == "out" and "semaphore" in (ref.dtype, ref.space)}
@@ -232,7 +232,7 @@ class PermutingWriteUnaliased(Rule):
             return
         moves = [
             move
-            for move in row_moves(trace)
+            for move in row_permutations(trace)
             if (move.how == "data" or _fits(launch, move.source.index, outputs)) and not is_filled_before(move, trace)
         ]
         if not moves:
@@ -275,7 +275,7 @@ def _fits(launch: Launch, source: int | None, outputs: list[Leaf]) -> bool:
 
 
 def _triton(call: ForeignCall, kernel: TritonKernel, context: Context) -> Iterator[Finding]:
-    taken, outputs = claimed(call), output_leaves(call)
+    taken, outputs = aliased_outputs(call), output_leaves(call)
     if taken is None or outputs is None or call.operands is None or call.operands_open:
         return
     inputs = len(call.operands)

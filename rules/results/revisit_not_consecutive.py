@@ -41,7 +41,7 @@ class RevisitNotConsecutive(Rule):
     ## Known limits
 
     Axes of one step do not matter. A warning where the sizes of the grid are not in the text, because one of them may
-    be 1; info where each visit writes the whole block, which leaves the value of the last one, although jax asks for
+    be 1; info where each visit writes the whole block, which leaves the value of the last one, although jax requires
     blocks not to be visited again. Silent for aliased outputs, blocks in HBM, in the bodies of pipelines, and where
     code that is not seen gets the buffer.
 
@@ -123,7 +123,7 @@ class RevisitNotConsecutive(Rule):
                 yield from self._check(buffer, block, launch, context)
 
     def _check(self, buffer: Buffer, block: Block, launch: Launch, context: Context) -> Iterator[Finding]:
-        variants = models(block.grid, buffer.uses, [block], (), buffer.tried)
+        variants = models(block.grid, buffer.uses, [block], (), buffer.cache)
         shown: tuple[Visit, Visit] | None = None
         worst: Fault | None = None
         always = True

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.grid.index_ranges import Part
+    from pallas_lint.kernels.grid.index_ranges import SliceUse
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Value
 
@@ -28,7 +28,7 @@ class SlicePastEnd(Rule):
 
     Blocks that reach over the end of an array are padded by Pallas; slices within a kernel are not. The last turn of
     a loop over `pl.cdiv(n, block)` reads `ref[pl.ds(i * block, block)]` past the end whenever `block` does not divide
-    `n`: on TPU and GPU that is somebody else's memory, or a fault of the copy engine. `interpret=True` moves the
+    `n`: on TPU and GPU that is other memory, or a fault of the copy engine. `interpret=True` moves the
     slice back until it fits, so that the last rows come twice; `pltpu.InterpretParams()` raises.
 
     Slices of Python, `ref[120:136]`, end where the ref does: with 128 rows it has 8 (a store of 16 is PAL506), and with
@@ -41,7 +41,7 @@ class SlicePastEnd(Rule):
 
     ## Known limits
 
-    Numbers that the text gives, and `cdiv` of the same dimension, are judged; anything else is silent, as are accesses
+    Numbers that the text gives, and `cdiv` of the same dimension, are checked; anything else is silent, as are accesses
     under a condition, loads with a mask and sizes that the code takes a remainder of somewhere, or a remainder by
     the block, which is how one checks that a block divides.
 
@@ -134,7 +134,7 @@ class SlicePastEnd(Rule):
                 yield finding
 
 
-def _constant(part: Part, masked: bool, trace: KernelTrace, context: Context) -> Finding | None:
+def _constant(part: SliceUse, masked: bool, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice or index given in numbers."""
     start, size = number(start_of(part)), number(size_of(part))
     length = next((known for known in map(number, extents(part, trace)) if known is not None), None)
@@ -171,7 +171,7 @@ def _room(start: int, length: int, size: int | None) -> str:
     return f"take at most {length - start} from there"
 
 
-def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None:
+def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice that moves with a loop or with the grid."""
     reach, size = reach_of(start_of(part), trace.launch), size_of(part)
     if reach is None or size is None:
@@ -191,7 +191,7 @@ def _counted(part: Part, trace: KernelTrace, context: Context) -> Finding | None
             severity=level,
         )
     if trace.launch.witness is not None:
-        return None  # a call tells numbers: of what it leaves open it knows no more than nobody
+        return None  # a known call adds numbers: symbols that it leaves open are as unknown as without it
     ratio = divided(reach.count)
     if ratio is None or reach.offset or reach.factor != size or ratio[1] != size or ratio[0] not in lengths:
         return None

@@ -268,7 +268,7 @@ def _is_read(ref: Ref, trace: KernelTrace) -> bool:
 
 def _is_read_later(store: Access, at: int, trace: KernelTrace) -> bool:
     """Whether the kernel reads the buffer after the store, or may do so in the next round of a loop."""
-    if trace.seen_until is not None:
+    if trace.tracked_until is not None:
         return True
     looped = any(guard.kind == "loop" for guard in store.guards)
     return any(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity, Span
-from pallas_lint.identity import Same
-from pallas_lint.kernels.facts.aliases import claimed
-from pallas_lint.kernels.facts.buffer_uses import starts_unwritten
+from pallas_lint.identity import ById
+from pallas_lint.kernels.facts.aliases import aliased_outputs
+from pallas_lint.kernels.facts.buffer_uses import starts_uninitialised
 from pallas_lint.kernels.facts.dataflow import Flow, inputs, is_among, reaches_result
-from pallas_lint.kernels.facts.writes import starts_fresh
+from pallas_lint.kernels.facts.writes import alias_not_fetched
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.trace import Access
@@ -53,7 +53,7 @@ class UninitialisedAccumulator(Rule):
     ## Known limits
 
     A buffer that is read and then set anew, to carry something into the next step, is a warning: the first step may
-    be one that nobody uses. Any earlier write counts as initialisation, whatever its guard and whatever part it
+    be one that is not used. Any earlier write counts as initialisation, whatever its guard and whatever part it
     writes. Silent where the buffer was handed to code that is not seen, where a value that was read goes into a
     `where` or `select`, for aliased outputs and for Mosaic GPU accumulators, which start at zero. Reads under a
     condition are reported only if nothing in the kernel ever writes the buffer.
@@ -214,14 +214,14 @@ class UninitialisedAccumulator(Rule):
             launch = event.ref.owner if isinstance(event.ref.owner, Launch) else trace.launch
             if trace.launch.form.may_nest and event.ref.owner is not trace.launch:
                 continue  # a body on its own: the buffers it closes over have a history that is not seen
-            asked = any(target.backend == "tpu" for target in context.settings.target)
-            if starts_unwritten(event.ref, launch):
+            for_tpu = any(target.backend == "tpu" for target in context.settings.target)
+            if starts_uninitialised(event.ref, launch):
                 yield from self._check(event.ref, trace, launch, context)
             elif (
                 launch.form.is_over_blocks
                 and event.ref.role == "out"
-                and event.ref.index in (claimed(launch) or ())
-                and starts_fresh(event.ref, launch, asked=asked) == "sure"
+                and event.ref.index in (aliased_outputs(launch) or ())
+                and alias_not_fetched(event.ref, launch, for_tpu=for_tpu) == "sure"
             ):  # an alias names the array; on TPU the block of it is not fetched
                 yield from self._check(event.ref, trace, launch, context, aliased=True)
 
@@ -263,16 +263,16 @@ def _first_read(ref: Ref, trace: KernelTrace, flow: Flow) -> tuple[Access, bool]
     for at, event in enumerate(trace.events):
         if not isinstance(event, Access) or event.ref.buffer != ref.buffer or event.kind == "delete":
             continue
-        blind = trace.seen_until is not None and at >= trace.seen_until
+        blind = trace.tracked_until is not None and at >= trace.tracked_until
         if event.kind in ("store", "escape") or blind:
-            # Where all reads before it stand under conditions, the first visit may well come here first.
+            # If all reads before it are conditional, the first visit may come here first.
             return None
         if event.kind == "load" and not reaches_result(event, trace):
             continue
         if all(guard.kind == "loop" for guard in event.guards) and not _is_used_at_times(event, flow):
             return event, _written(ref, trace)
         conditional = conditional or event
-    if conditional is None or trace.seen_until is not None or conditional.kind != "accumulate":
+    if conditional is None or trace.tracked_until is not None or conditional.kind != "accumulate":
         return None
     return conditional, False
 
@@ -296,7 +296,7 @@ def _written(ref: Ref, trace: KernelTrace) -> bool:
 def _is_replaced(read: Access, flow: Flow) -> bool:
     """Whether the buffer later gets a value that owes nothing to what was read.
 
-    Such a buffer carries something from one grid step to the next; the first step may be the one that nobody uses.
+    Such a buffer carries something from one grid step to the next; the result of the first step may be unused.
     """
     if read.kind != "load":
         return False
@@ -316,7 +316,7 @@ def _is_sum(read: Access, trace: KernelTrace) -> bool:
         return isinstance(read.site.node.operator, nodes.AddAssign | nodes.SubtractAssign)
     if read.kind == "accumulate":
         return isinstance(read.site.node, nodes.Call) and "atomic_add" in read.site.code
-    loaded = {Same(read.value)}
+    loaded = {ById(read.value)}
     users = [op for op in trace.ops() if any(is_among(value, loaded) for value in inputs(op))]
     return len(users) == 1 and users[0].name in _ADDING
 

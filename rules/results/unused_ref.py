@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.facts.aliases import claimed, pairs
-from pallas_lint.kernels.facts.writes import all_seen, outputs_of, starts_fresh, use_of
+from pallas_lint.kernels.facts.aliases import aliased_outputs, pairs
+from pallas_lint.kernels.facts.writes import alias_not_fetched, all_seen, outputs_of, use_of
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.rule import Example, Rule
@@ -36,7 +36,7 @@ _EFFECTS = (
         )
     ),
 )  # fmt: skip
-# What a ref is asked for without touching its memory.
+# Attributes of a ref that do not access its memory.
 _STATIC = frozenset({"shape", "dtype", "ndim", "size", "itemsize", "nbytes"})
 
 
@@ -54,7 +54,7 @@ class UnusedRef(Rule):
     ## How to fix
 
     Write the output: for an aliased one `o_ref[...] = x_ref[...]` where it is to stay as it is, or give both of them
-    `memory_space=pl.ANY`, which is the operand's own memory. Drop an input that nobody needs from the operands, specs
+    `memory_space=pl.ANY`, which is the operand's own memory. Drop an input that is not needed from the operands, specs
     and parameters; where it has to stay, call it `_name` or `del` it.
 
     ## Known limits
@@ -196,7 +196,7 @@ def _is_private(ref: Ref) -> bool:
 
 def _output(ref: Ref, func: Func, trace: KernelTrace, context: Context, *, meant: bool) -> Iterator[Finding]:
     launch, index = trace.launch, ref.index
-    taken = claimed(launch)
+    taken = aliased_outputs(launch)
     if taken is None or index is None:
         return
     place = _place(ref, func)
@@ -206,8 +206,8 @@ def _output(ref: Ref, func: Func, trace: KernelTrace, context: Context, *, meant
     name = f"output `{local}`"
     severity = Severity.ERROR
     if index in taken:
-        asked = any(target.backend == "tpu" for target in context.settings.target)
-        fresh = starts_fresh(ref, launch, asked=asked)
+        for_tpu = any(target.backend == "tpu" for target in context.settings.target)
+        fresh = alias_not_fetched(ref, launch, for_tpu=for_tpu)
         if fresh is None:
             return
         severity = Severity.ERROR if fresh == "sure" else Severity.WARNING
@@ -223,7 +223,7 @@ def _output(ref: Ref, func: Func, trace: KernelTrace, context: Context, *, meant
     if use_of(launch, index) == "dropped" or any(trace.ops(*_EFFECTS)):
         severity = Severity.INFO
     elif _is_mentioned(local, func, site.node) and index not in taken:
-        severity = Severity.WARNING  # in a branch that this launch does not take, or a function that nobody calls
+        severity = Severity.WARNING  # in a branch that this launch does not take, or a function that is not called
     yield context.finding(site, message, help=help_text, severity=severity)
 
 
@@ -290,7 +290,7 @@ def _is_mentioned(name: str, func: Func, place: nodes.Node) -> bool:
     return any(node is not place for node in _mentions(func.node.body).get(name, ()))
 
 
-@lru_cache(maxsize=16)  # asked for every ref of a kernel
+@lru_cache(maxsize=16)  # called for every ref of a kernel
 def _mentions(body: nodes.Node) -> dict[str, list[nodes.Name]]:
     found: dict[str, list[nodes.Name]] = {}
     stack = [body]

@@ -152,7 +152,7 @@ class CollectiveId(Rule):
                         related=[(launch.called_at, "launched here")],
                     )
             return
-        seen = all(trace.complete and trace.seen_until is None for trace in launch.traces)
+        seen = all(trace.complete and trace.tracked_until is None for trace in launch.traces)
         if is_integer(number) and not taken and seen and compiler_param(launch, _ALLOWED) in (None, NONE):
             yield context.finding(
                 launch.called_at,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Value
 
 _KERNEL = f"{PALLAS}.mosaic_gpu.kernel"
-_MOST_THREADS, _MOST_AXES, _MOST_BLOCKS = 16, 3, 16
+_MAX_THREADS, _MAX_AXES, _MAX_BLOCKS = 16, 3, 16
 
 
 class GpuLaunch(Rule):
@@ -36,7 +36,7 @@ class GpuLaunch(Rule):
 
     ## Known limits
 
-    Silent for sizes and names that the text does not tell, and for launches over a mesh that is made elsewhere.
+    Silent for sizes and names that are not known, and for launches over a mesh that is made elsewhere.
 
     ## References
 
@@ -139,13 +139,13 @@ def _axes(launch: Launch, of: str) -> Iterator[tuple[str, str]]:
         yield f"`{of}` has {axes}, but `{of}_names` has {len(names)}", f"name every axis in `{of}_names`"
     if of != "cluster":
         return
-    if len(sizes) > _MOST_AXES:
-        yield f"`cluster` has {len(sizes)} axes, of at most {_MOST_AXES}", "merge some of them into one"
+    if len(sizes) > _MAX_AXES:
+        yield f"`cluster` has {len(sizes)} axes, of at most {_MAX_AXES}", "merge some of them into one"
     numbers = [integer(size) for size in sizes]
     blocks = None if None in numbers else math.prod(number for number in numbers if number is not None)
-    if blocks is not None and blocks > _MOST_BLOCKS:
+    if blocks is not None and blocks > _MAX_BLOCKS:
         help_ = "take clusters of 8, or of 16 where there is only Hopper and newer"
-        yield f"a cluster of {blocks} blocks, and GPUs have {_MOST_BLOCKS} at most: the launch fails", help_
+        yield f"a cluster of {blocks} blocks, and GPUs have {_MAX_BLOCKS} at most: the launch fails", help_
 
 
 def _threads(launch: Launch) -> Iterator[tuple[str, str]]:
@@ -159,9 +159,9 @@ def _threads(launch: Launch) -> Iterator[tuple[str, str]]:
             f'`thread_name="{name.value}"` without `num_threads`',
             "say how many warpgroups there are: `num_threads=2`",
         )
-    elif number is not None and number > _MOST_THREADS:
+    elif number is not None and number > _MAX_THREADS:
         help_ = "a thread of Mosaic GPU is a warpgroup, 128 threads of CUDA"
-        yield f"`num_threads={number}`, but a block has {_MOST_THREADS} warpgroups at most", help_
+        yield f"`num_threads={number}`, but a block has {_MAX_THREADS} warpgroups at most", help_
 
 
 def _sequence(value: Value | None) -> tuple[Value, ...] | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Value
 
-_FEWEST, _MOST = 24, 256  # registers of a thread that `setmaxnreg` takes
+_MIN_REGISTERS, _MAX_REGISTERS = 24, 256  # registers of a thread that `setmaxnreg` takes
 
 
 class GpuPipeline(Rule):
@@ -196,5 +196,5 @@ def _registers(launch: Launch, context: Context) -> Iterator[tuple[str, str]]:
         return
     if registers <= 0 or registers % 8:
         yield f"`memory_registers` is {registers}, and registers come by eights", "take a multiple of 8: 40"
-    elif not _FEWEST <= registers <= _MOST and context.failing(ends_with("0.10.2")):
-        yield f"`memory_registers` is {registers}, of {_FEWEST} to {_MOST}", "take 24 to 40"
+    elif not _MIN_REGISTERS <= registers <= _MAX_REGISTERS and context.failing(ends_with("0.10.2")):
+        yield f"`memory_registers` is {registers}, of {_MIN_REGISTERS} to {_MAX_REGISTERS}", "take 24 to 40"

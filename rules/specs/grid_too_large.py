@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.grid.blocks import Grid
     from pallas_lint.kernels.model.launch import Launch
 
-_MOST_X = 2**31 - 1
-_MOST_YZ = 2**16 - 1
+_MAX_X = 2**31 - 1
+_MAX_YZ = 2**16 - 1
 
 
 class GridTooLarge(Rule):
@@ -128,10 +128,10 @@ class GridTooLarge(Rule):
             return
         if target.backend == "triton":
             blocks = _triton_x(sizes)
-            if blocks >= _MOST_X:
+            if blocks >= _MAX_X:
                 yield context.finding(
                     launch.called_at,
-                    f"grid {sizes} needs {blocks} blocks in CUDA's first dimension: the limit is {_MOST_X - 1}",
+                    f"grid {sizes} needs {blocks} blocks in CUDA's first dimension: the limit is {_MAX_X - 1}",
                     help="use larger blocks, or loop in the kernel with `lax.fori_loop`",
                 )
             return
@@ -158,9 +158,9 @@ def _triton_x(sizes: tuple[int, ...]) -> int:
     """The size of the first CUDA dimension, after axes are merged into it."""
     merged = max(len(sizes) - 2, 0)
     rest = sizes[merged:]
-    if len(rest) > 1 and rest[1] > _MOST_YZ:
+    if len(rest) > 1 and rest[1] > _MAX_YZ:
         merged += 2
-    elif rest and rest[0] > _MOST_YZ:
+    elif rest and rest[0] > _MAX_YZ:
         merged += 1
     return math.prod(sizes[:merged]) if merged else 0
 
@@ -200,7 +200,7 @@ def _cuda(sizes: tuple[int, ...], cluster: tuple[int, ...], version: str) -> lis
 
 
 def _excess(dims: tuple[int, ...]) -> tuple[str, int, int] | None:
-    for name, size, limit in zip("xyz", dims, (_MOST_X, _MOST_YZ, _MOST_YZ), strict=True):
+    for name, size, limit in zip("xyz", dims, (_MAX_X, _MAX_YZ, _MAX_YZ), strict=True):
         if size > limit:
             return name, size, limit
     return None

@@ -43,7 +43,7 @@ class HallucinatedApi(Rule):
 
     ## Known limits
 
-    Only names of Pallas modules are judged, not those of `jnp` and `lax`, and not attributes of objects. Where the
+    Only names of Pallas modules are checked, not those of `jnp` and `lax`, and not attributes of objects. Where the
     target is newer than the newest known release the finding is a warning: the name may be new. Silent where the
     name's absence is handled or guarded, and for names with a leading underscore.
 
@@ -156,7 +156,7 @@ def _nearest(module: str, name: str, context: Context) -> list[str]:
 
 
 def _is_newer(context: Context) -> bool:
-    """Whether the version that was told is newer than all that are known."""
+    """Whether the configured version is newer than all known ones."""
     try:
         return not context.assumed and parse(context.jax.text) > parse(compat.newest())
     except UnknownVersionError:

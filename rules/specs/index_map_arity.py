@@ -189,7 +189,7 @@ def _fixes(index_map: IndexMap, rank: int, prefetch: int, context: Context) -> l
     spans = [piece.span(param.name) for param in parameters.params]
     text, starts, ends = _places(piece.source, spans)
     if "#" in text[starts[0] : ends[-1]] or re.compile(r"\s*(?:,[ \t]*)?#").match(text, ends[-1]):
-        return []  # what the comments are about is not told
+        return []  # it is not known what the comments are about
     names = [param.name.value for param in parameters.params]
     count = rank + prefetch
     missing = count - len(names)
@@ -217,7 +217,7 @@ def _places(source: Source, spans: list[Span]) -> tuple[str, list[int], list[int
 
 
 def _separator(text: str, start: int) -> str:
-    """What stands between parameters of which the first begins at `start`: each may be on a line of its own."""
+    """The separator of parameters, the first of which begins at `start`: each may be on a line of its own."""
     before = text[text.rfind("\n", 0, start) + 1 : start]
     return ", " if before.strip() else f",\n{before}"
 

@@ -120,10 +120,10 @@ def _blocks(index_map: IndexMap, context: Context) -> list[Block]:
     analysis, function = context.analysis, index_map.func.node
     known = analysis.placed.get(function)
     if known is None:
-        with analysis.memo.asking() as read:
+        with analysis.memo.track_dependencies() as read:
             found = list(_placed(index_map, context))
         known = analysis.placed[function] = found, read
-    analysis.memo.hear(known[1])
+    analysis.memo.add_dependencies(known[1])
     return known[0]
 
 

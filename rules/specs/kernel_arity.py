@@ -151,11 +151,11 @@ _HARMLESS = ("jit", "named_call", "named_scope", "wraps", "annotate_function", "
 
 
 def _is_decorated(func: Func, launch: Launch) -> bool:
-    """Whether a decorator stands between the def and the launch that may change what it takes."""
+    """Whether a decorator between the def and the launch may change the signature."""
     for decorator in reversed(getattr(func.node, "decorators", ())):
         node = decorator.decorator
         if node is launch.site.node:
-            return False  # what stands above gets the launch's result
+            return False  # decorators above get the launch's result
         words = {child.value for child in _names(node)}
         if words.isdisjoint(_HARMLESS):
             return True

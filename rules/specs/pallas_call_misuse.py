@@ -233,7 +233,7 @@ class PallasCallMisuse(Rule):
 
 
 def _keyword_operands(launch: Launch, call: Site, context: Context) -> Iterator[Finding]:
-    """What a launch was called with by keyword, told at the keyword where that call has it."""
+    """The keyword operands of a launch, reported at the keyword where that call has it."""
     written = {
         argument.keyword.value: Site(call.piece, argument.keyword)
         for argument in (call.node.args if isinstance(call.node, nodes.Call) else ())

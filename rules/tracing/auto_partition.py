@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.library.spreading import spread_by
+from pallas_lint.kernels.library.sharding import partitioning_reason
 from pallas_lint.rule import Example, Rule
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class AutoPartition(Rule):
             return
         if not launch.form.is_program:
             return
-        spread = spread_by(launch)
+        spread = partitioning_reason(launch)
         if spread is None:
             return
         certain = spread.devices is not None and spread.sure and launch.certain

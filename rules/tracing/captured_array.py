@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.library.jit import is_traced
 from pallas_lint.kernels.model.trace import Access, Capture, Op
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Dictionary, Seq, Slice, Sym, Value
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Event, KernelTrace
     from pallas_lint.syntax import Site
 
-# These ask for a shape and a dtype; the array itself does not get into the kernel.
+# These need a shape and a dtype; the array itself does not get into the kernel.
 _LIKE = frozenset(
     f"jax.{module}.{name}"
     for module in ("numpy", "lax")
     for name in ("zeros_like", "ones_like", "full_like", "empty_like", "shape", "ndim", "result_type", "size")
 )
-# Others, such as `jax.typeof`, may ask no more than that either.
+# Others, such as `jax.typeof`, may need no more than that either.
 _COMPUTING = ("jax.numpy.", "jax.lax.", "jax.nn.", "jax.scipy.", "jax.random.")
 _FROM_LIST = frozenset(("jax.numpy.array", "jax.numpy.asarray"))
 # From which release on a launch refuses arrays that its kernel closes over (measured; scalars and refs may stay).
@@ -214,25 +214,25 @@ class _Found:
 
 
 class _Outside:
-    """What a kernel can see of the scopes around it, as far as the events so far tell."""
+    """The enclosing scopes of a kernel, as far as known from the events so far."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
-        self.captured: dict[Same, Capture] = {}
+        self.captured: dict[ById, Capture] = {}
         self.symbols: dict[Sym, Capture] = {}
-        self.bound: dict[Same, str] = {}
+        self.bound: dict[ById, str] = {}
         self.bound_symbols: dict[Sym, str] = {}
         self.operands = [value for value in launch.operands or () if isinstance(value, Sym)]
         for func in launch.bodies:
             for name, value in (*func.keywords, *(("an argument", value) for value in func.bound)):
                 if isinstance(value, Array):
-                    self.bound[Same(value)] = name
+                    self.bound[ById(value)] = name
                 elif isinstance(value, Sym):
                     self.bound_symbols[value] = name
 
     def add(self, capture: Capture) -> None:
         if isinstance(capture.value, Array):
-            self.captured[Same(capture.value)] = capture
+            self.captured[ById(capture.value)] = capture
         elif isinstance(capture.value, Sym):
             self.symbols[capture.value] = capture
 
@@ -278,16 +278,16 @@ class _Outside:
         return None
 
     def _array(self, value: Array, event: Event, *, arrays_only: bool) -> _Found | None:
-        capture, bound = self.captured.get(Same(value)), self.bound.get(Same(value))
+        capture, bound = self.captured.get(ById(value)), self.bound.get(ById(value))
         if (value.host or arrays_only) and not value.rank:
             return None  # a number, or something that may be one
         if not value.host and capture is None and bound is None:
             return None
         what = "a numpy array" if value.host else "an array" if value.rank != 0 else "an array scalar"
         if capture is not None:
-            return _Found(Same(value), capture.site, f"kernel captures `{capture.name}`, {what}", Severity.ERROR)
+            return _Found(ById(value), capture.site, f"kernel captures `{capture.name}`, {what}", Severity.ERROR)
         if bound is not None:
-            return _Found(Same(value), event.site, f"kernel gets {what} bound by `partial` (`{bound}`)", Severity.ERROR)
+            return _Found(ById(value), event.site, f"kernel gets {what} bound by `partial` (`{bound}`)", Severity.ERROR)
         return _Found(event.site.key, event.site, f"kernel uses {what} as a constant", Severity.ERROR)
 
 

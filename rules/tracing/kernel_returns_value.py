@@ -31,7 +31,7 @@ class KernelReturnsValue(Rule):
     ## Fix safety
 
     Unsafe: with one output, `return value` becomes a store to the whole output ref. That this is what was meant, and
-    that the shapes fit, nobody has checked.
+    that the shapes fit is not checked.
 
     ## Known limits
 

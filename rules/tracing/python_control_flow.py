@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
 from pallas_lint.fixes.when_rewrites import branch_as_when, sliced_by_ds
-from pallas_lint.kernels.library.concretizations import demands
+from pallas_lint.kernels.library.concretizations import traced_concretizations
 from pallas_lint.kernels.model.values import Array, Ref
 from pallas_lint.rule import Example, Rule
 
@@ -196,74 +196,75 @@ class PythonControlFlow(Rule):
     def _report(
         self, trace: KernelTrace, context: Context, *, sure: bool, given: str = "what the loop or branch passes on"
     ) -> Iterator[Finding]:
-        asked = demands(trace, given)
-        told = set()  # a helper that is called often asks each time
-        for demand, sources in asked:
-            if demand.kind == "shown":
+        concretizations = traced_concretizations(trace, given)
+        reported = set()  # a helper that is called often has the same events each time
+        for concretization, sources in concretizations:
+            if concretization.kind == "shown":
                 continue  # text made of a tracer: nothing raises
-            asking = demand.site.key, demand.kind, demand.name, demand.value.__class__
-            what = *asking, demand.certain, tuple(sources[:2])
-            if what in told:
+            asking = concretization.site.key, concretization.kind, concretization.name, concretization.value.__class__
+            what = *asking, concretization.certain, tuple(sources[:2])
+            if what in reported:
                 continue
-            told.add(what)
+            reported.add(what)
             severity = Severity.ERROR if sources and sure else Severity.WARNING
             yield context.finding(
-                demand.site,
-                _message(demand, sources),
-                help=_HELP.get(demand.kind) or _call_help(demand),
-                severity=severity if demand.certain else severity.lowered(),
-                fixes=_fixes(demand, [other for other, _ in asked], context),
+                concretization.site,
+                _message(concretization, sources),
+                help=_HELP.get(concretization.kind) or _call_help(concretization),
+                severity=severity if concretization.certain else severity.lowered(),
+                fixes=_fixes(concretization, [other for other, _ in concretizations], context),
             )
 
 
-def _message(demand: Concretization, sources: list[str]) -> str:
+def _message(concretization: Concretization, sources: list[str]) -> str:
     origin = f", which comes from {' and '.join(sources[:2])}" if sources else ""
     value = "a traced value"
-    if not isinstance(demand.value, Array):
+    if not isinstance(concretization.value, Array):
         value, origin = f"the ref {sources[0]}" if sources else "a ref", ""
-    name = demand.name.removeprefix("builtins.")
-    if demand.kind == "chain":
+    name = concretization.name.removeprefix("builtins.")
+    if concretization.kind == "chain":
         return f"a chained comparison is Python's `and`: it asks for {value}{origin}"
-    if demand.kind == "call":
+    if concretization.kind == "call":
         spelled = name.replace("jax.numpy", "jnp").replace("numpy.", "np.")
         if spelled.startswith(("np.", "math.")):
             return f"`{spelled}` computes while the kernel is traced, and is given {value}{origin}"
         return f"`{spelled}` needs Python numbers, and is given {value}{origin}"
-    if demand.kind == "method":
+    if concretization.kind == "method":
         return f"`.{name}()` asks for the number behind {value}{origin}"
-    if demand.kind == "index":
+    if concretization.kind == "index":
         return f"a Python container is indexed by {value}{origin}"
-    if demand.kind == "slice":
+    if concretization.kind == "slice":
         return f"a Python slice of a ref is bounded by {value}{origin}"
-    if demand.kind == "size":
+    if concretization.kind == "size":
         return f"a slice has the size of {value}{origin}"
-    if demand.kind == "iterate":
+    if concretization.kind == "iterate":
         return "a ref cannot be iterated over"
-    if demand.kind == "format":
+    if concretization.kind == "format":
         return f"a format spec is applied to {value}{origin}"
-    return f"Python `{_KEYWORDS[demand.kind]}` on {value}{origin}"
+    return f"Python `{_KEYWORDS[concretization.kind]}` on {value}{origin}"
 
 
-def _call_help(demand: Concretization) -> str:
-    module, _, short = demand.name.rpartition(".")
+def _call_help(concretization: Concretization) -> str:
+    module, _, short = concretization.name.rpartition(".")
     if module in ("numpy", "math"):
-        return f"use `jnp.{short}`{' on what the ref holds: `ref[...]`' if isinstance(demand.value, Ref) else ''}"
+        of_ref = " on what the ref holds: `ref[...]`" if isinstance(concretization.value, Ref) else ""
+        return f"use `jnp.{short}`{of_ref}"
     if short in _CALLS:
         return _CALLS[short]
     return "sizes have to be Python numbers" if module.startswith("jax") else "compute with jnp instead"
 
 
-def _fixes(demand: Concretization, others: list[Concretization], context: Context) -> list[Fix]:
+def _fixes(concretization: Concretization, others: list[Concretization], context: Context) -> list[Fix]:
     found = None
-    if demand.kind == "if" and isinstance(demand.value, Array):
-        inside = [other for other in others if other.kind != "if" and _within(other, demand)]
-        found = None if inside else branch_as_when(demand, context)
-    elif demand.kind == "slice":
-        found = sliced_by_ds(demand, context)
+    if concretization.kind == "if" and isinstance(concretization.value, Array):
+        inside = [other for other in others if other.kind != "if" and _within(other, concretization)]
+        found = None if inside else branch_as_when(concretization, context)
+    elif concretization.kind == "slice":
+        found = sliced_by_ds(concretization, context)
     return [found] if found is not None else []
 
 
 def _within(inner: Concretization, outer: Concretization) -> bool:
-    """Whether the condition of `outer` asks for `inner` itself, so that it would still raise as an argument."""
+    """Whether the condition of `outer` contains `inner`, so that it would still raise as an argument."""
     a, b = inner.site.span, outer.site.span
     return a.path == b.path and b.start <= a.start and a.end <= b.end

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.backend_failures import within
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.operands import tree_leaves
-from pallas_lint.kernels.library.spreading import is_checked
+from pallas_lint.kernels.library.sharding import is_checked
 from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.values import NONE, CallResult
 from pallas_lint.records import frozen
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.library.spreading import Around
+    from pallas_lint.kernels.library.sharding import ShardingContext
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Value
 
@@ -136,7 +136,7 @@ class ShardMapVma(Rule):
 
     def check_module(self, context: Context) -> Iterator[Finding]:
         """Launches in functions of other modules that this one maps."""
-        for launch in context.analysis.outcome.effects.abroad:
+        for launch in context.analysis.outcome.effects.launches_elsewhere:
             silence = None if launch.expects_failure or launch.meant_to_fail else _silence(launch, context)
             if silence is None or silence.shard_map.site.piece.source is not context.module.source:
                 continue
@@ -150,7 +150,7 @@ class ShardMapVma(Rule):
 class _Silence:
     """Outputs that do not say enough, in these versions. `always`: in all that have such a `shard_map`."""
 
-    around: Around
+    sharding_context: ShardingContext
     shard_map: CallResult
     structs: tuple[CallResult, ...]
     versions: tuple[str, ...]
@@ -187,7 +187,7 @@ def _finding(
         where,
         f"{message}{silence.since(context)}",
         help=silence.help,
-        severity=Severity.ERROR if silence.around.sure and launch.certain else Severity.WARNING,
+        severity=Severity.ERROR if silence.sharding_context.sure and launch.certain else Severity.WARNING,
         versions=() if silence.always else silence.versions,
         version_dependent=not silence.always,
         related=[related],
@@ -198,34 +198,38 @@ def _finding(
 def _silence(launch: Launch, context: Context) -> _Silence | None:
     if not launch.form.is_over_blocks or not launch.is_pallas:
         return None
-    checked = [each for each in launch.around if _is_checked(each)]
-    around = min(checked, key=lambda each: not each.sure, default=None)
-    if around is None or around.shard_map is None:
+    checked = [each for each in launch.sharding_contexts if _is_checked(each)]
+    sharding_context = min(checked, key=lambda each: not each.sure, default=None)
+    if sharding_context is None or sharding_context.shard_map is None:
         return None
     shapes = launch.argument("out_shape")
-    is_old = ".experimental." in around.shard_map.function
+    is_old = ".experimental." in sharding_context.shard_map.function
     structs = [] if shapes is None else _structs(shapes)
     # An output that says it in another release's words is PAL701's or PAL703's.
     silent = tuple(
         each for each in structs if not (each.open or {each.argument(word) for word in _WORDS} - {None, NONE})
     )
 
-    def judged(version: str) -> bool:
-        # The first releases that need no rule for replication do not ask for `vma` yet: some kernels pass.
+    def checks_vma(version: str) -> bool:
+        # The first releases that need no rule for replication do not require `vma` yet: some kernels pass.
         return not within(version, "0.6.0", "0.6.1") and (is_old or within(version, "0.6.1"))
 
     def fails(version: str) -> bool:
-        return judged(version) and (_keyword(version) is None or bool(silent))
+        return checks_vma(version) and (_keyword(version) is None or bool(silent))
 
     versions = context.failing(fails)
     if not versions:
         return None
-    always = context.everywhere(lambda version: fails(version) or not judged(version))
-    return _Silence(around, around.shard_map, silent, versions, always)
+    always = context.everywhere(lambda version: fails(version) or not checks_vma(version))
+    return _Silence(sharding_context, sharding_context.shard_map, silent, versions, always)
 
 
-def _is_checked(around: Around) -> bool:
-    return around.shard_map is not None and not around.hidden and is_checked(around.shard_map) is True
+def _is_checked(sharding_context: ShardingContext) -> bool:
+    return (
+        sharding_context.shard_map is not None
+        and not sharding_context.hidden
+        and is_checked(sharding_context.shard_map) is True
+    )
 
 
 def _keyword(version: str) -> str | None:

@@ -55,7 +55,7 @@ class StoreMismatch(Rule):
 
     ## Known limits
 
-    Judges what is surely known of both sides; of a dtype the kind may be enough, `x / 2` fits no integers whatever `x`
+    Checks what is surely known of both sides; of a dtype the kind may be enough, `x / 2` fits no integers whatever `x`
     is. Dimensions known by name only are compared with 1, as a warning, unless the code itself provides for 1: by a
     parameter's default, or as a bound (`max(n // 8, 1)`); names are not compared with other names or numbers. 64-bit
     dtypes count as those of 32 bits that they become without `jax_enable_x64`.
@@ -193,7 +193,7 @@ def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Findin
 def _shapes_differ(target: Shape, given: Shape, ref: Shape) -> Severity | None:
     """How sure it is that jax refuses the store; None where it may fit."""
     if len(target) != len(given):
-        # The name of a block's dimension may stand for None, which takes the dimension away.
+        # A symbol in a block shape may be None, which removes the dimension.
         return Severity.ERROR if all(map(_is_size, (*target, *given, *ref))) else Severity.WARNING
     pairs = list(zip(target, given, strict=True))
     if any(isinstance(one, int) and isinstance(other, int) and one != other for one, other in pairs):
@@ -205,7 +205,7 @@ def _shapes_differ(target: Shape, given: Shape, ref: Shape) -> Severity | None:
 
 
 def _fits_elsewhere(access: Access, context: Context) -> bool:
-    """Whether the store fits where another call leads to the launch: nobody may pass what does not."""
+    """Whether the store fits for another call of the launcher: the mismatch may never be passed."""
     launch = context.launch
     for other in context.analysis.launches:
         if launch is None or other is launch or other.site.key is not launch.site.key:
@@ -272,7 +272,7 @@ def _dtype(access: Access, stored: Array | Const, strict: bool, context: Context
 
 
 def _may_be_weak(stored: Array | Const, given: Element) -> bool:
-    """Whether nothing tells that the value is not weak: only its kind is known, or it compares what may be weak."""
+    """Whether the value may be weakly typed: only its kind is known, or it compares values that may be weak."""
     if not isinstance(given, str):
         return True
     compared = stored.origin.arrays if given == "bool" and isinstance(stored, Array) and stored.origin else []

@@ -57,7 +57,7 @@ class BackendChanged(Rule):
     severity = Severity.WARNING
     fix = "unsafe"
     backends = frozenset({"triton", "mosaic_gpu"})
-    unknown_backend = True
+    runs_without_backend = True
     invalid = (
         Example(
             """
@@ -128,8 +128,8 @@ class BackendChanged(Rule):
             yield from self._unknown(launch, context)
             return
         wanted = target.backend
-        told = launch.backend == wanted and launch.evidence in STRONG
-        if wanted == "mosaic_gpu" and not told and target not in context.settings.target:
+        named = launch.backend == wanted and launch.evidence in STRONG
+        if wanted == "mosaic_gpu" and not named and target not in context.settings.target:
             return  # the imports alone: it may be the other kind of launch that the file makes
         defaults = {version: compat.cuda_default(version) for version in context.versions}
         other = tuple(version for version, default in defaults.items() if default != wanted)
@@ -149,7 +149,7 @@ class BackendChanged(Rule):
                 if wanted == "triton"
                 else "launch with `plgpu.kernel`"
             ),
-            severity=Severity.WARNING if told else Severity.INFO,
+            severity=Severity.WARNING if named else Severity.INFO,
             versions=other,
             version_dependent=True,
             fixes=_fixes(launch, wanted, context),

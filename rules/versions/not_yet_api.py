@@ -35,11 +35,11 @@ class NotYetApi(Rule):
 
     ## Known limits
 
-    Silent where nobody told the jax version, since the newest known one is assumed then; where the absence is
-    handled or guarded; and for names newer than the newest known release. Of a range of versions that ends in newer
-    ones than these, a run on the command line tells one place only, the one that asks for most: that is the effective
-    minimum, and raising the declared one to it settles all others. What other rules find in versions below it is not
-    reported then. Editors show every place.
+    Silent where no jax version is configured, since the newest known one is assumed then; where the absence is handled
+    or guarded; and for names newer than the newest known release. Of a range of versions that ends in newer ones than
+    these, a run on the command line reports one place only, the one that needs the newest release: that is the
+    effective minimum, and raising the declared one to it settles all others. What other rules find in versions below it
+    is not reported then. Editors show every place.
 
     ## References
 

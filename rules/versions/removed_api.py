@@ -42,9 +42,9 @@ class RemovedApi(Rule):
     What is there in which release was read off the releases themselves, each imported and listed: where the changelog
     says something else (it has `TritonCompilerParams` go in 0.8.1; 0.7.2 has no such name), the release counts.
 
-    Where nobody told the jax version the newest known one is assumed and the finding is an info: the code works for
+    Where no jax version is configured, the newest known one is assumed and the finding is an info: the code works for
     an owner who pins an older jax. `--jax-version`, a lock file or `requires` in pyproject.toml tell it. Code behind
-    `if jax.__version_info__ >= ...`, `hasattr(pltpu, ...)` and the like is judged for the versions that reach it.
+    `if jax.__version_info__ >= ...`, `hasattr(pltpu, ...)` and the like is checked for the versions that reach it.
 
     ## How to fix
 
@@ -201,7 +201,7 @@ class RemovedApi(Rule):
         fix = replacing(Migration(name, context))
         yield context.finding(
             name.use.span_of(name.node),
-            f"`{name.spelled}` is gone since jax {gone}: {because(context, failing)}",
+            f"`{name.spelled}` was removed in jax {gone}: {because(context, failing)}",
             help=help_.removesuffix("."),
             severity=Severity.INFO if context.assumed else Severity.ERROR,
             versions=failing,
@@ -313,7 +313,7 @@ class RemovedApi(Rule):
         release = "0.9.0" if since == (0, 9) else "0.6.1"
         return context.finding(
             place,
-            f"`compiler_params` as a dictionary is gone since jax {release}: {because(context, failing)}",
+            f"`compiler_params` as a dictionary was removed in jax {release}: {because(context, failing)}",
             help=f"pass the dataclass of the backend, `{short(backend)}`",
             severity=Severity.INFO if context.assumed else Severity.ERROR,
             versions=failing,
@@ -366,7 +366,7 @@ class RemovedApi(Rule):
                 fixes = [context.safe(f"write `{member}`", context.replace(use.last, member))]
             yield context.finding(
                 use.span,
-                f"`{use.spelled}` is gone since before jax {replacement.gone_before}",
+                f"`{use.spelled}` was removed before jax {replacement.gone_before}",
                 help=advice(replacement),
                 versions=versions,
                 fixes=fixes,

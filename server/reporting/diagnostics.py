@@ -10,7 +10,7 @@ from pallas_lint.server.protocol.positions import range_of
 from pygls import uris
 
 from pallas_lint.finding import Related, Severity
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.records import define, field
 from pallas_lint.text.digests import digest
 
@@ -37,8 +37,8 @@ SOURCE = "pallas-lint"
 class Diagnostics:
     """The diagnostics of one file. After an edit most findings are the same objects: so are their diagnostics."""
 
-    _made: dict[Same, tuple[Finding, Related | None, lsp.Diagnostic]] = field(factory=dict, init=False)
-    _spelled: dict[Same, str] = field(factory=dict, init=False)
+    _made: dict[ById, tuple[Finding, Related | None, lsp.Diagnostic]] = field(factory=dict, init=False)
+    _spelled: dict[ById, str] = field(factory=dict, init=False)
 
     def of(
         self,
@@ -57,18 +57,18 @@ class Diagnostics:
         for finding in findings:
             around = launched.get(finding.span.start.line, ())
             kernel = next((kernel for place, kernel in around if _within(finding.span, place)), None)
-            before = known.get(Same(finding))
+            before = known.get(ById(finding))
             if before is None or before[1] != kernel:
                 pointing = (*finding.related, kernel) if kernel is not None else finding.related
                 before = finding, kernel, _diagnostic(finding, pointing, source, codec, text_of)
-            self._made[Same(finding)] = before
+            self._made[ById(finding)] = before
         return [diagnostic for _, _, diagnostic in self._made.values()]
 
     def identify(self, found: list[lsp.Diagnostic]) -> str:
         """The same for the same diagnostics, those that are no finding's included."""
         spelled = {}
         for each in found:
-            spelled[Same(each)] = self._spelled.get(Same(each)) or repr(each)
+            spelled[ById(each)] = self._spelled.get(ById(each)) or repr(each)
         self._spelled = spelled
         return digest("".join(spelled.values()).encode("utf-8", "surrogatepass"))
 

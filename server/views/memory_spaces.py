@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Ref
     from pallas_lint.syntax import Piece
-    from pallas_lint.syntax.scopes import Scope
+    from pallas_lint.syntax.scopes import FunctionScope
 
 
 def named_refs(judged: Judged) -> dict[Span, str]:
@@ -76,7 +76,7 @@ def _accessed(node: nodes.Node) -> nodes.Name | None:
 
 
 def _uses(
-    scope: Scope, refs: Mapping[str, str | None], held: Mapping[str, str | None]
+    scope: FunctionScope, refs: Mapping[str, str | None], held: Mapping[str, str | None]
 ) -> Iterator[tuple[nodes.Name, str | None]]:
     """The names of refs among a function's parameters, and among those of functions in it that are handed some."""
     for parameter, names in scope.parameters.items():

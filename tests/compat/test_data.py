@@ -79,7 +79,7 @@ def test_every_public_pallas_name_has_a_history() -> None:
 # --- replacements and substitutes --------------------------------------------------------------------------
 
 
-def gone_in(row: compat.Replacement) -> str | None:
+def gone_in(row: compat.ApiReplacement) -> str | None:
     """First version without the old name or keyword, or that calls it deprecated."""
     if row.gone_before is not None:
         return row.gone_before
@@ -98,7 +98,7 @@ def gone_in(row: compat.Replacement) -> str | None:
 
 
 @pytest.mark.parametrize("row", compat.replacements(), ids=lambda row: f"{row.old}:{row.keyword or row.new}")
-def test_replacements_agree_with_the_releases(row: compat.Replacement) -> None:
+def test_replacements_agree_with_the_releases(row: compat.ApiReplacement) -> None:
     gone = gone_in(row)
     assert gone is not None, "the old name is still there and not deprecated"
     assert row.note

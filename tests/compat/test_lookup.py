@@ -75,7 +75,7 @@ def test_is_finite_on_triton_came_with_0_8() -> None:
     assert status("jax.numpy.isfinite", "triton", "0.8.3", "f32") == "supported"
     verdict = support("jax.lax.is_finite").verdict("triton", "0.7.2")
     assert verdict.status == "unsupported"
-    assert verdict.outcome is compat.Outcome.LOWER
+    assert verdict.outcome is compat.SupportStatus.LOWER
     assert verdict.primitive == "is_finite"
     assert verdict.measured_at == "0.7.2"
     # The registries of the patch releases tell which of them it was.
@@ -102,7 +102,7 @@ def test_cumsum_never_lowers_on_tpu(version: str) -> None:
 def test_bf16_rem_on_tpu_lowers_but_does_not_compile() -> None:
     verdict = support("jax.lax.rem").verdict("tpu", "0.12.0.1", dtype="bf16", device="v5e")
     assert verdict.status == "unsupported"
-    assert verdict.outcome is compat.Outcome.COMPILE
+    assert verdict.outcome is compat.SupportStatus.COMPILE
     assert verdict.compiled
     assert status("jax.lax.rem", "tpu", "0.12.0.1", "f32", "v5e") == "supported"
     assert status("jax.lax.rem", "tpu", "0.12.0.1", "i32", "v5e") == "supported"
@@ -116,7 +116,7 @@ def test_int8_arithmetic_does_not_compile_for_tpu() -> None:
 
 def test_argmax_over_all_axes_is_wrong_on_triton() -> None:
     verdict = support("jax.numpy.argmax").verdict("triton", "0.11.2", dtype="f32", variant="plain")
-    assert verdict.outcome is compat.Outcome.WRONG
+    assert verdict.outcome is compat.SupportStatus.WRONG
     assert status("jax.numpy.argmax", "triton", "0.11.2", "f32") == "depends"
 
 
@@ -148,7 +148,7 @@ def test_dtype_groups_and_long_names() -> None:
 def test_a_dtype_that_the_function_itself_refuses_is_no_failure_of_the_backend() -> None:
     verdict = support("jax.lax.is_finite").verdict("tpu", "0.12.0.1", dtype="i32")
     assert verdict.status == "unknown"
-    assert verdict.outcome is compat.Outcome.UNSUPPORTED_DTYPE
+    assert verdict.outcome is compat.SupportStatus.UNSUPPORTED_DTYPE
 
 
 def test_generations_that_were_not_compiled_for() -> None:

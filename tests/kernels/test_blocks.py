@@ -1,4 +1,4 @@
-"""What each buffer of a launch covers at each point of the grid."""
+"""The parts of buffers that blocks cover at each point of the grid."""
 
 from __future__ import annotations
 

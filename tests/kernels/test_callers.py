@@ -1,4 +1,4 @@
-"""Callers in the same file tell shapes that a launcher leaves open."""
+"""Shapes that callers in the same file pass to a launcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels are found, however they are written, and what is not taken for one."""
+"""Discovery of kernels, however they are written, and of nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is noted while code runs."""
+"""Side effects of a run."""
 
 from __future__ import annotations
 

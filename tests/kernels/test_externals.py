@@ -1,4 +1,4 @@
-"""The table of known functions: what is called by canonical name, whatever it is imported as."""
+"""The table of modelled functions: calls by canonical name, whatever they are imported as."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated grids: what depends on a few axes is worked out once for these, and is what it is at each step."""
+"""Simulated grids: values that depend on a few axes are computed once for these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pallas_lint.kernels.grid.blocks import Grid
 from pallas_lint.kernels.grid.grid_points import NUM_PROGRAMS, PROGRAM_ID
-from pallas_lint.kernels.grid.grid_simulation import Steps, Tried, _column
+from pallas_lint.kernels.grid.grid_simulation import SimulationCache, Steps, _column
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Sym, Value
 
@@ -54,11 +54,11 @@ def test_a_column_is_what_the_value_is_at_each_step(
     grid = Grid(cast("Launch", None), sizes, (None,) * len(sizes))
     walked = [point.value(value) for point in grid.points(sizes, symbols)]
     known = all(isinstance(each, int) for each in walked)
-    assert _column(value, Steps(grid, sizes, {}, Tried()), symbols) == (walked if known else None)
+    assert _column(value, Steps(grid, sizes, {}, SimulationCache()), symbols) == (walked if known else None)
 
 
 @given(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple), data=st.data())
 def test_indices_along_axes_are_those_of_the_steps(sizes: tuple[int, ...], data: st.DataObject) -> None:
     axes = tuple(sorted(data.draw(st.sets(st.integers(0, len(sizes) - 1)))))
-    steps = Steps(Grid(cast("Launch", None), sizes, (None,) * len(sizes)), sizes, {}, Tried())
+    steps = Steps(Grid(cast("Launch", None), sizes, (None,) * len(sizes)), sizes, {}, SimulationCache())
     assert steps.along(axes) == [tuple(point.indices[axis] for axis in axes) for point in steps.points()]

@@ -1,4 +1,4 @@
-"""What guards say of values that only have names: `if x.shape[1] != 1: raise` before a block of one row."""
+"""Facts from guards on symbols: `if x.shape[1] != 1: raise` before a block of one row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python computes on the way to a launch: what is told of it is what Python gives."""
+"""Host code between a caller and a launch: its values are those that Python computes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pallas_lint.kernels.model.values import Const, Dictionary, Func, Seq, Value
 from pallas_lint.text.source import Source
 
 
-def told(code: str, function: str = "run") -> Value:
+def evaluated(code: str, function: str = "run") -> Value:
     """What is known of the result of a function without arguments."""
     graph = ModuleGraph()
     module = graph.add(Source("example.py", textwrap.dedent(code)), None)
@@ -172,7 +172,7 @@ WITH_CLASSES_OPEN = [
     "match f():\n    case 1:\n        return 1\n    case _:\n        return 2",
     "match 3:\n    case int() if f():\n        return 1\n    case _:\n        return 2",
 ]
-# ... of which nothing may be told: it hangs on what is not known.
+# ... whose value must be unknown: it depends on unknown values.
 OPEN = [
     "for b in (512, 256):\n    if f(b):\n        return b\nreturn 0",
     "for b in (512, 256):\n    if f(b):\n        break\nreturn b",
@@ -201,12 +201,12 @@ def _function(body: str) -> str:
 def test_as_python_computes(body: str) -> None:
     scope: dict[str, Any] = {}
     exec(_function(body), scope)
-    assert of_python(told(_function(body))) == scope["run"]()
+    assert of_python(evaluated(_function(body))) == scope["run"]()
 
 
 @pytest.mark.parametrize("body", OPEN)
 def test_what_is_open_stays_open(body: str) -> None:
-    value = told(_function(body))
+    value = evaluated(_function(body))
     for part in value.items if isinstance(value, Seq) and value.items else (value,):
         assert not isinstance(part, Const), value
 
@@ -219,13 +219,13 @@ def test_configurations_as_python_has_them(body: str) -> None:
     code = f"{CLASSES}\n{_OF_ENUM}{_function(body)}\n"
     scope: dict[str, Any] = {"__name__": __name__}
     exec(compile(code, "configurations.py", "exec", dont_inherit=True), scope)
-    assert of_python(told(code)) == scope["run"]()
+    assert of_python(evaluated(code)) == scope["run"]()
 
 
 @pytest.mark.parametrize("body", WITH_CLASSES_OPEN)
 def test_open_configurations_stay_open(body: str) -> None:
-    assert not isinstance(told(f"{CLASSES}\n{_function(body)}\n"), Const)
+    assert not isinstance(evaluated(f"{CLASSES}\n{_function(body)}\n"), Const)
 
 
 def test_a_loop_that_always_returns_ends_the_function() -> None:
-    assert told("def run():\n    for b in (1, 2):\n        return b\n    return 3\n") == Const(1)
+    assert evaluated("def run():\n    for b in (1, 2):\n        return b\n    return 3\n") == Const(1)

@@ -67,20 +67,20 @@ print(json.dumps(found))
 """
 
 
-def inferred(expressions: list[str], *, told: bool = True) -> list[Value]:
+def inferred(expressions: list[str], *, known_dtypes: bool = True) -> list[Value]:
     """The abstract value of each expression, in a kernel that stores one after the other.
 
-    `told`: whether the text tells the dtypes of the refs.
+    `known_dtypes`: whether the dtypes of the refs are known.
     """
     structs = "\n".join(
-        f"    {name} = jnp.zeros({tuple(shape)}, {f'jnp.{dtype}' if told else f'dtypes[{name!r}]'})"
+        f"    {name} = jnp.zeros({tuple(shape)}, {f'jnp.{dtype}' if known_dtypes else f'dtypes[{name!r}]'})"
         for name, (shape, dtype) in REFS.items()
     )
     body = [*PREPARATION.splitlines(), *(f"o_ref[...] = {expression}" for expression in expressions)]
     code = (
         f"{_PRELUDE}\ndef kernel({', '.join(f'{name}_ref' for name in REFS)}, o_ref):\n    "
         + "\n    ".join(body)
-        + f"\n\n\ndef run({'' if told else 'dtypes'}):\n{structs}\n"
+        + f"\n\n\ndef run({'' if known_dtypes else 'dtypes'}):\n{structs}\n"
         + "    return pl.pallas_call(kernel, grid=(2,), out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32))"
         + f"({', '.join(REFS)})\n"
     )
@@ -162,14 +162,18 @@ def test_kinds_inferred_as_traced(dtypes: str) -> None:
     refs = {name: (shape, _DTYPES[dtypes].get(dtype, dtype)) for name, (shape, dtype) in REFS.items()}
     wrong, known = [], 0
     expressions = [*EXPRESSIONS, *_composed(len(dtypes), 1000)]
-    values = inferred(expressions, told=False)
+    values = inferred(expressions, known_dtypes=False)
     for expression, ours, theirs in zip(expressions, values, real(expressions, refs), strict=True):
         if isinstance(theirs, str):
             continue
         dtype, (element, _) = from_name(str(theirs[1])), operand_element(ours)
         known += kinds_of(element) != ANY
-        told = canonical(element)
-        if told != dtype if isinstance(told, str) else not kinds_of(dtype) <= kinds_of(told):
-            wrong.append(f"{expression}: {told}, not {dtype}")
+        inferred_dtype = canonical(element)
+        if (
+            inferred_dtype != dtype
+            if isinstance(inferred_dtype, str)
+            else not kinds_of(dtype) <= kinds_of(inferred_dtype)
+        ):
+            wrong.append(f"{expression}: {inferred_dtype}, not {dtype}")
     assert wrong == []
     assert known >= 300

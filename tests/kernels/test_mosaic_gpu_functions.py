@@ -1,4 +1,4 @@
-"""What functions of Mosaic GPU do to refs, and what they return; read and lowered with jax 0.12.0.1."""
+"""Models of Mosaic GPU functions; read and lowered with jax 0.12.0.1."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def trace_of(body: str) -> KernelTrace:
 def accesses(body: str) -> list[str]:
     trace = trace_of(body)
     assert trace.complete
-    assert trace.seen_until is None
+    assert trace.tracked_until is None
     return [f"{event.kind} {event.ref.parameter}" for event in trace.events if isinstance(event, Access)]
 
 
@@ -97,7 +97,7 @@ def test_another_devices_buffer_may_be_any() -> None:
     (store,) = [access for access in trace.accesses() if access.kind == "store"]
     assert store.ref.role is None
     assert store.ref.buffer != trace.refs[1].buffer
-    assert trace.seen_until is None
+    assert trace.tracked_until is None
 
 
 MADE = {
@@ -144,7 +144,7 @@ def test_a_compute_context_runs_the_body_amid_its_own_work() -> None:
             num_compute_wgs=1, compute_context=context,
         )(x_gmem)
     """)
-    assert trace.seen_until is None
+    assert trace.tracked_until is None
     seen = [event for event in trace.events if isinstance(event, Access) and event.kind != "escape"]
     assert [f"{event.kind} {event.ref.parameter}" for event in seen] == ["store a", "load x_smem", "store o_gmem"]
     total = seen[-1].value

@@ -1,4 +1,4 @@
-"""What the code around a launch tells of its operands: dtypes and shapes of values that nobody else knows."""
+"""Dtypes and shapes of operands that only the code around a launch shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ref each kernel parameter gets: the hard cases, each traced with real jax when they were written."""
+"""Roles of kernel parameters: the hard cases, each traced with real jax when they were written."""
 
 from __future__ import annotations
 

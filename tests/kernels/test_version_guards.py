@@ -1,4 +1,4 @@
-"""For which versions code behind version guards is reached."""
+"""Version guards: the versions for which guarded code is reached."""
 
 from __future__ import annotations
 

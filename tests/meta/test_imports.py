@@ -32,7 +32,7 @@ FLOORS = (
         "pallas_lint.rules.registry",
     ),
     ("pallas_lint.text", "pallas_lint.registry", "pallas_lint.compat"),
-    ("pallas_lint.syntax", "pallas_lint.config", "pallas_lint.memo.answers", "pallas_lint.witnesses.witness"),
+    ("pallas_lint.syntax", "pallas_lint.config", "pallas_lint.memo.query_cache", "pallas_lint.witnesses.witness"),
     ("pallas_lint.probe.specs",),
     ("pallas_lint.notebooks", "pallas_lint.kernels.model"),
     ("pallas_lint.kernels.launches", "pallas_lint.witnesses.values"),

@@ -95,7 +95,7 @@ class TestRule:
 
 
 @pytest.mark.parametrize("replacement", compat.replacements(), ids=lambda each: f"{each.old}.{each.keyword}")
-def test_what_is_said_of_old_names_tells_what_to_write(replacement: compat.Replacement) -> None:
+def test_what_is_said_of_old_names_tells_what_to_write(replacement: compat.ApiReplacement) -> None:
     told = advice(replacement)
     assert told.count("`") % 2 == 0 and not told.endswith(".") and not told[0].isupper(), told
     assert replacement.how == "manual" or "`" in told, f"{told}: names nothing to write"

@@ -36,9 +36,9 @@ for line in sys.stdin:
 
 def python() -> str:
     """An interpreter with jax: $PALLAS_LINT_JAX_PYTHON, or the running one."""
-    told = os.environ.get("PALLAS_LINT_JAX_PYTHON")
-    if told:
-        return told
+    configured = os.environ.get("PALLAS_LINT_JAX_PYTHON")
+    if configured:
+        return configured
     if importlib.util.find_spec("jax") is None:
         raise RuntimeError("no jax here: set PALLAS_LINT_JAX_PYTHON to an interpreter that has it")
     return sys.executable

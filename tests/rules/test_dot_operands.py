@@ -144,8 +144,8 @@ def test_tf32_is_told() -> None:
 @pytest.mark.parametrize("second", ["b8", "i", "b8.astype(jnp.int16)"])
 def test_integers_of_two_widths_on_triton(first: str, second: str) -> None:
     # "a and b must have the same element type" in jax 0.10.2.
-    told = found(f"jnp.dot({first}, {second}, preferred_element_type=jnp.int32)", "triton", "0.10.2")
-    assert told == ([] if first == second else ["E"])
+    codes = found(f"jnp.dot({first}, {second}, preferred_element_type=jnp.int32)", "triton", "0.10.2")
+    assert codes == ([] if first == second else ["E"])
 
 
 @pytest.mark.parametrize("version", ["0.8.3", "0.10.2", "0.11.2", "0.12.0.1"])

@@ -69,10 +69,10 @@ REFUSED = {
 @pytest.mark.parametrize("out", [False, True])
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, out: bool) -> None:
-    case, told = REFUSED[name]
+    case, expected = REFUSED[name]
     [(severity, message)] = copied(*case, out=out)
     assert severity == "error"
-    assert told in message
+    assert expected in message
 
 
 # ... and these are taken by all.

@@ -52,9 +52,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    declared, told = REFUSED[name]
+    declared, expected = REFUSED[name]
     [message] = findings(f"plgpu.SMEM({declared})")
-    assert told in message
+    assert expected in message
 
 
 # ... and these are taken.

@@ -74,9 +74,9 @@ WGMMA_REFUSES = {
 
 @pytest.mark.parametrize("name", WGMMA_REFUSES)
 def test_wgmma_refuses(name: str) -> None:
-    case, told = WGMMA_REFUSES[name]
+    case, expected = WGMMA_REFUSES[name]
     [message] = wgmma(*case)
-    assert told in message
+    assert expected in message
 
 
 # ... and these are taken.
@@ -133,9 +133,9 @@ TCGEN05_REFUSES = {
 
 @pytest.mark.parametrize("name", TCGEN05_REFUSES)
 def test_tcgen05_refuses(name: str) -> None:
-    case, told = TCGEN05_REFUSES[name]
+    case, expected = TCGEN05_REFUSES[name]
     [message] = tcgen05(*case)
-    assert told in message
+    assert expected in message
 
 
 TCGEN05_TAKES = {

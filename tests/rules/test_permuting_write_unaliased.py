@@ -170,7 +170,7 @@ def test_semaphores_want_no_alias(spec: str, expected: list[str]) -> None:
     if expected:
         code = code.replace("pltpu.SemaphoreType.DMA((4,))", "SHAPE")
     found = [finding.message for finding in lint(code, select="PAL408")]
-    assert len(found) == len(expected) and all(told in text for told, text in zip(expected, found, strict=True))
+    assert len(found) == len(expected) and all(part in text for part, text in zip(expected, found, strict=True))
 
 
 def test_filled_on_the_first_step_only_still_moves_rows() -> None:

@@ -57,10 +57,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    buffers, told = REFUSED[name]
+    buffers, expected = REFUSED[name]
     [(severity, message)] = findings("pass", buffers)
     assert severity == "error"
-    assert told in message
+    assert expected in message
 
 
 # ... and these are taken by all.
@@ -157,10 +157,10 @@ UNAWAITED = {
 
 @pytest.mark.parametrize("name", UNAWAITED)
 def test_unawaited(name: str) -> None:
-    body, told = UNAWAITED[name]
+    body, expected = UNAWAITED[name]
     [(severity, message)] = findings(body)
     assert severity == "warning"
-    assert told in message
+    assert expected in message
 
 
 AWAITED = {

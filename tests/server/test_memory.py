@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from benchmarks.texts import composed
 from pallas_lint.kernels.interpreter.modules import Module
-from pallas_lint.memo.answers import Answer
+from pallas_lint.memo.query_cache import CacheEntry
 from pallas_lint.syntax.piece import Piece
 from tests.server.clients import session
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-KEPT = (Answer, Module, Piece)
+KEPT = (CacheEntry, Module, Piece)
 
 
 def held() -> Counter[str]:

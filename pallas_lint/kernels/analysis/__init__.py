@@ -1,1 +1,1 @@
-"""One module analysed: its roots, its callers, what surrounds it."""
+"""Analysis of one module: its roots, its callers, its project."""

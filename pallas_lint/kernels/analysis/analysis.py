@@ -1,4 +1,4 @@
-"""One module analysed: its launches, its kernels and what they do."""
+"""Analysis of one module: its launches, its kernels and their events."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.analysis.call_contexts import run_callers
-from pallas_lint.kernels.analysis.runs import Runs
+from pallas_lint.kernels.analysis.runs import RootRuns
 from pallas_lint.kernels.analysis.version_guards import VersionGuards
 from pallas_lint.kernels.analysis.witnessing import run_witnesses
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
-from pallas_lint.kernels.interpreter.modules import Moment
+from pallas_lint.kernels.interpreter.modules import ProgramPoint
 from pallas_lint.kernels.launches import launching
-from pallas_lint.kernels.library import spreading
+from pallas_lint.kernels.library import sharding
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.known_names import SHARD_MAPS
 from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, FORMS
-from pallas_lint.kernels.model.questions import MEMBER, MEMBERS, NAMED, OWNER
+from pallas_lint.kernels.model.queries import MEMBER, MEMBERS, NAMED, OWNER
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import CallResult, Class, Func, Instance
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.interpreter.modules import Module
-    from pallas_lint.kernels.interpreter.outcome import Outcome
+    from pallas_lint.kernels.interpreter.result import InterpreterResult
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.memo.answers import Memo, Question
+    from pallas_lint.memo.query_cache import Memo, Query
     from pallas_lint.presumption import Presumption
     from pallas_lint.syntax import Piece
     from pallas_lint.witnesses.witness import Witness
@@ -50,25 +50,25 @@ _DERIVING = re.compile(rf"\b(?:{'|'.join(sorted(_DERIVERS))})\s*[(,]")
 
 @define(eq=False, slots=False)
 class Analysis:
-    """What the abstract run of one module found."""
+    """The results of analysing one module."""
 
     module: Module
     interpreter: Interpreter
-    runs: Runs
+    runs: RootRuns
     launches: list[Launch] = field(factory=list)
-    stale: tuple[Witness, ...] = ()  # those whose function is gone, or takes other arguments
-    presumed: dict[Launch, Presumption] = field(factory=dict)  # the backend of launches that tell none
-    # By index map: the blocks that it places in any launch, and what was read to find them.
-    placed: dict[nodes.Node, tuple[list[Block], set[Question]]] = field(factory=dict)
+    stale: tuple[Witness, ...] = ()  # those whose function was removed, or has another signature
+    presumed: dict[Launch, Presumption] = field(factory=dict)  # the inferred backend of launches that name none
+    # By index map: the blocks that it places in any launch, and the dependencies of finding them.
+    placed: dict[nodes.Node, tuple[list[Block], set[Query]]] = field(factory=dict)
 
     @property
     def memo(self) -> Memo:
-        """What is known of the file, of earlier texts too."""
+        """The cache of the file, across its revisions."""
         return self.interpreter.memo
 
     @property
-    def outcome(self) -> Outcome:
-        """What all runs found."""
+    def outcome(self) -> InterpreterResult:
+        """The merged results of all runs."""
         return self.interpreter.outcome
 
     @property
@@ -78,7 +78,7 @@ class Analysis:
 
     @cached_property
     def guards(self) -> VersionGuards:
-        """What the module's version guards decide."""
+        """The version guards of the module."""
         return VersionGuards(self.module, self.interpreter)
 
     @property
@@ -87,7 +87,7 @@ class Analysis:
         return len({trace.site.key for trace in self.traces})
 
     def judged(self, line: int) -> bool:
-        """Whether the code at `line` of the file was seen running: not so for a helper that only others call."""
+        """Whether the code at `line` of the file was run: helpers of other modules were not."""
         at = bisect_right(self._enterable, line, key=lambda piece: piece.first) - 1
         if at < 0 or self._enterable[at].last < line:
             return True
@@ -111,15 +111,15 @@ def analyse(
 ) -> Analysis:
     """Run `module` abstractly from every function that may lead to a launch, and once more as `witnesses` call it.
 
-    Raises Abandoned once `is_stale` says that nobody waits for it any more.
+    Raises Abandoned once `is_stale()`: the text is outdated.
     """
     everywhere = {**(assumptions or {}), **_assumed(module.source.text, inside=False)}
     interpreter = Interpreter(module.graph, module, versions, everywhere)
-    runs = Runs(interpreter, module, is_stale)
+    runs = RootRuns(interpreter, module, is_stale)
     runs.begin()
     roots = _roots(module)
     try:
-        # Whatever others pass to it, a function is judged for arguments that are not known: callers only add.
+        # Each function is analysed with unknown arguments first: known callers only add to that.
         kernels = [piece for piece in reversed(roots) if _is_kernel(piece)]
         for piece in (*(piece for piece in reversed(roots) if piece not in kernels), *kernels):
             if piece not in kernels or not _has_run(interpreter, piece):
@@ -158,7 +158,7 @@ def _roots(module: Module) -> list[Piece]:
     text = module.source.text
     foreign = any(word in text for word in FOREIGN_WORDS)
     if not _IMPORTS_PALLAS.search(text) and not leading and "pallas_call" not in text and not foreign:
-        return []  # it may speak of Pallas, but nothing in it can be recognised as a launch
+        return []  # it may mention Pallas, but contains no recognisable launch
     leading |= _launches_by_name(module) | _renamed(module)
     leading.add("checkify")
     return [
@@ -185,7 +185,7 @@ def _has_run(interp: Interpreter, piece: Piece) -> bool:
 
 
 def _renamed(module: Module) -> set[str]:
-    """Names under which what the launch words speak of is imported: `from ... import BlockSpec as BS`."""
+    """Aliases of imported names that prepare launches: `from ... import BlockSpec as BS`."""
     return {
         alias
         for alias, targets in module.imported.items()
@@ -199,7 +199,7 @@ def _renamed(module: Module) -> set[str]:
 def _launches_by_name(module: Module) -> set[str]:
     """Names at the top level that are launches themselves: `@partial(pl.pallas_call, ...)`, `f = pl.kernel(...)`.
 
-    Those who call them know the operands.
+    Their callers pass the operands.
     """
     return {
         name
@@ -232,7 +232,7 @@ def _leading_names(module: Module) -> set[str]:
     return names
 
 
-def _run(runs: Runs, piece: Piece, phase: str) -> None:
+def _run(runs: RootRuns, piece: Piece, phase: str) -> None:
     runs.run(piece, phase, lambda: _run_root(runs.interp, runs.module, piece))
 
 
@@ -247,37 +247,37 @@ def run_entered(
 ) -> None:
     """Run from a root, which `begin` enters, then the kernels that it launches."""
     interp.begin()
-    interp.named, interp.handed = {}, {}
+    interp.named, interp.mapped_functions = {}, {}
     interp.contexts = Counter()
-    interp.running, interp.running_piece = object(), piece
+    interp.current_run, interp.current_root = object(), piece
     everywhere, interp.assumptions = interp.assumptions, {**interp.assumptions, **_assumed(piece.text, inside=True)}
     try:
-        with module.at(Moment(piece, called=True)):
+        with module.at(ProgramPoint(piece, called=True)):
             begin()
-            spreading.run_handed_out(interp)
+            sharding.run_mapped_functions(interp)
     except TOO_MUCH:
         interp.outcome.cut.append(piece)
     before_kernels()
     launching.run_pending(interp)
     interp.assumptions = everywhere
-    interp.running = interp.running_piece = None
+    interp.current_run = interp.current_root = None
 
 
 def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
     if piece.nested:
         owner = next(outer for outer in module.outline.pieces if piece in outer.members)
-        interp.memo.read(OWNER, piece)
+        interp.memo.record_dependency(OWNER, piece)
         cls = module.lookup(owner.names[0], interp)
         if isinstance(cls, Class):
-            instance = Instance(cls, made_by=interp.running)
-            with interp.memo.under((MEMBER, owner, name) for name in piece.names):
+            instance = Instance(cls, made_by=interp.current_run)
+            with interp.memo.attribute_dependencies((MEMBER, owner, name) for name in piece.names):
                 interp.run_piece(piece, cls.env)
             for name in piece.names:
-                interp.memo.read(MEMBER, owner, name)
+                interp.memo.record_dependency(MEMBER, owner, name)
                 _run_function(interp, cls.env.vars.get(name), instance)
         return
     if not piece.names:
-        with interp.memo.under((NAMED, name) for name in piece.words):
+        with interp.memo.attribute_dependencies((NAMED, name) for name in piece.words):
             interp.run_piece(piece, module.env)
         return
     scope: Env | None = None
@@ -296,15 +296,15 @@ def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
 
 
 def _run_class(interp: Interpreter, cls: Class) -> None:
-    interp.memo.read(MEMBERS, cls.piece)
-    instance = Instance(cls, made_by=interp.running)
+    interp.memo.record_dependency(MEMBERS, cls.piece)
+    instance = Instance(cls, made_by=interp.current_run)
     for value in list(cls.env.vars.values()):
         _run_function(interp, value, instance)
 
 
 def _run_function(interp: Interpreter, value: object, instance: Instance | None) -> None:
     if isinstance(value, CallResult) and value.function in SHARD_MAPS and value.args:
-        spreading.call_mapped(interp, value, value.site.node)
+        sharding.call_mapped(interp, value, value.site.node)
         return
     if isinstance(value, CallResult) and value.launch is not None:
         return  # a launch by decorator: what it decorates runs as its kernel
@@ -312,20 +312,20 @@ def _run_function(interp: Interpreter, value: object, instance: Instance | None)
         value = value.args[0]  # a decorator that is not modelled keeps the function
     if not isinstance(value, Func):
         return
-    if interp.calling:
-        from pallas_lint.kernels.analysis.test_calls import calls_of
+    if interp.running_callers:
+        from pallas_lint.kernels.analysis.runner_calls import calls_of
 
         calls = calls_of(interp, value, instance)
     else:
         calls = iter((Arguments([instance] if instance is not None else [], open=True),))
     for arguments in calls:
         interp.call_function(value, arguments)
-        spreading.run_handed_out(interp)
+        sharding.run_mapped_functions(interp)
     _run_inner(interp, value)
 
 
 def _run_inner(interp: Interpreter, outer: Func) -> None:
-    """Functions defined inside that nobody called (returned, registered, handed to unknown code) but that launch."""
+    """Run nested functions that launch and were not called (returned, registered, passed to unknown code)."""
     for _ in range(3):
         # Kernels are entered as such, when their launches are.
         bodies = (body for launch in interp.pending for body in launching.bodies_of(launch.kernel))
@@ -342,7 +342,7 @@ def _inner_functions(interp: Interpreter, outer: Func) -> Iterator[Func]:
         yield Func(node.name.value, node, piece, env.module, env)
 
 
-def _run_unresolved(runs: Runs) -> None:
+def _run_unresolved(runs: RootRuns) -> None:
     """Launches whose kernel is a parameter: run the functions that call their launcher."""
     interp, module = runs.interp, runs.module
     resolved = {launch.site.key for launch in interp.outcome.launches if launch.traces}

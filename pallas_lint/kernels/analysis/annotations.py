@@ -1,7 +1,7 @@
-"""Functions run with the arrays that jaxtyping's annotations speak of: `x: Float[Array, "b m {h} 4"]`.
+"""Runs of functions with the array types of jaxtyping annotations: `x: Float[Array, "b m {h} 4"]`.
 
-They tell ranks, kinds of numbers and which sizes are the same. Most programs run without checking them, and some are
-wrong: they only add to what is known without them, and what a call really passes goes before them.
+They give ranks, kinds of numbers and equal sizes. Most programs do not check them at run time, and some are wrong: they
+only add to what is known without them, and arguments of known calls take precedence.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.analysis.known_calls import keep_telling
+from pallas_lint.kernels.analysis.known_calls import keep_informative
 from pallas_lint.kernels.analysis.witnessing import function_of
-from pallas_lint.kernels.library import spreading
+from pallas_lint.kernels.library import sharding
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import from_name
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, differ
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Call, CallResult, Const, External, Sym
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, External, Sym, SymbolOwner
 from pallas_lint.records import evolve
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.witnesses import values
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeGuard
 
-    from pallas_lint.kernels.analysis.runs import Runs
+    from pallas_lint.kernels.analysis.runs import RootRuns
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.kinds import Element
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Dim, Func, Shape, Value
     from pallas_lint.syntax import Piece
 
-    Run = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
+    RunPiece = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
 
 _WORD = "jaxtyping"
 # https://docs.kidger.site/jaxtyping/api/array/, by what they say of an array's dtype besides naming it.
@@ -51,16 +51,16 @@ _KINDS: dict[str, Element] = {
     "Key": frozenset({"other"}),
     "Shaped": None,
 }
-_WIDE = ("64", "128")  # jax makes narrower ones of them, unless it is told not to
+_WIDE = ("64", "128")  # jax truncates them, unless 64-bit types are enabled
 _HOST = "numpy.ndarray"
 _ARRAYS = (_HOST, "jax.Array", "jaxtyping.Array", "jax.numpy.ndarray")
 _NAMED_SIZE = re.compile(r"(?<!\w)\w+=")
 
 
-def run_annotated(runs: Runs, roots: list[Piece], told: tuple[Witness, ...], run: Run) -> None:
-    """Run each root with what its annotations say; `run` as for witnesses, of which `told` are known."""
+def run_annotated(runs: RootRuns, roots: list[Piece], witnesses: tuple[Witness, ...], run: RunPiece) -> None:
+    """Run each root with what its annotations say; `run` as for witnesses, of which `witnesses` are known."""
     interp, module = runs.interp, runs.module
-    known = (*told, *(launch.witness for launch in interp.outcome.launches if launch.witness is not None))
+    known = (*witnesses, *(launch.witness for launch in interp.outcome.launches if launch.witness is not None))
     annotated = [(piece, name, node) for piece in roots for name, node in _annotated(module, piece)]
     for piece, name, node in annotated:
         calls = tuple(dict.fromkeys(witness for witness in known if witness.name == name))
@@ -77,12 +77,16 @@ def _annotated(module: Module, piece: Piece) -> Iterator[tuple[str, nodes.Functi
     for node in piece.body:
         if isinstance(node, nodes.ClassDef):
             inner = node.body.body if isinstance(node.body, nodes.IndentedBlock) else ()
-            found = [(f"{node.name.value}.{each.name.value}", each) for each in inner if _is_function(each)]
+            found = [
+                (f"{node.name.value}.{function.name.value}", function) for function in inner if _is_function(function)
+            ]
         elif _is_function(node):
             found = [(node.name.value if owner is None else f"{owner.names[0]}.{node.name.value}", node)]
         else:
             continue
-        yield from (each for each in found if any(param.annotation is not None for param in _parameters(each[1])))
+        yield from (
+            candidate for candidate in found if any(param.annotation is not None for param in _parameters(candidate[1]))
+        )
 
 
 def _is_function(node: nodes.Node) -> TypeGuard[nodes.FunctionDef]:
@@ -105,9 +109,9 @@ def _run(
     name: str,
     calls: tuple[Witness, ...],
     before: tuple[Launch, ...],
-    run: Run,
+    run: RunPiece,
 ) -> tuple[Launch, ...]:
-    """Run one; the launches that it tells something new of."""
+    """Run one; the launches to which it adds information."""
     witness = Witness(f"{piece.source.path}::{name}", (), piece.source.path, kind="annotation")
 
     def enter() -> None:
@@ -123,14 +127,14 @@ def _run(
         witness = evolve(witness, arguments=texts)
         first: list[Value] = [] if instance is None else [instance]
         interp.call_function(func, Arguments(first, dict(arrays), open=True))
-        spreading.run_handed_out(interp)
+        sharding.run_mapped_functions(interp)
 
-    run(piece, enter, lambda: keep_telling(interp, before, lambda launch: witness))
+    run(piece, enter, lambda: keep_informative(interp, before, lambda launch: witness))
     return tuple(interp.outcome.launches)
 
 
 def _annotations(interp: Interpreter, func: Func) -> Iterator[tuple[str, CallResult]]:
-    """The parameters that are annotated by jaxtyping: those that surely get what it says.
+    """The parameters with jaxtyping annotations: those whose annotation surely holds.
 
     One with a default may get that, `None` most of all.
     """
@@ -145,12 +149,12 @@ def _annotations(interp: Interpreter, func: Func) -> Iterator[tuple[str, CallRes
 
 def _arrays(annotations: dict[str, CallResult]) -> dict[str, Value]:
     """What the parameters of one call are: where they name a size alike, it is the same."""
-    call = Call()
+    call = SymbolOwner()
     found = {name: _array(annotation, call) for name, annotation in annotations.items()}
     return {name: array for name, array in found.items() if array is not None}
 
 
-def _array(annotation: CallResult, call: Call) -> Value | None:
+def _array(annotation: CallResult, call: SymbolOwner) -> Value | None:
     kind, sizes = annotation.args
     if isinstance(kind, CallResult):  # `Float[Image, "..."]`, of what is annotated itself: both hold
         return None
@@ -172,8 +176,8 @@ def _element(name: str) -> Element:
     return dtype
 
 
-def _shape(sizes: str, call: Call) -> Shape | None:
-    """The shape that a string of sizes speaks of; None where any number of dimensions may stand for some of them."""
+def _shape(sizes: str, call: SymbolOwner) -> Shape | None:
+    """The shape that a string of sizes describes; None where some of them match any number of dimensions."""
     if "{" in sizes:
         sizes = re.sub(r"\{[^{}]*\}", "{}", sizes)  # an expression of arguments, with blanks perhaps
     words = sizes.split()
@@ -186,7 +190,7 @@ def _modifiers(word: str) -> str:
     return word[: len(word) - len(word.lstrip("#*?_"))]
 
 
-def _size(word: str, call: Call) -> Dim:
+def _size(word: str, call: SymbolOwner) -> Dim:
     modifiers = _modifiers(word)
     word = _NAMED_SIZE.sub("", word[len(modifiers) :], count=1)
     if modifiers:
@@ -204,7 +208,7 @@ def _spelled(annotation: CallResult) -> str:
 
 
 def _contradicts(call: Witness, arrays: dict[str, Value]) -> bool:
-    """Whether a call is seen to pass something else than the annotations say."""
+    """Whether a known call contradicts the annotations."""
     given = dict(call.arguments)
     return any(name in given and not _may_be(given[name], array) for name, array in arrays.items())
 
@@ -221,8 +225,10 @@ def _may_be(text: str, annotated: Value) -> bool:
     if value.shape is None or annotated.shape is None:
         return True
     sizes: dict[Sym, int] = {}
-    for size, told in zip(value.shape, annotated.shape, strict=False):
-        expected = sizes.setdefault(told, size) if isinstance(told, Sym) and isinstance(size, int) else told
+    for size, dimension in zip(value.shape, annotated.shape, strict=False):
+        expected = dimension
+        if isinstance(dimension, Sym) and isinstance(size, int):
+            expected = sizes.setdefault(dimension, size)
         if isinstance(expected, int) and isinstance(size, int) and expected != size:
             return False
     return len(value.shape) == len(annotated.shape)

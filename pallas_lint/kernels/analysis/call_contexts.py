@@ -1,7 +1,7 @@
-"""Functions that only call launchers of the same file: what they pass tells shapes that the launchers leave open.
+"""Runs of functions that call launchers of the same file, whose arguments have known shapes.
 
-A launcher is first judged for callers of which nothing is known. Then the code that calls it runs too: a `main`, a
-test, a script's last lines. A launch met on the way counts where it tells more than was known without it.
+A launcher is first analysed with unknown arguments. Then its callers run: a `main`, a test, a script's last lines. A
+launch found on the way is kept if it adds information.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.analysis.known_calls import keep_telling
+from pallas_lint.kernels.analysis.known_calls import keep_informative
 from pallas_lint.kernels.model.values import Instance
 from pallas_lint.records import evolve
 from pallas_lint.witnesses.values import spelled_arguments
@@ -18,27 +18,27 @@ from pallas_lint.witnesses.witness import Witness
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pallas_lint.kernels.analysis.runs import Runs
+    from pallas_lint.kernels.analysis.runs import RootRuns
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Func
     from pallas_lint.syntax import Piece
 
-    Run = Callable[[Piece, Callable[[], None]], None]
+    RunPiece = Callable[[Piece, Callable[[], None]], None]
 
 # Limits for files that are all calls. In the file's order: what is added at the end displaces nothing.
-_MOST_PIECES = 64  # callers run for one module
-_MOST_ROUNDS = 3  # callers of callers
+_MAX_PIECES = 64  # callers run for one module
+_MAX_ROUNDS = 3  # callers of callers
 
 
-def run_callers(runs: Runs, roots: list[Piece], run: Run) -> None:
-    """Run what calls the launchers met so far; `run` runs a piece, and something before its kernels."""
+def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece) -> None:
+    """Run the callers of the launchers found so far; `run` runs a piece, and a callback before its kernels."""
     interp, module = runs.interp, runs.module
     done = set(roots)
     names = {name for launch in interp.outcome.launches for name in _names(launch.callers[:1])}
-    left = _MOST_PIECES
-    interp.calling = True
-    for _ in range(_MOST_ROUNDS):
+    left = _MAX_PIECES
+    interp.running_callers = True
+    for _ in range(_MAX_ROUNDS):
         reached: set[str] = set()
         for piece in module.outline.walk():
             if piece in done or names.isdisjoint(piece.words) or piece.members or piece.kind == "import":
@@ -48,25 +48,25 @@ def run_callers(runs: Runs, roots: list[Piece], run: Run) -> None:
                 break
             left -= 1
             before = tuple(interp.outcome.launches)
-            called, met = runs.run(piece, "caller", partial(_run, interp, before, piece, run))
+            called, found = runs.run(piece, "caller", partial(_run, interp, before, piece, run))
             reached |= called
-            for launch in met:  # by an earlier text, perhaps, in which the lines were others
+            for launch in found:  # perhaps in an earlier revision, with other line numbers
                 launch.witness = evolve(launch.witness, source=_source(launch, piece))
         names = reached - names
-    interp.calling = False
+    interp.running_callers = False
 
 
 def _run(
-    interp: Interpreter, before: tuple[Launch, ...], piece: Piece, run: Run
+    interp: Interpreter, before: tuple[Launch, ...], piece: Piece, run: RunPiece
 ) -> tuple[set[str], tuple[Launch, ...]]:
-    """Run one caller; the names by which others may call it, and the launches that its calls tell of."""
+    """Run one caller; the names by which others may call it, and the launches that it leads to."""
     names: set[str] = set()
 
     def keep() -> None:
-        met = interp.outcome.launches
-        if met:
-            names.update(piece.names, *(_names(launch.callers[:1]) for launch in met))
-        keep_telling(interp, before, lambda launch: _witness(interp, launch, piece))
+        found = interp.outcome.launches
+        if found:
+            names.update(piece.names, *(_names(launch.callers[:1]) for launch in found))
+        keep_informative(interp, before, lambda launch: _witness(interp, launch, piece))
 
     run(piece, keep)
     return names, tuple(interp.outcome.launches)
@@ -81,7 +81,7 @@ def _witness(interp: Interpreter, launch: Launch, piece: Piece) -> Witness:
 
 
 def _source(launch: Launch, piece: Piece) -> str:
-    """What in the file calls: a function, or a line of a script."""
+    """The caller in the file: a function, or a line of a script."""
     if piece.kind in ("def", "class"):
         func = launch.entries[0].func if launch.entries else None
         name = f"{piece.names[0]}.{func.name}" if piece.kind == "class" and func is not None else piece.names[0]

@@ -1,4 +1,4 @@
-"""Whether a launch runs under `checkify.checkify`, which turns the checks in its kernel into values."""
+"""Detection of launches under `checkify.checkify`, which turns the checks in their kernels into values."""
 
 from __future__ import annotations
 

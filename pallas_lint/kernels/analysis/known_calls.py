@@ -1,11 +1,11 @@
-"""Launches met because a call of their launcher is seen: they count where they tell more than is known without it."""
+"""Selection of launches from known calls of their launcher: those that add information are kept."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.library.spreading import spread_by
-from pallas_lint.kernels.model.questions import MET
+from pallas_lint.kernels.library.sharding import partitioning_reason
+from pallas_lint.kernels.model.queries import MET
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Dictionary, DType, Func, Seq
 
 if TYPE_CHECKING:
@@ -16,32 +16,30 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Value
     from pallas_lint.witnesses.witness import Witness
 
-_MOST_CALLS = 16  # launches kept for one site beside those met without its callers
-_DEPTH = 6
+_MAX_CALLS = 16  # launches kept for one site, besides those with unknown callers
+_MAX_DEPTH = 6
 
 
-def keep_telling(interp: Interpreter, before: tuple[Launch, ...], witness_of: Callable[[Launch], Witness]) -> None:
-    """Of the launches met last, keep those that tell something new, each with the call that led to it.
+def keep_informative(interp: Interpreter, before: tuple[Launch, ...], witness_of: Callable[[Launch], Witness]) -> None:
+    """Of the launches of the current run, keep those that add information, each with the call that led to it.
 
-    `before` are those of earlier runs. A launch of which it is open whether it happens tells nothing.
+    `before` are those of earlier runs. A launch behind an undecided branch adds nothing.
     """
     kept: list[Launch] = []
     for launch in interp.outcome.launches:
-        interp.memo.read(MET, launch.site.key)
+        interp.memo.record_dependency(MET, launch.site.key)
         if not launch.certain or launch.module is not interp.root:
-            continue  # a launch elsewhere is judged where it stands
+            continue  # a launch of another module is checked there
         same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
-        told, witness = _told(launch), witness_of(launch)
+        facts, witness = _facts(launch), witness_of(launch)
         real = not (launch.interpret or witness.on == "interpret")
-        known = next(
-            (other for other in same if _tells_all(_told(other), told) and not (real and other.is_tried)), None
-        )
+        known = next((other for other in same if _covers(_facts(other), facts) and not (real and other.is_tried)), None)
         if known is not None:
             interp.outcome.alike.append((known, witness))
             continue
-        # What the file itself calls takes no place of what others tell.
+        # Calls in the file itself do not count against the limit for known calls from elsewhere.
         alike = [other.witness for other in same if other.witness is not None]
-        if sum((each.kind == "here") is (witness.kind == "here") for each in alike) < _MOST_CALLS:
+        if sum((other.kind == "here") is (witness.kind == "here") for other in alike) < _MAX_CALLS:
             launch.witness = witness
             kept.append(launch)
     dropped = set(interp.outcome.launches) - set(kept)
@@ -49,31 +47,31 @@ def keep_telling(interp: Interpreter, before: tuple[Launch, ...], witness_of: Ca
     interp.pending[:] = [launch for launch in interp.pending if launch not in dropped]
 
 
-def _tells_all(known: tuple[object, ...], told: tuple[object, ...]) -> bool:
-    """Whether nothing is told that was not known."""
-    return len(known) == len(told) and all(new is None or new == old for old, new in zip(known, told, strict=True))
+def _covers(known: tuple[object, ...], facts: tuple[object, ...]) -> bool:
+    """Whether all facts are known."""
+    return len(known) == len(facts) and all(new is None or new == old for old, new in zip(known, facts, strict=True))
 
 
-def _told(launch: Launch) -> tuple[object, ...]:
+def _facts(launch: Launch) -> tuple[object, ...]:
     """Everything in a launch that may be a number, None where it is not known."""
     operands = () if launch.operands is None else tuple(launch.operands)
     names = ("grid", "in_specs", "out_specs", "out_shape", "scratch_shapes")
     values = (*(launch.argument(name) for name in names), *operands, launch.kernel)
-    return (*(part for value in values for part in _parts(value, 0)), *_spread(launch))
+    return (*(part for value in values for part in _parts(value, 0)), *_sharding_facts(launch))
 
 
-def _spread(launch: Launch) -> Iterator[object]:
-    """What spreads its calls over devices."""
-    for around in launch.around:
-        if around.shard_map is not None:
-            yield around.shard_map.site.key
-    spread = spread_by(launch)
-    if spread is not None:
-        yield spread.site.key
+def _sharding_facts(launch: Launch) -> Iterator[object]:
+    """The sites that shard its calls over devices."""
+    for context in launch.sharding_contexts:
+        if context.shard_map is not None:
+            yield context.shard_map.site.key
+    reason = partitioning_reason(launch)
+    if reason is not None:
+        yield reason.site.key
 
 
 def _parts(value: Value | None, depth: int) -> Iterator[object]:
-    if depth > _DEPTH:
+    if depth > _MAX_DEPTH:
         return
     if isinstance(value, Const):
         yield value.value

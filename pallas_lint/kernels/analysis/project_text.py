@@ -1,4 +1,4 @@
-"""Whether words stand anywhere in the project that a module belongs to."""
+"""Text search in the project that a module belongs to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter.modules import Module
 
-_MOST_FILES = 4000  # of a project that are searched
+_MAX_FILES = 4000  # of a project that are searched
 _ROOT_MARKS = (".git", "pyproject.toml", "setup.py")
 _TEST_FILE = re.compile(
     r"(?:^|[/\\])(?:tests?|testing|_?testdata)[/\\]|(?:^|[/\\])(?:test_\w*|\w*_tests?|conftest)\.py$"
@@ -41,7 +41,7 @@ def mentioned_elsewhere(module: Module, words: tuple[bytes, ...], *, anywhere: b
 
 
 def mentioned(module: Module, *words: str) -> bool:
-    """Whether one of the words stands in the module or in any other file of its project."""
+    """Whether one of the words occurs in the module or in any other file of its project."""
     if any(word in module.source.text for word in words):
         return True
     return mentioned_elsewhere(module, tuple(word.encode() for word in words), anywhere=True)
@@ -85,8 +85,8 @@ def project_folder(file: Path) -> Path:
     return _root(file) or file.parent
 
 
-def project_files(folder: Path, most: int = _MOST_FILES) -> Iterator[Path]:
-    """The Python files of the project in a folder, always in one order; those beside where nothing marks a project."""
+def project_files(folder: Path, most: int = _MAX_FILES) -> Iterator[Path]:
+    """The Python files of the project of a folder, in a fixed order; without a project, those in the folder."""
     if not _is_marked(folder):
         yield from (folder / name for name in paths.names_in(folder) if name.endswith(".py"))
         return

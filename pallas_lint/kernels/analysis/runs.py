@@ -1,7 +1,7 @@
-"""The runs of an analysis, one from each root; those of earlier texts that an edit cannot reach are not repeated.
+"""The runs of an analysis, one for each root; runs that an edit cannot affect are not repeated.
 
-What a run does follows from its root, from what it looks up on the way, and from a few facts about the file as a whole,
-its ground. Where all of that is as it was, what the run came to is taken as it is.
+A run depends on its root, on the names that it looks up, and on a few facts about the file as a whole, the revision
+inputs. If all of these are unchanged, its cached result is used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.launches import launching
-from pallas_lint.kernels.model.questions import CROWDED, MET
+from pallas_lint.kernels.model.queries import CROWDED, MET
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -18,92 +18,92 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
-    from pallas_lint.kernels.interpreter.outcome import Outcome
+    from pallas_lint.kernels.interpreter.result import InterpreterResult
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax import Piece, nodes
 
-# Whether these stand anywhere in the text is asked by rules on launches.
+# Rules on launches test whether these occur anywhere in the text.
 _ASKED_FOR = ("checkify", "runtime_assert", "debug_checks")
 
 
 class Abandoned(Exception):
-    """Nobody wants to know any more: there is a newer text."""
+    """The analysis was cancelled because there is a newer text."""
 
 
 @frozen(eq=False)
-class Run:
-    """What one run came to, and what its function returned."""
+class CachedRun:
+    """The results of one run, and the return value of its function."""
 
-    outcome: Outcome
+    outcome: InterpreterResult
     result: Any
 
 
 @define(eq=False)
-class Ground:
-    """What any run, and the rules on what it launches, may depend on besides what is looked up by name."""
+class RevisionInputs:
+    """What any run, and any rule on its launches, may depend on besides names that it looks up."""
 
     facts: Hashable
-    others: dict[Path, str | None] = field(factory=dict)  # the texts of other files; None for those that are not there
+    others: dict[Path, str | None] = field(factory=dict)  # the texts of other files; None for missing ones
 
     def holds(self, facts: Hashable, graph: ModuleGraph) -> bool:
-        """Whether all is as it was."""
+        """Whether they are unchanged."""
         return self.facts == facts and all(_text_of(file, graph) == text for file, text in self.others.items())
 
 
 @define(eq=False)
-class Runs:
+class RootRuns:
     """The runs of one analysis."""
 
     interp: Interpreter
     module: Module
-    is_stale: Callable[[], bool]  # whether the text at hand is an old one already
+    is_stale: Callable[[], bool]  # whether there is a newer text
     made: int = 0
-    again: int = 0  # runs that were not repeated
+    reused: int = 0  # runs taken from the cache
 
     def begin(self) -> None:
-        """Find out on what ground this text stands: that of an earlier one, it may be."""
-        memo, facts = self.interp.memo, _facts(self.interp, self.module) if self.interp.memo.keeps else None
-        known = (ground for ground in reversed(memo.grounds) if ground.holds(facts, self.module.graph))
-        ground = next(known, None) or Ground(facts)
-        # Rules ask, too, when all has run: what is read for them comes to the same.
-        ground.others.update(self.module.graph.read)
-        self.module.graph.read = ground.others
-        memo.begin(ground)
-        self.module.teach(memo)
-        memo.teach(MET, self._met)
-        memo.teach(CROWDED, lambda node: launching.is_crowded(self.interp, node))
+        """Start a revision, with the inputs of an earlier one if they are equal."""
+        memo, facts = self.interp.memo, _facts(self.interp, self.module) if self.interp.memo.persistent else None
+        known = (inputs for inputs in reversed(memo.inputs) if inputs.holds(facts, self.module.graph))
+        inputs = next(known, None) or RevisionInputs(facts)
+        # Rules may read more files after the runs: these are added to the same dictionary.
+        inputs.others.update(self.module.graph.read)
+        self.module.graph.read = inputs.others
+        memo.begin_revision(inputs)
+        self.module.register_queries(memo)
+        memo.register_query(MET, self._launches_at)
+        memo.register_query(CROWDED, lambda node: launching.is_crowded(self.interp, node))
 
     def end(self) -> None:
-        """Nothing runs any more. If one run may have seen what another did, none can be told without the other."""
+        """End of analysis. Drop the cache if runs were not independent."""
         imports_back = self.module.graph.imports_back
-        if self.interp.entangled or self.interp.is_spent or self.module.is_changed or imports_back:
-            self.interp.memo.forget()
+        if self.interp.has_cross_run_effects or self.interp.is_spent or self.module.is_changed or imports_back:
+            self.interp.memo.clear()
 
     def run(self, piece: Piece, phase: Hashable, run: Callable[[], Any]) -> Any:
-        """Run from a root, unless that would do what it did; the result of `run`.
+        """Run from a root, or take its results from the cache; returns the result of `run`.
 
-        Raises Abandoned once nobody waits for it.
+        Raises Abandoned if there is a newer text.
         """
         if self.is_stale():
             raise Abandoned
         interp, memo = self.interp, self.interp.memo
-        answer = memo.known(("run", piece, phase))
-        if answer is None:
-            with memo.asking() as read, interp.apart() as outcome:
+        entry = memo.lookup(("run", piece, phase))
+        if entry is None:
+            with memo.track_dependencies() as read, interp.separate_result() as outcome:
                 result = run()
-            answer = memo.keep(("run", piece, phase), Run(outcome, result), read)
+            entry = memo.store(("run", piece, phase), CachedRun(outcome, result), read)
             self.made += 1
         else:
-            self.again += 1
-            interp.spent += answer.value.outcome.steps
-        for launch in answer.value.outcome.launches:
+            self.reused += 1
+            interp.spent += entry.value.outcome.steps
+        for launch in entry.value.outcome.launches:
             if launch not in interp.runs and launch.witness is None:
                 interp.launched[launch.site.key] += 1
-            interp.runs.setdefault(launch, []).append(answer)
-        interp.outcome.add(answer.value.outcome)
-        return answer.value.result
+            interp.runs.setdefault(launch, []).append(entry)
+        interp.outcome.add(entry.value.outcome)
+        return entry.value.result
 
-    def _met(self, node: nodes.Node) -> tuple[Launch, ...]:
+    def _launches_at(self, node: nodes.Node) -> tuple[Launch, ...]:
         return tuple(launch for launch in self.interp.outcome.launches if launch.site.key is node)
 
 

@@ -1,4 +1,4 @@
-"""For which jax versions a use of a name is reached at all: `if jax.__version_info__ >= (0, 8): ...` and its kin."""
+"""Version guards: the jax versions for which code is reached (`if jax.__version_info__ >= (0, 8): ...`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.interpreter.modules import Module
-from pallas_lint.kernels.model.questions import GUARDING
+from pallas_lint.kernels.model.queries import GUARDING
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.values import External, truth
 from pallas_lint.records import define, field
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import Piece
     from pallas_lint.syntax.uses import Use
 
-# Words of conditions that ask which jax this is, or what it has.
+# Words of conditions that test the jax version, or what jax has.
 _ASKING = re.compile(
     r"version|hasattr|getattr|signature|find_spec|TYPE_CHECKING|__dict__|\bdir\("
     r"|(?i:jax_?\d|(?:new|old|legacy|compat)_?(?:jax|api|pallas)|has_\w{0,64}(?:pallas|pltpu|plgpu|triton|mosaic|api))"
@@ -56,7 +56,7 @@ class VersionGuards:
 
     @cached_property
     def asking_pieces(self) -> list[Piece]:
-        """What asks about versions at the top level."""
+        """The pieces at the top level that test versions."""
         return [piece for piece in self.module.outline.pieces if piece.kind != "import" and piece.has(_ASKING)]
 
     @cached_property
@@ -65,8 +65,8 @@ class VersionGuards:
         return frozenset(name for piece in self.asking_pieces for name in piece.names)
 
     def _asks(self, condition: str, use: Use) -> bool:
-        """Whether a condition, or what a name in it was assigned, asks about versions."""
-        self.interpreter.memo.read(GUARDING)
+        """Whether a condition, or the value of a name in it, tests versions."""
+        self.interpreter.memo.record_dependency(GUARDING)
         if _ASKING.search(condition):
             return True
         names = set(_NAME.findall(condition))
@@ -80,7 +80,7 @@ class VersionGuards:
         )
 
     def _outcomes(self, condition: str, version: str, use: Use) -> frozenset[bool] | None:
-        """What a condition may be in a version; None where a part that asks about versions is not decided."""
+        """The possible values of a condition in a version; None where a part that tests versions is not decided."""
         text = f"({condition})"
         module = read(text)
         match None if module is None else module.body:
@@ -105,7 +105,7 @@ class VersionGuards:
         if not self._asks(text, use):
             return frozenset({True, False})
         memo = self.interpreter.memo
-        known = memo.answer(("guard", text, version), lambda: self._truth(node, text, version)).value
+        known = memo.get_or_compute(("guard", text, version), lambda: self._truth(node, text, version)).value
         return None if known is None else frozenset({known})
 
     def _truth(self, node: nodes.BaseExpression, text: str, version: str) -> bool | None:

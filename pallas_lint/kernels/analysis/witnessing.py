@@ -1,11 +1,11 @@
-"""Functions run with the arguments of witnesses: what calls elsewhere, comments and the shapes file tell of them."""
+"""Runs of functions with the arguments of witnesses: calls in other files, comments and the shapes file."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.analysis.known_calls import keep_telling
+from pallas_lint.kernels.analysis.known_calls import keep_informative
 from pallas_lint.kernels.analysis.project_text import project_folder
 from pallas_lint.kernels.library.host import classes
 from pallas_lint.kernels.model.arguments import Arguments
@@ -16,24 +16,24 @@ from pallas_lint.witnesses import values
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.kernels.analysis.runs import Runs
+    from pallas_lint.kernels.analysis.runs import RootRuns
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax import Piece
     from pallas_lint.witnesses.witness import Witness
 
-    Run = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
+    RunPiece = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
 
 
-def run_witnesses(runs: Runs, witnesses: tuple[Witness, ...], run: Run) -> tuple[Witness, ...]:
-    """Run each function as its witnesses say it is called; those whose function is gone or takes other arguments.
+def run_witnesses(runs: RootRuns, witnesses: tuple[Witness, ...], run: RunPiece) -> tuple[Witness, ...]:
+    """Run each function with the arguments of its witnesses; returns those that do not match its signature.
 
-    `run` runs a piece: something that enters it, and something before its kernels.
+    `run` runs a piece: a callback that enters it, and one before its kernels.
     """
     interp, module = runs.interp, runs.module
     stale: list[Witness] = []
-    interp.calling = True
+    interp.running_callers = True
     for witness in witnesses:
         piece = piece_of(module, witness.name)
         if piece is None:
@@ -43,21 +43,21 @@ def run_witnesses(runs: Runs, witnesses: tuple[Witness, ...], run: Run) -> tuple
         fits = runs.run(piece, ("witness", witness), partial(_run, interp, module, piece, witness, before, run))
         if not fits:
             stale.append(witness)
-    interp.calling = False
+    interp.running_callers = False
     return tuple(stale)
 
 
 def _run(
-    interp: Interpreter, module: Module, piece: Piece, witness: Witness, before: tuple[Launch, ...], run: Run
+    interp: Interpreter, module: Module, piece: Piece, witness: Witness, before: tuple[Launch, ...], run: RunPiece
 ) -> bool:
-    """Run one; whether the function takes such arguments."""
+    """Run one; whether the function accepts the arguments."""
     fits = True
 
     def enter() -> None:
         nonlocal fits
         fits = _call(interp, module, witness)
 
-    run(piece, enter, lambda: keep_telling(interp, before, lambda launch: witness))
+    run(piece, enter, lambda: keep_informative(interp, before, lambda launch: witness))
     return fits
 
 
@@ -76,7 +76,7 @@ def piece_of(module: Module, name: str) -> Piece | None:
 
 
 def _call(interp: Interpreter, module: Module, witness: Witness) -> bool:
-    """Call the function of a witness; False, and no call, where it does not take such arguments."""
+    """Call the function of a witness; False, and no call, where it does not accept the arguments."""
     func, instance = function_of(interp, module, witness.name)
     arguments = None if func is None else _arguments(interp, module, func, witness)
     if func is None or arguments is None:
@@ -99,7 +99,7 @@ def function_of(interp: Interpreter, module: Module, name: str) -> tuple[Func | 
     if not isinstance(value, Func) or not isinstance(value.node, nodes.FunctionDef):
         return None, None
     takes_one = cls is not None and not _is_static(value)
-    return value, Instance(cls, made_by=interp.running) if cls is not None and takes_one else None
+    return value, Instance(cls, made_by=interp.current_run) if cls is not None and takes_one else None
 
 
 def _names(func: Func) -> list[str]:
@@ -109,16 +109,16 @@ def _names(func: Func) -> list[str]:
 
 def _is_static(func: Func) -> bool:
     return any(
-        isinstance(each.decorator, nodes.Name) and each.decorator.value == "staticmethod"
-        for each in getattr(func.node, "decorators", ())
+        isinstance(decorator.decorator, nodes.Name) and decorator.decorator.value == "staticmethod"
+        for decorator in getattr(func.node, "decorators", ())
     )
 
 
 def _arguments(interp: Interpreter, module: Module, func: Func, witness: Witness) -> Arguments | None:
     """The arguments of a call; None where the function has no parameter for one of them.
 
-    A parameter of which a record says nothing is not known: it is new, or could not be written. In a comment it has
-    its default.
+    A parameter that a record does not have is unknown: it is new, or could not be recorded. In a comment it has its
+    default.
     """
     parameters = func.node.params
     positional = _names(func)
@@ -142,7 +142,7 @@ def _arguments(interp: Interpreter, module: Module, func: Func, witness: Witness
 
 
 def _named(interp: Interpreter, module: Module, owner: str, name: str) -> Value:
-    """What "module:name" names: the module by its dotted name, or by its file in the project."""
+    """The value of "module:name", the module by its dotted name or by its file in the project."""
     if owner.split(".", 1)[0] in ("jax", "numpy"):
         return External(f"{owner}.{name}")
     found = _at(module, owner) if owner.endswith(".py") else module.graph.find(owner, module)

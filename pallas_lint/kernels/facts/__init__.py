@@ -1,1 +1,1 @@
-"""Questions that rules ask of launches and finished traces."""
+"""Facts about launches and finished traces, for rules."""

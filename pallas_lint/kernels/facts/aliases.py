@@ -1,4 +1,4 @@
-"""Which outputs of a call take the memory of which operands: `input_output_aliases` and its like.
+"""Aliasing of operands and outputs of a call: `input_output_aliases` and its like.
 
 `pallas_call` counts the leaves of all operands, scalar-prefetch operands included, and the leaves of `out_shape`;
 it refuses indices out of range (negative ones too) and pairs of different shape or dtype while it is traced, with the
@@ -46,7 +46,7 @@ class Leaf:
     value: Value
     sure: bool
     argument: int  # which operand or element of `out_shape` it belongs to
-    likely: bool = False  # it is one array as far as anybody would think: the kernel makes no use of it
+    likely: bool = False  # it probably is one array: the kernel does not use it
 
     @property
     def shape(self) -> Shape | None:
@@ -85,7 +85,7 @@ def pairs(call: Launch | ForeignCall) -> list[tuple[int | None, int | None]] | N
     return [(_number(operand), _number(output)) for operand, output in value.items]
 
 
-def claimed(call: Launch | ForeignCall) -> frozenset[int] | None:
+def aliased_outputs(call: Launch | ForeignCall) -> frozenset[int] | None:
     """The outputs that surely have an alias; None where it is not known which have."""
     value = declared(call)
     if isinstance(value, OneOf):
@@ -149,7 +149,7 @@ def operand_leaves(call: Launch | ForeignCall) -> list[Leaf] | None:
 
 def _unused(launch: Launch) -> set[int]:
     """The operands of which the kernel surely makes no use."""
-    if not all(trace.complete and trace.seen_until is None for trace in launch.traces):
+    if not all(trace.complete and trace.tracked_until is None for trace in launch.traces):
         return set()
     prefetch = launch.prefetch_count or 0
     refs = [ref for trace in launch.traces for ref in trace.refs if ref.role in ("in", "prefetch") and not ref.owner]
@@ -228,7 +228,7 @@ def _leaves(value: Value, at: int, *, sure: bool) -> list[Leaf] | None:
 
 
 def made_blank(value: Value) -> bool:
-    """Whether an operand was made for the call, by `jnp.zeros` or its like: nobody else sees it."""
+    """Whether an operand was made for the call, by `jnp.zeros` or its like: nothing else reads it."""
     return maker(value) is not None
 
 

@@ -1,4 +1,4 @@
-"""What a kernel does to one buffer: sets it, adds to it, reads it, under which conditions and to what end."""
+"""Uses of one buffer by a kernel: initialisation, accumulation and reads, with their conditions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.facts.dataflow import SELECTING, Flow, is_among, is_obscure, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.kernels.grid.grid_simulation import Tried
+from pallas_lint.kernels.grid.grid_simulation import SimulationCache
 from pallas_lint.kernels.model.trace import Access, is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Ref, Seq, Slice, Value, dim
 from pallas_lint.records import field, frozen
 
 if TYPE_CHECKING:
-    from pallas_lint.identity import Same
+    from pallas_lint.identity import ById
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
@@ -46,10 +46,10 @@ class BufferUse:
 
 def uses_of(ref: Ref, trace: KernelTrace, flow: Flow) -> list[BufferUse] | None:
     """Everything that the kernel does to a buffer, in order; None where code that is not seen may do more."""
-    if trace.seen_until is not None or not trace.complete:
+    if trace.tracked_until is not None or not trace.complete:
         return None
     found: list[BufferUse] = []
-    loads: list[tuple[Access, set[Same]]] = []
+    loads: list[tuple[Access, set[ById]]] = []
     for event in trace.events:
         if not isinstance(event, Access) or event.ref.buffer != ref.buffer or event.kind == "delete":
             continue
@@ -70,7 +70,7 @@ def uses_of(ref: Ref, trace: KernelTrace, flow: Flow) -> list[BufferUse] | None:
     return found
 
 
-def _kind(event: Access, loads: list[tuple[Access, set[Same]]], ref: Ref) -> UseKind:
+def _kind(event: Access, loads: list[tuple[Access, set[ById]]], ref: Ref) -> UseKind:
     if event.kind == "accumulate" or any(is_among(event.value, tainted) for _, tainted in loads):
         return "update"
     if not covers(event):
@@ -104,12 +104,12 @@ def _takes_all(part: Value, size: object) -> bool:
     return part == Const(0) and size == 1
 
 
-def _is_selected(tainted: set[Same], trace: KernelTrace) -> bool:
+def _is_selected(tainted: set[ById], trace: KernelTrace) -> bool:
     """Whether a value goes through a `where`, which may be the guard."""
     return any(op.name in SELECTING and any(is_among(value, tainted) for value in operands(op)) for op in trace.ops())
 
 
-def _written(tainted: set[Same], trace: KernelTrace) -> set[tuple[str, object]]:
+def _written(tainted: set[ById], trace: KernelTrace) -> set[tuple[str, object]]:
     return {
         event.ref.buffer
         for event in trace.events
@@ -130,7 +130,7 @@ class Buffer:
     ref: Ref
     uses: list[BufferUse]
     results: list[tuple[Ref, Block]]
-    tried: Tried = field(factory=Tried, repr=False)
+    cache: SimulationCache = field(factory=SimulationCache, repr=False)
 
     @property
     def is_output(self) -> bool:
@@ -147,8 +147,8 @@ class Buffer:
 
 
 def buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[Buffer]:
-    """The outputs and scratch buffers of which every use is seen and that no other memory stands behind."""
-    return analysis.memo.answer(("buffers", trace, launch), lambda: _buffers_of(trace, launch, analysis)).value
+    """The outputs and scratch buffers all of whose uses are known, and which are not aliased."""
+    return analysis.memo.get_or_compute(("buffers", trace, launch), lambda: _buffers_of(trace, launch, analysis)).value
 
 
 def _buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[Buffer]:
@@ -160,23 +160,23 @@ def _buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[
     uses = {
         key: found
         for key, ref in refs.items()
-        if starts_unwritten(ref, launch) and (found := uses_of(ref, trace, flow)) is not None
+        if starts_uninitialised(ref, launch) and (found := uses_of(ref, trace, flow)) is not None
     }
     outputs = {
         key: block for key, ref in refs.items() if key in uses and (block := _placed(blocks.of(ref))) is not None
     }
     replaced = {key for key in outputs if all(use.kind in ("set", "read") for use in uses[key])}
     buffers: list[Buffer] = []
-    tried = Tried()
+    cache = SimulationCache()
     for key, ref in refs.items():
         if key not in uses or not uses[key]:
             continue
         if ref.role == "out":
             if key in outputs:
-                buffers.append(Buffer(ref, uses[key], [(ref, outputs[key])], tried))
+                buffers.append(Buffer(ref, uses[key], [(ref, outputs[key])], cache))
             continue
         into = {target for use in uses[key] for target in use.into} & replaced
-        buffers.append(Buffer(ref, uses[key], [(refs[target], outputs[target]) for target in sorted(into)], tried))
+        buffers.append(Buffer(ref, uses[key], [(refs[target], outputs[target]) for target in sorted(into)], cache))
     return buffers
 
 
@@ -186,11 +186,11 @@ def holds_pipelines(trace: KernelTrace, analysis: Analysis) -> bool:
 
 
 def _placed(block: Block | None) -> Block | None:
-    """The block where it is surely known and lies in memory that follows the grid."""
+    """The block where it is surely known and in memory that is pipelined over the grid."""
     return block if block is not None and block.sure and block.space in (None, "vmem", "smem") else None
 
 
-def starts_unwritten(ref: Ref, launch: Launch) -> bool:
+def starts_uninitialised(ref: Ref, launch: Launch) -> bool:
     """Whether the memory behind `ref` surely holds nothing of use when the kernel starts."""
     if ref.dtype == "semaphore" or ref.space in ("semaphore", "regs", "tmem"):
         return False

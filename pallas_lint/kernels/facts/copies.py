@@ -1,4 +1,4 @@
-"""Asynchronous copies of a kernel: what starts them, what waits for them, and on which semaphore or barrier.
+"""Asynchronous copies of a kernel: their starts, their waits, and their semaphores or barriers.
 
 A copy and its wait are tied together by the semaphore alone: the descriptor that waits is often made anew, in another
 function or another loop step, with other refs of the same size.
@@ -33,14 +33,14 @@ TO_GMEM = f"{GPU}.copy_smem_to_gmem"
 WAIT_TO_GMEM = f"{GPU}.wait_smem_to_gmem"
 COMMIT_SMEM = f"{GPU}.commit_smem"
 _BARRIER_WAITS = frozenset((f"{GPU}.barrier_wait", f"{GPU}.barrier_test"))
-# What arrives at a barrier, now or when the tensor cores are done, and where the barrier stands.
+# Functions that arrive at a barrier, now or when the tensor cores are done, with the position of the barrier.
 _BARRIER_ARRIVES = {f"{GPU}.barrier_arrive": 0, f"{GPU}.tcgen05_commit_arrive": 0, f"{GPU}.tcgen05_mma": 3}
 _PLAIN = frozenset(("src", "dst", "barrier"))
 _METHODS = frozenset(("start", "wait", "wait_send", "wait_recv"))
 
 
 @frozen(eq=False)
-class Signal:
+class BarrierSignal:
     """The start of a copy that signals `semaphore`, an arrival at a barrier, or a wait. `at` counts events."""
 
     kind: Literal["start", "arrive", "wait"]
@@ -93,14 +93,14 @@ class Copies:
     """All asynchronous copies of one kernel."""
 
     trace: KernelTrace
-    signals: list[Signal] = field(factory=list)
+    signals: list[BarrierSignal] = field(factory=list)
     made: dict[object, Op] = field(factory=dict)  # descriptors made but not started, by place
     used: set[object] = field(factory=set)  # places whose descriptors were started or waited for
 
     @property
     def complete(self) -> bool:
         """Whether all that the kernel does is seen, so that what is not there is missing."""
-        return self.trace.complete and self.trace.seen_until is None
+        return self.trace.complete and self.trace.tracked_until is None
 
     @cached_property
     def foreign(self) -> set[tuple[str, object]]:
@@ -111,19 +111,19 @@ class Copies:
                 found |= {ref.buffer for value in op.args for ref in refs_in(value)}
         return found
 
-    def of(self, *kinds: str) -> Iterator[Signal]:
+    def of(self, *kinds: str) -> Iterator[BarrierSignal]:
         return (signal for signal in self.signals if signal.kind in kinds)
 
     @cached_property
-    def _by_semaphore(self) -> dict[tuple[str, object] | None, dict[tuple[int, ...], list[Signal]]]:
+    def _by_semaphore(self) -> dict[tuple[str, object] | None, dict[tuple[int, ...], list[BarrierSignal]]]:
         """By buffer (None: not known) and slot (empty: the whole, or not known): a kernel may have thousands."""
-        found: dict[tuple[str, object] | None, dict[tuple[int, ...], list[Signal]]] = {}
+        found: dict[tuple[str, object] | None, dict[tuple[int, ...], list[BarrierSignal]]] = {}
         for signal in self.signals:
             buffer = None if signal.ref is None else signal.ref.buffer
             found.setdefault(buffer, {}).setdefault(signal.slot or (), []).append(signal)
         return found
 
-    def meeting(self, signal: Signal) -> Iterator[Signal]:
+    def meeting(self, signal: BarrierSignal) -> Iterator[BarrierSignal]:
         """All that may concern the same semaphore, itself included, in no order."""
         if signal.ref is None:
             return iter(self.signals)
@@ -137,7 +137,7 @@ class Copies:
         """Where copies are described, started and waited for, by the keys of these places."""
         return {*self.made, *(signal.op.site.key for signal in self.signals)}
 
-    def judged(self, signal: Signal) -> bool:
+    def is_checkable(self, signal: BarrierSignal) -> bool:
         """Whether all that happens to the semaphore is seen."""
         ref = signal.ref
         if ref is None or ref.role not in ("scratch", None) or not self.trace.owns(ref):
@@ -162,13 +162,13 @@ def copies_of(trace: KernelTrace) -> Copies:
         elif event.name == TO_SMEM:
             barrier = event.argument("barrier", 2)
             if barrier not in (None, NONE):
-                copies.signals.append(Signal("start", barrier or UNKNOWN, event, at, *_ends(event)))
+                copies.signals.append(BarrierSignal("start", barrier or UNKNOWN, event, at, *_ends(event)))
         elif event.name in _BARRIER_WAITS:
-            copies.signals.append(Signal("wait", event.argument("barrier", 0) or UNKNOWN, event, at))
+            copies.signals.append(BarrierSignal("wait", event.argument("barrier", 0) or UNKNOWN, event, at))
         elif event.name in _BARRIER_ARRIVES:
             barrier = event.argument("barrier", _BARRIER_ARRIVES[event.name])
             if barrier not in (None, NONE) or event.open:
-                copies.signals.append(Signal("arrive", barrier or UNKNOWN, event, at))
+                copies.signals.append(BarrierSignal("arrive", barrier or UNKNOWN, event, at))
     return copies
 
 
@@ -183,16 +183,16 @@ def _method(copies: Copies, op: Op, at: int, method: str) -> None:
 
 def _signals(
     kind: Literal["start", "wait"], descriptor: CallResult | Op, op: Op, at: int, method: str = ""
-) -> Iterator[Signal]:
+) -> Iterator[BarrierSignal]:
     name = descriptor.function if isinstance(descriptor, CallResult) else descriptor.name
     ends = _ends(descriptor)
     if name in LOCAL:
-        yield Signal(kind, descriptor.argument("sem", 2) or UNKNOWN, op, at, *ends)
+        yield BarrierSignal(kind, descriptor.argument("sem", 2) or UNKNOWN, op, at, *ends)
         return
     if method != "wait_recv":
-        yield Signal(kind, descriptor.argument("send_sem", 2) or UNKNOWN, op, at, *ends)
+        yield BarrierSignal(kind, descriptor.argument("send_sem", 2) or UNKNOWN, op, at, *ends)
     if method != "wait_send":
-        yield Signal(kind, descriptor.argument("recv_sem", 3) or UNKNOWN, op, at, *ends)
+        yield BarrierSignal(kind, descriptor.argument("recv_sem", 3) or UNKNOWN, op, at, *ends)
 
 
 def _ends(descriptor: CallResult | Op) -> tuple[Value, Value]:
@@ -208,10 +208,10 @@ def _ends(descriptor: CallResult | Op) -> tuple[Value, Value]:
 class Miscount:
     """A wait for more than was started before it, or a start too many, with the number of both up to there.
 
-    `arrivals`: the start is one too many at a barrier of which nobody has waited yet for a whole phase, of so many.
+    `arrivals`: the start is one too many at a barrier with so many, no whole phase of which was awaited yet.
     """
 
-    signal: Signal
+    signal: BarrierSignal
     starts: int
     waits: int
     arrivals: int | None = None
@@ -224,9 +224,9 @@ def miscounts(copies: Copies) -> Iterator[Miscount]:
     bytes, so one wait may be for several copies; barriers count arrivals, and every wait takes as many as they were
     declared with.
     """
-    groups: dict[object, list[Signal]] = {}
+    groups: dict[object, list[BarrierSignal]] = {}
     for signal in copies.of("start", "wait"):
-        if signal.ref is not None and signal.slot is not None and copies.judged(signal):
+        if signal.ref is not None and signal.slot is not None and copies.is_checkable(signal):
             groups.setdefault((signal.ref.buffer, signal.slot), []).append(signal)
     for group in groups.values():
         if sum(1 for _ in copies.meeting(group[0])) > len(group) or len({signal.conditions for signal in group}) > 1:
@@ -249,7 +249,7 @@ def miscounts(copies: Copies) -> Iterator[Miscount]:
                 yield Miscount(group[last], kinds.count("start"), kinds.count("wait"))
 
 
-def _amounts(group: list[Signal], copies: Copies) -> list[int] | None:
+def _amounts(group: list[BarrierSignal], copies: Copies) -> list[int] | None:
     """How much each start brings and each wait takes; None where that is not known."""
     if all(signal.op.name in (TO_SMEM, f"{GPU}.barrier_wait") for signal in group):
         arrivals = _arrivals(group, copies)
@@ -274,7 +274,7 @@ def _bits(target: Value) -> int | None:
     return math.prod(sizes) * bits(target.dtype or "") if len(sizes) == len(target.shape) else None
 
 
-def _arrivals(group: list[Signal], copies: Copies) -> int | None:
+def _arrivals(group: list[BarrierSignal], copies: Copies) -> int | None:
     """How many arrivals end a wait on a barrier, where all of them are these copies of a single warpgroup."""
     trace, barrier = copies.trace, group[0].ref
     arguments = trace.launch.arguments
@@ -295,7 +295,7 @@ def _arrivals(group: list[Signal], copies: Copies) -> int | None:
 
 
 def declaration(trace: KernelTrace, barrier: Ref) -> CallResult | None:
-    """`plgpu.Barrier(...)` as it stands among the scratch of a launch."""
+    """`plgpu.Barrier(...)` in the scratch declarations of a launch."""
     declared, refs = trace.launch.scratch, [ref for ref in trace.refs if ref.role == "scratch"]
     if not isinstance(declared, Seq) or len(declared.items) != len(refs):
         return None

@@ -1,11 +1,11 @@
-"""Where a loaded value goes within a kernel, by the operations that were seen."""
+"""Dataflow of loaded values within a kernel."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Seq, Value
 from pallas_lint.records import define
@@ -44,54 +44,54 @@ def inputs(op: Op) -> Iterator[Value]:
         yield op.argument("fill_value", 1) or UNKNOWN
 
 
-def is_among(value: Value, identities: set[Same]) -> bool:
+def is_among(value: Value, identities: set[ById]) -> bool:
     """Whether the value is one of these; an operation's result is that of the operation it comes from."""
     return not identities.isdisjoint(_identities(value))
 
 
-def _identities(value: Value) -> tuple[Same, ...]:
+def _identities(value: Value) -> tuple[ById, ...]:
     if isinstance(value, Array) and value.origin is not None:
-        return Same(value), Same(value.origin.result)
-    return (Same(value),)
+        return ById(value), ById(value.origin.result)
+    return (ById(value),)
 
 
 @define(eq=False, slots=False)
 class Flow:
-    """What goes where in a finished trace, by the identities of values: asked once for every load."""
+    """Dataflow in a finished trace, by the identities of values; computed once for all loads."""
 
     trace: KernelTrace
 
     @cached_property
-    def steps(self) -> list[tuple[frozenset[Same], Same]]:
+    def steps(self) -> list[tuple[frozenset[ById], ById]]:
         """Of each operation, in order: what goes into it, and its result."""
         return [
-            (frozenset(each for value in inputs(op) for each in _identities(value)), Same(op.result))
+            (frozenset(key for value in inputs(op) for key in _identities(value)), ById(op.result))
             for op in self.trace.ops()
         ]
 
     @cached_property
-    def taken(self) -> frozenset[Same]:
+    def taken(self) -> frozenset[ById]:
         """What goes into some operation."""
         return frozenset().union(*(taken for taken, _ in self.steps))
 
     @cached_property
-    def mentioned(self) -> frozenset[Same]:
+    def mentioned(self) -> frozenset[ById]:
         """The same with what gives an operation its shape only."""
         shapes = (value for op in self.trace.ops() if op.name in LIKE for value in operands(op))
         return self.taken.union(*map(_identities, shapes))
 
     @cached_property
-    def accesses(self) -> dict[Same, list[Access]]:
+    def accesses(self) -> dict[ById, list[Access]]:
         """The accesses that load or store a value."""
-        found: dict[Same, list[Access]] = {}
+        found: dict[ById, list[Access]] = {}
         for access in self.trace.accesses():
-            for each in _identities(access.value):
-                found.setdefault(each, []).append(access)
+            for key in _identities(access.value):
+                found.setdefault(key, []).append(access)
         return found
 
-    def derived(self, load: Access) -> set[Same]:
+    def derived(self, load: Access) -> set[ById]:
         """The identities of what was loaded and of all that operations made of it."""
-        tainted = {Same(load.value)}
+        tainted = {ById(load.value)}
         for taken, result in self.steps:
             if not taken.isdisjoint(tainted):
                 tainted.add(result)
@@ -99,7 +99,7 @@ class Flow:
 
     def only_shape(self, load: Access) -> bool:
         """Whether what was loaded surely serves for its shape and dtype alone: `jnp.zeros_like(ref[...])`."""
-        loaded = Same(load.value)
+        loaded = ById(load.value)
         if loaded not in self.mentioned:
             return False  # where it goes is not seen
         return loaded not in self.taken and all(access is load for access in self.accesses.get(loaded, ()))
@@ -109,7 +109,7 @@ def reaches_result(load: Access, trace: KernelTrace) -> bool:
     """Whether what was loaded surely reaches a result: not only its shape, and through no `where`."""
     if not isinstance(load.value, Array):
         return False
-    tainted = {Same(load.value)}
+    tainted = {ById(load.value)}
     consumed = False
     for event in trace.events:
         if isinstance(event, Access):
@@ -123,20 +123,20 @@ def reaches_result(load: Access, trace: KernelTrace) -> bool:
             return False
         if touched:
             consumed = True
-            tainted.add(Same(event.result))
+            tainted.add(ById(event.result))
     return consumed
 
 
 def goes_nowhere(load: Access, trace: KernelTrace) -> bool:
     """Whether surely no operation takes what was loaded: then it is never loaded."""
-    if trace.seen_until is not None or not trace.complete:
+    if trace.tracked_until is not None or not trace.complete:
         return False
     accesses = list(trace.accesses())
-    loaded, plain = {Same(load.value)}, {Same(access.value) for access in accesses if access.kind == "load"}
+    loaded, plain = {ById(load.value)}, {ById(access.value) for access in accesses if access.kind == "load"}
     taken = [value for op in trace.ops() for value in operands(op)]
     for access in accesses:
         taken += [access.index] if access.kind == "load" else [access.index, access.value]
-    return not any(is_among(value, loaded) or (Same(value) not in plain and is_obscure(value)) for value in taken)
+    return not any(is_among(value, loaded) or (ById(value) not in plain and is_obscure(value)) for value in taken)
 
 
 def is_obscure(value: Value) -> bool:

@@ -1,4 +1,4 @@
-"""What named values are where nobody passes others: a parameter's default is a hint, not a fact."""
+"""Default values of parameters: hints, not facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What divides an index: what surely does, and what Mosaic is able to prove.
+"""Divisors of an index: those that surely divide it, and those that Mosaic is able to prove.
 
 Mosaic proves alignment from the operations that made the index: constants, products, sums, quotients of unknown
 numbers (which prove nothing), and `pl.multiple_of`. Measured with the TPU compilers of jax 0.4.35 to 0.12.0.1.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Literal
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PROGRAM_ID, is_integer
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, KernelTrace, Op
 from pallas_lint.kernels.model.values import Array, Const, Value
 from pallas_lint.syntax import nodes
@@ -41,22 +41,22 @@ _SEEN_AT_TIMES = frozenset(
 )  # fmt: skip
 _SHIFT = frozenset(("jax.numpy.left_shift", "jax.lax.shift_left"))
 _MASK = frozenset(("jax.numpy.bitwise_and", "jax.lax.bitwise_and"))
-_DEPTH = 12
+_MAX_DEPTH = 12
 
 Proof = Literal["sums", "products"]  # how far Mosaic sees
 
 
-def loaded_values(trace: KernelTrace, space: str | None = None) -> frozenset[Same]:
+def loaded_values(trace: KernelTrace, space: str | None = None) -> frozenset[ById]:
     """The identities of what the kernel loads (from one memory space): of these numbers nothing is known."""
     return frozenset(
-        Same(event.value)
+        ById(event.value)
         for event in trace.events
         if isinstance(event, Access) and event.kind == "load" and isinstance(event.value, Array)
         if space is None or event.ref.space == space
     )
 
 
-def proven_divisor(value: Value, loaded: Collection[Same], *, sums: bool = True) -> int | None:
+def proven_divisor(value: Value, loaded: Collection[ById], *, sums: bool = True) -> int | None:
     """The largest number that Mosaic can prove to divide the value; 0 for zero itself.
 
     None where that is not known: the value hangs on Python values without a number, or came from code that is not seen.
@@ -65,20 +65,20 @@ def proven_divisor(value: Value, loaded: Collection[Same], *, sums: bool = True)
     return _divisor(value, loaded, proof="sums" if sums else "products", depth=0)
 
 
-def true_divisor(value: Value, loaded: Collection[Same]) -> int | None:
+def true_divisor(value: Value, loaded: Collection[ById]) -> int | None:
     """A number that surely divides the value, provable for Mosaic or not; 0 for zero, None where none is known."""
     return _divisor(value, loaded, proof=None, depth=0)
 
 
-@asked_once
-def _divisor(value: Value, loaded: Collection[Same], *, proof: Proof | None, depth: int) -> int | None:
+@memoize_by_identity
+def _divisor(value: Value, loaded: Collection[ById], *, proof: Proof | None, depth: int) -> int | None:
     if isinstance(value, Const):
         return abs(value.value) if isinstance(value.value, int) and not isinstance(value.value, bool) else None
-    if not isinstance(value, Array) or value.shape not in ((), None) or depth > _DEPTH:
+    if not isinstance(value, Array) or value.shape not in ((), None) or depth > _MAX_DEPTH:
         return None
     op = value.origin
     if op is None:
-        return 1 if Same(value) in loaded else None
+        return 1 if ById(value) in loaded else None
     if op.name == PROGRAM_ID:
         return 1
     if op.name == LOOP_INDEX:
@@ -118,7 +118,7 @@ def _combined(op: Op, operands: list[int | None], *, proof: Proof | None) -> int
     return None
 
 
-def _promised(op: Op, loaded: Collection[Same], *, proof: Proof | None, depth: int) -> int | None:
+def _promised(op: Op, loaded: Collection[ById], *, proof: Proof | None, depth: int) -> int | None:
     """What `pl.multiple_of(x, n)` promises, on top of what is known of x."""
     promise = op.argument("values", 1)
     if not isinstance(promise, Const) or not isinstance(promise.value, int) or promise.value <= 0:

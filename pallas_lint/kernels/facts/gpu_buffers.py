@@ -1,4 +1,4 @@
-"""What the declarations of a Mosaic GPU kernel's buffers say: their transforms, and which buffer a view shows."""
+"""Buffer declarations of a Mosaic GPU kernel: transforms, and the buffer behind a view."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ def swizzle(transform: CallResult) -> int | None:
 
 
 def elements(number: int, dtype: str) -> int:
-    """How many elements lie in a number of bytes."""
+    """The number of elements in a number of bytes."""
     return number * 8 // bits(dtype)

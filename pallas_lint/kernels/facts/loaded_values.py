@@ -1,4 +1,4 @@
-"""Values that are what a ref holds: which load made them, and whether the ref could be used in their place."""
+"""Values that equal the content of a ref: their load, and whether the ref could be used in their place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ref_in_place(value: Array, use: Site, trace: KernelTrace | None) -> tuple[Re
     load = load_of(value, trace)
     if load is None or trace is None or not is_full_index(load.index):
         return None
-    if trace.seen_until is not None or not trace.complete:
+    if trace.tracked_until is not None or not trace.complete:
         return None
     if trace.launch.argument("input_output_aliases") not in (None, NONE):
         return None

@@ -1,4 +1,4 @@
-"""How much memory a launch surely takes on a TPU core, and how much there is."""
+"""Memory that a launch surely needs on a TPU core, and the memory that there is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
 
 MIB = 2**20
-# VMEM of a core, and what of it a kernel gets unless it asks for more, in bytes; from the errors of jax 0.12's libtpu.
+# VMEM of a core, and the default limit of a kernel, in bytes; from the errors of jax 0.12's libtpu.
 VMEM: dict[str, tuple[int, int]] = {
     "v4": (16 * MIB, 16 * MIB),
     "v5e": (128 * MIB, 16 * MIB),
@@ -51,7 +51,7 @@ class Part:
 
 @frozen
 class Budget:
-    """What a launch takes of VMEM at least, and the limit it asks for (None: the default, or not known).
+    """The VMEM that a launch needs at least, and the limit that it sets (None: the default, or not known).
 
     `assumed`: what part of it rests on, parameters at their defaults and inputs of the output's dtype.
     """
@@ -181,7 +181,7 @@ def hidden_space(block: Block) -> bool:
 
 
 def _copies(block: Block) -> int:
-    """How many buffers the pipeline surely keeps: two where the block moves, or as many as the spec says."""
+    """The number of buffers that the pipeline surely keeps: two where the block moves, or the number in the spec."""
     moves = any(
         isinstance(steps, int) and steps > 1 and block.ignores(axis) is False
         for axis, steps in enumerate(block.grid.sizes)

@@ -1,4 +1,4 @@
-"""Where the memory behind a ref lies on TPU: as declared, or VMEM where nothing is said."""
+"""Memory spaces of refs on TPU: as declared, VMEM by default."""
 
 from __future__ import annotations
 

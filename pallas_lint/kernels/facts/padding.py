@@ -1,4 +1,4 @@
-"""Where padding of partial blocks goes: which axes of a value hold garbage, and where they are summed over.
+"""Propagation of padding of partial blocks: axes of a value that hold garbage, and sums over them.
 
 The last block of an array that the block does not divide is padded with whatever is there: NaN in interpret mode, old
 memory on a device. Elementwise operations carry it along and stores drop it; sums, maxima and products over the padded
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import axes_in
@@ -70,14 +70,14 @@ class Mixed:
 @define(eq=False)
 class _Padding:
     trace: KernelTrace
-    values: dict[Op | Same, tuple[Padded, ...]] = field(factory=dict)  # by operation, or by loaded value
-    weights: set[Op] = field(factory=set)  # operations whose results are 0 where a mask says so
+    values: dict[Op | ById, tuple[Padded, ...]] = field(factory=dict)  # by operation, or by loaded value
+    weights: set[Op] = field(factory=set)  # operations whose results are 0 where a mask is false
     selected: set[Op] = field(factory=set)  # operations on something that went through `where`
 
     def of(self, value: Value) -> tuple[Padded, ...]:
         if not isinstance(value, Array):
             return ()
-        return self.values.get(value.origin if value.origin is not None else Same(value), ())
+        return self.values.get(value.origin if value.origin is not None else ById(value), ())
 
     def is_weight(self, value: Value) -> bool:
         return isinstance(value, Array) and value.origin in self.weights
@@ -96,7 +96,7 @@ class _Padding:
         if not is_full_index(access.index) or access.ref.view or not isinstance(value, Array) or block.dims is None:
             return
         kept = [at for at, each in enumerate(block.dims) if each.kind != "squeezed"]
-        self.values[Same(value)] = tuple(
+        self.values[ById(value)] = tuple(
             Padded(kept.index(at), block, at, access, certainty) for at, certainty in partial.items() if at in kept
         )
 
@@ -117,7 +117,7 @@ class _Padding:
         elif op.name == "jax.numpy.transpose" and len(op.args) == 1:
             rank = _rank(op.args[0])
             if rank is not None:
-                self._set(op, (evolve(each, axis=rank - 1 - each.axis) for each in self.of(op.args[0])))
+                self._set(op, (evolve(axis, axis=rank - 1 - axis.axis) for axis in self.of(op.args[0])))
 
     def _note_weights(self, op: Op) -> None:
         values = list(operands(op))
@@ -156,9 +156,9 @@ class _Padding:
         self._set(
             op,
             (
-                evolve(each, axis=each.axis + top - (rank or 0), weighted=each.weighted or weighted)
+                evolve(axis, axis=axis.axis + top - (rank or 0), weighted=axis.weighted or weighted)
                 for value, rank in zip(values, ranks, strict=True)
-                for each in self.of(value)
+                for axis in self.of(value)
             ),
         )
 
@@ -177,9 +177,9 @@ class _Padding:
             if None in numbers:
                 return
             axes = {known % rank for known in numbers if known is not None}
-        mixed = tuple(each for each in padded if each.axis in axes)
+        mixed = tuple(axis for axis in padded if axis.axis in axes)
         if mixed:
-            yield Mixed(op, mixed, any(each.weighted for each in mixed))
+            yield Mixed(op, mixed, any(axis.weighted for axis in mixed))
         elif op.argument("keepdims", 3) == Const(True):
             self._set(op, iter(padded))
 
@@ -197,8 +197,8 @@ class _Padding:
             pairs = found
         yield from self._contract(op, left, right, {a for a, _ in pairs}, {b for _, b in pairs})
         if numbers is None and first == second == 2 and not any(op.argument(n) for n in ("trans_a", "trans_b")):
-            rows = [each for each in self.of(left) if each.axis == 0]
-            columns = [each for each in self.of(right) if each.axis == 1]
+            rows = [axis for axis in self.of(left) if axis.axis == 0]
+            columns = [axis for axis in self.of(right) if axis.axis == 1]
             self._set(op, iter((*rows, *columns)))
 
     def _einsum(self, op: Op) -> Iterator[Mixed]:
@@ -208,22 +208,22 @@ class _Padding:
         if not arrow or "." in pattern or len(letters) != 2:
             return
         gone = set(letters[0] + letters[1]) - set(output)
-        axes = [{at for at, letter in enumerate(each) if letter in gone} for each in letters]
+        axes = [{at for at, letter in enumerate(operand) if letter in gone} for operand in letters]
         yield from self._contract(op, op.args[1], op.args[2], axes[0], axes[1])
 
     def _contract(self, op: Op, left: Value, right: Value, first: set[int], second: set[int]) -> Iterator[Mixed]:
-        one = tuple(each for each in self.of(left) if each.axis in first)
-        other = tuple(each for each in self.of(right) if each.axis in second)
+        one = tuple(axis for axis in self.of(left) if axis.axis in first)
+        other = tuple(axis for axis in self.of(right) if axis.axis in second)
         if one or other:
             masked = (not one and self.is_weight(left)) or (not other and self.is_weight(right))
-            yield Mixed(op, (*one, *other), masked or any(each.weighted for each in (*one, *other)))
+            yield Mixed(op, (*one, *other), masked or any(axis.weighted for axis in (*one, *other)))
 
 
 def mixed_padding(trace: KernelTrace, analysis: Analysis) -> Iterator[Mixed]:
     """Every sum, maximum or product over an axis that is padded in the last block."""
     launch = trace.launch
     if not launch.form.is_over_blocks or not trace.complete or launch.backend == "mosaic_gpu":
-        return  # TMA copies fill what lies beyond an array with zeros
+        return  # TMA copies fill elements beyond an array with zeros
     blocks = blocks_of(launch, analysis)
     if blocks is None:
         return
@@ -259,7 +259,7 @@ def _partial(block: Block, launch: Launch, analysis: Analysis) -> Iterator[tuple
 
 
 def _is_rounded_up(block: Block, at: int, size: int | Sym, length: int | Sym, analysis: Analysis) -> bool:
-    """Whether the grid axis that moves the block has `cdiv(length, size)` steps and nobody asks for the remainder."""
+    """Whether the block's grid axis has `cdiv(length, size)` steps and the code does not test the remainder."""
     if block.indices is None or at >= len(block.indices):
         return False
     axes, complete = axes_in(block.indices[at], block.grid.launch)

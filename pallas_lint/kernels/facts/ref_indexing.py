@@ -1,4 +1,4 @@
-"""Where a kernel indexes refs: `ref[index]`, `ref.at[index]`, `pl.load(ref, index)`, and the parts of each index."""
+"""Indexing of refs in a kernel, `ref[index]`, `ref.at[index]`, `pl.load(ref, index)`, with the parts of each index."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READS_AND_WRITES = ("load", "store", "accumulate")
 
 
 @frozen(eq=False)
-class Part:
+class IndexPart:
     """One part of an index. `node` is its expression, where the index is spelled out at the place itself.
 
     `axis` is the dimension of the ref that it indexes, counted from the end (negative) behind an `...`; None for
@@ -68,7 +68,7 @@ class RefIndexing:
         return Site(self.site.piece, owner) if owner is not None and isinstance(plain, nodes.Name) else None
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[IndexPart]:
         """The parts in order; none where their number is not known."""
         whole = self.index
         if isinstance(whole, Seq) and whole.kind == "tuple":
@@ -78,18 +78,18 @@ class RefIndexing:
         else:
             values = () if whole is UNKNOWN else (whole,)
         expressions = self._nodes(len(values))
-        parts: list[Part] = []
+        parts: list[IndexPart] = []
         behind = False
         for at, (value, node) in enumerate(zip(values, expressions, strict=True)):
             if value == Const(...):
                 behind = True
-                parts.append(Part(value, None, node))
+                parts.append(IndexPart(value, None, node))
             elif value == NONE:
-                parts.append(Part(value, None, node))
+                parts.append(IndexPart(value, None, node))
             else:
                 rest = [other for other in values[at:] if other != NONE] if behind else []
                 front = [other for other in values[:at] if other != NONE]
-                parts.append(Part(value, -len(rest) if behind else len(front), node))
+                parts.append(IndexPart(value, -len(rest) if behind else len(front), node))
         return parts
 
     def _nodes(self, count: int) -> list[nodes.BaseExpression | None]:

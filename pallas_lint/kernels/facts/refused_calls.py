@@ -1,4 +1,4 @@
-"""Forms of calls that a backend refuses although it has the primitive: told by shapes, axes and widths.
+"""Calls that a backend rejects although it has the primitive, because of shapes, axes or widths.
 
 Lowered for TPU and Triton by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1.
 """

@@ -1,8 +1,7 @@
-"""How much shared memory a Mosaic GPU kernel surely takes, as jax adds it up (0.8.3 to 0.12.0.1).
+"""Shared memory that a Mosaic GPU kernel surely needs, as jax adds it up (0.8.3 to 0.12.0.1).
 
-What `run_scoped` holds, scratch and the slots of pipelines included, begins at multiples of 1024 bytes. What is held
-one inside the other adds up; of what is held one after the other the largest counts. A lower bound: reductions take
-some more.
+Buffers of `run_scoped`, scratch and pipeline slots begin at multiples of 1024 bytes. Nested allocations add up; of
+consecutive ones the largest counts. It is a lower bound: reductions need some more.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def shared_memory(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
     trace = launch.traces[0]
     scratch = list(_buffers(ref for ref in trace.refs if ref.role == "scratch" and ref.owner is None))
     scopes = [
-        [part for each in _held(allocation) for part in _parts(each, analysis)]
+        [part for held in _held(allocation) for part in _parts(held, analysis)]
         for allocation in trace.allocations
         if allocation.certain
     ]
@@ -50,7 +49,7 @@ def _held(allocation: Allocation | None) -> Iterator[Allocation]:
     """It and what is held around it."""
     while allocation is not None:
         yield allocation
-        allocation = allocation.around
+        allocation = allocation.outer
 
 
 def _parts(allocation: Allocation, analysis: Analysis) -> Iterator[Part]:
@@ -98,7 +97,7 @@ def _copies(pipeline: Launch, block: Block, slots: int) -> int:
 
 
 def _in_shared(blocks: Iterable[Block | None]) -> list[tuple[Block, int]]:
-    """The blocks of a known size that surely lie in shared memory, with it."""
+    """The blocks that are surely in shared memory and whose size is known, with that size."""
     found = []
     for block in blocks:
         if block is not None and block.sure and block.space in (None, "smem") and not hidden_space(block):
@@ -115,7 +114,7 @@ def _name(pipeline: Launch, block: Block) -> str:
 
 def _tensor_memory(trace: KernelTrace) -> Iterator[Part]:
     """Its address, where any is held."""
-    held = (ref for each in trace.allocations if each.certain for ref in each.refs)
+    held = (ref for allocation in trace.allocations if allocation.certain for ref in allocation.refs)
     if any(ref.space == "tmem" and not ref.optional for ref in (*trace.refs, *held)):
         yield Part("address of tensor memory", _TENSOR_MEMORY, 1)
 

@@ -1,12 +1,12 @@
-"""Whether a value is surely not negative."""
+"""Values that are surely not negative."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.dtypes import bits, is_signed
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.values import NONE, Array, Const, OneOf, Value
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ _FIRST = frozenset(
     "rem astype convert_element_type reshape broadcast_to expand_dims squeeze ravel transpose sum multiple_of"
     " right_shift __getitem__ abs absolute square".split()
 )
-_DEPTH = 12
+_MAX_DEPTH = 12
 
 
-@asked_once
+@memoize_by_identity
 def is_non_negative(value: Value, depth: int = 0) -> bool:
     """Whether the value cannot be below 0: grid indices, iotas, unsigned values, and what 32 bits make of these."""
     if isinstance(value, Const):
@@ -38,7 +38,7 @@ def is_non_negative(value: Value, depth: int = 0) -> bool:
         return True
     if value.dtype is not None and is_signed(value.dtype) and bits(value.dtype) < 32:
         return False  # a sum or a cast may have wrapped around
-    return value.origin is not None and depth < _DEPTH and _gives_none(value.origin, depth + 1)
+    return value.origin is not None and depth < _MAX_DEPTH and _gives_none(value.origin, depth + 1)
 
 
 def _gives_none(op: Op, depth: int) -> bool:

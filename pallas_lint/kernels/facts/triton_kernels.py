@@ -1,4 +1,4 @@
-"""What a `@triton.jit` kernel does to its pointers: which it stores to, and at which rows.
+"""Pointer uses of a `@triton.jit` kernel: the pointers that it stores to, and the rows.
 
 Triton kernels compute addresses: `tl.store(out + row * stride + columns, value)`. The kernel's statements are run once
 on expressions; an address is its pointer parameter and the indices in it, with strides (plain parameters and numbers
@@ -29,8 +29,8 @@ _OPERATORS: dict[type, str] = {
     nodes.AddAssign: "+", nodes.SubtractAssign: "-", nodes.MultiplyAssign: "*", nodes.FloorDivideAssign: "//",
     nodes.ModuloAssign: "%", nodes.BitXorAssign: "^",
 }  # fmt: skip
-_MOST_PARTS = 400
-_DEPTH = 40
+_MAX_PARTS = 400
+_MAX_DEPTH = 40
 
 
 @frozen
@@ -85,7 +85,7 @@ class TritonKernel:
             tables = list(_loads(store.address, mixing=True))
             for load in _loads(store.value, mixing=False):
                 if load in tables:
-                    continue  # it says which rows, and is none of them
+                    continue  # it selects rows, and is not stored itself
                 source = _pointer(load, self.parameters)
                 how = _difference(store.address, load)
                 if how is not None and source is not None and source not in outputs:
@@ -104,12 +104,12 @@ def triton_kernel(func: Func) -> TritonKernel | None:
         for parameter in (*func.node.params.posonly_params, *func.node.params.params, *func.node.params.kwonly_params)
     )
     kernel = TritonKernel(func, parameters)
-    _Run(kernel, {name: ("param", name) for name in parameters}).suite(func.node.body)
+    _TritonRun(kernel, {name: ("param", name) for name in parameters}).suite(func.node.body)
     return kernel
 
 
 @define(eq=False)
-class _Run:
+class _TritonRun:
     kernel: TritonKernel
     names: dict[str, Expr]
     depth: int = 0
@@ -165,7 +165,7 @@ class _Run:
 
     def bind(self, target: nodes.BaseExpression, value: Expr) -> None:
         if isinstance(target, nodes.Name):
-            self.names[target.value] = value if _size(value) < _MOST_PARTS else ("unknown", target)
+            self.names[target.value] = value if _size(value) < _MAX_PARTS else ("unknown", target)
         elif isinstance(target, nodes.Tuple):
             for at, element in enumerate(target.elements):
                 part = value[at + 1] if value[0] == "tuple" and at + 1 < len(value) else ("unknown", element)
@@ -226,7 +226,7 @@ class _Run:
         return ("call", name, *owner, *positional, *keywords.values())
 
     def inline(self, node: nodes.Call, positional: list[Expr], keywords: dict[str, Expr]) -> Expr | None:
-        """Run a helper that stands at the top level of the same file."""
+        """Run a helper that is defined at the top level of the same file."""
         if not isinstance(node.func, nodes.Name) or self.depth > 4:
             return None
         for piece in self.kernel.func.module.binders(node.func.value):
@@ -237,7 +237,7 @@ class _Run:
                 return None
             names = [parameter.name.value for parameter in found.params.params]
             bound = {**dict(zip(names, positional, strict=False)), **keywords}
-            run = _Run(self.kernel, {name: bound.get(name, ("unknown", name)) for name in names}, self.depth + 1)
+            run = _TritonRun(self.kernel, {name: bound.get(name, ("unknown", name)) for name in names}, self.depth + 1)
             return run.suite(found.body)
         return None
 
@@ -253,7 +253,7 @@ def positional_is_first(node: nodes.Call) -> bool:
 
 
 def _size(value: object, depth: int = 0) -> int:
-    if not isinstance(value, tuple) or depth > _DEPTH:
+    if not isinstance(value, tuple) or depth > _MAX_DEPTH:
         return 1
     return 1 + sum(_size(part, depth + 1) for part in value)
 
@@ -261,7 +261,7 @@ def _size(value: object, depth: int = 0) -> int:
 def _pointer(address: Expr, parameters: tuple[str, ...]) -> str | None:
     """The pointer parameter of an address: the leftmost parameter that is added, not multiplied."""
     current: object = address
-    for _ in range(_MOST_PARTS):
+    for _ in range(_MAX_PARTS):
         if not isinstance(current, tuple) or not current:
             return None
         if current[0] == "param":

@@ -1,11 +1,11 @@
-"""How a value of rank 1 lies in TPU registers: along the 128 lanes, or along the sublanes as what a row sum leaves."""
+"""Layout of rank-1 values in TPU registers: along the 128 lanes, or along the sublanes as row sums are."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.facts.loaded_values import load_of
-from pallas_lint.kernels.model.shared_parts import asked_once
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Slice, Value
 from pallas_lint.records import frozen
 
@@ -24,7 +24,7 @@ _ELEMENTWISE = frozenset(
     " isinf isfinite is_finite convert_element_type right_shift left_shift clip sign floor sqrt rsqrt"
     " tanh and_ or_ not_ xor sub mul div rem neg max min bool_".split()
 )
-_DEPTH = 16
+_MAX_DEPTH = 16
 
 
 @frozen
@@ -35,10 +35,10 @@ class Lies:
     sure: bool = True
 
 
-@asked_once
+@memoize_by_identity
 def lies(value: Value, trace: KernelTrace | None, depth: int = 0) -> Lies:
-    """How the value lies; "matrix" for rank 2 and more."""
-    if not isinstance(value, Array) or depth > _DEPTH:
+    """The layout of the value; "matrix" for rank 2 and more."""
+    if not isinstance(value, Array) or depth > _MAX_DEPTH:
         return Lies(None)
     if value.shape is not None and len(value.shape) > 1:
         return Lies("matrix")
@@ -62,7 +62,7 @@ def lies(value: Value, trace: KernelTrace | None, depth: int = 0) -> Lies:
 
 def made_by_logic(value: Value, depth: int = 0) -> bool:
     """Whether a mask is put together from masks: `a & b`, `~a`."""
-    if not isinstance(value, Array) or value.origin is None or value.dtype != "bool" or depth > _DEPTH:
+    if not isinstance(value, Array) or value.origin is None or value.dtype != "bool" or depth > _MAX_DEPTH:
         return False
     return value.origin.short.startswith(("bitwise_", "logical_", "invert", "and_", "or_", "not_"))
 
@@ -83,7 +83,7 @@ def _combined(parts: list[Lies]) -> Lies:
 
 
 def _taken(shape: Shape | None, index: Value) -> Lies:
-    """How what `x[index]` takes lies."""
+    """The layout of `x[index]`."""
     parts = index.items if isinstance(index, Seq) and not index.open else (index,)
     parts = tuple(part for part in parts if part != NONE)
     if Const(...) in parts:

@@ -1,4 +1,4 @@
-"""What a kernel writes of its outputs: which parts, at which steps of the grid, and what the caller makes of them."""
+"""Writes of a kernel to its outputs: parts, grid steps, and uses of the outputs by the caller."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import math
 import re
 from typing import TYPE_CHECKING, Literal
 
-from pallas_lint.kernels.facts.aliases import claimed
+from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
-from pallas_lint.kernels.grid.row_moves import is_data_dependent, row_moves
+from pallas_lint.kernels.grid.row_permutations import is_data_dependent, row_permutations
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.known_names import declares_array
 from pallas_lint.kernels.model.launch import block_spec
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import KernelTrace
 
 Box = tuple[tuple[int, int], ...]  # first and last + 1 of each dimension
-_MOST_STEPS = 2048  # of grid times stores
-_MOST_LOOPS = 512
-_MOST_CELLS = 40_000
+_MAX_STEPS = 2048  # of grid times stores
+_MAX_LOOPS = 512
+_MAX_CELLS = 40_000
 _SAMPLE = 3  # steps along a grid axis of unknown size
 _STORES = ("store", "accumulate")
 
@@ -53,7 +53,7 @@ def _is_array(declared: Value) -> bool:
 
 def all_seen(trace: KernelTrace) -> bool:
     """Whether everything that the kernel does to its refs was seen."""
-    return trace.complete and trace.seen_until is None
+    return trace.complete and trace.tracked_until is None
 
 
 def writes_to(trace: KernelTrace, ref: Ref) -> list[Access] | None:
@@ -107,7 +107,7 @@ def gap(trace: KernelTrace, ref: Ref, analysis: Analysis) -> Gap | None:
     if shape is None:
         return None
     steps, certain = _steps(trace.launch, ref, analysis)
-    if len(steps) * len(stores) > _MOST_STEPS:
+    if len(steps) * len(stores) > _MAX_STEPS:
         return None
     sizes, exact, symbols = _sizes(shape, stores)
     if sizes is None:
@@ -158,7 +158,7 @@ def _steps(launch: Launch, ref: Ref, analysis: Analysis) -> tuple[list[tuple[Poi
     if visits is not None:
         return list(visits), True
     sizes = tuple(size if isinstance(size, int) else _SAMPLE for size in blocks.grid.sizes)
-    if math.prod(sizes) > _MOST_STEPS:
+    if math.prod(sizes) > _MAX_STEPS:
         return blind, False
     found = []
     for point in blocks.grid.points(sizes, blocks.grid.model(sizes)):
@@ -170,10 +170,10 @@ def _steps(launch: Launch, ref: Ref, analysis: Analysis) -> tuple[list[tuple[Poi
 
 
 def _sizes(shape: Shape, stores: list[Access]) -> tuple[tuple[int, ...] | None, bool, dict[Sym, int]]:
-    """The sizes to judge by, whether they are the real ones, and what the symbols among them were taken to be.
+    """The assumed sizes, whether they are the real ones, and the values that were assumed for symbols among them.
 
     A dimension that every store takes whole may have any size. One of which only the name is known gets its default,
-    or an even number where the stores speak of parts of it.
+    or an even number where the stores address parts of it.
     """
     symbols: dict[Sym, int] = {}
     sizes: list[int] = []
@@ -266,7 +266,7 @@ def _boxes(store: Access, point: Point, sizes: tuple[int, ...], symbols: dict[Sy
             if len(bounds) != 2 or not all(isinstance(bound, int) for bound in bounds):
                 return None
             loops[op] = range(bounds[0], bounds[1])  # type: ignore[arg-type]
-    if math.prod(len(steps) for steps in loops.values()) > _MOST_LOOPS:
+    if math.prod(len(steps) for steps in loops.values()) > _MAX_LOOPS:
         return None
     found = []
     for values in itertools.product(*loops.values()):
@@ -321,8 +321,8 @@ def _covers(boxes: list[Box], sizes: tuple[int, ...]) -> bool | None:
     if sum(math.prod(stop - start for start, stop in box) for box in distinct) < math.prod(sizes):
         return False
     edges = [sorted({0, size, *(bound for box in distinct for bound in box[at])}) for at, size in enumerate(sizes)]
-    cells = list(itertools.islice(itertools.product(*(edge[:-1] for edge in edges)), _MOST_CELLS))
-    if len(cells) * len(distinct) > _MOST_CELLS:
+    cells = list(itertools.islice(itertools.product(*(edge[:-1] for edge in edges)), _MAX_CELLS))
+    if len(cells) * len(distinct) > _MAX_CELLS:
         return None
     return all(
         any(all(start <= at < stop for at, (start, stop) in zip(cell, box, strict=True)) for box in distinct)
@@ -331,8 +331,8 @@ def _covers(boxes: list[Box], sizes: tuple[int, ...]) -> bool | None:
 
 
 def rows_kept(trace: KernelTrace) -> Iterator[tuple[Ref, Access]]:
-    """Outputs without alias that are written in rows that other data names, beside such ones that have an alias."""
-    taken = claimed(trace.launch)
+    """Outputs without alias that are written in data-dependent rows, while others of that kind have an alias."""
+    taken = aliased_outputs(trace.launch)
     outputs = outputs_of(trace)
     if not taken or all(ref.index in taken for ref in outputs):
         return
@@ -344,7 +344,7 @@ def rows_kept(trace: KernelTrace) -> Iterator[tuple[Ref, Access]]:
             partial[ref.index] = stores[0]
     if not taken & set(partial):
         return
-    moved = {move.output.buffer for move in row_moves(trace)}
+    moved = {permutation.output.buffer for permutation in row_permutations(trace)}
     for ref in outputs:
         if ref.index in partial and ref.index not in taken and ref.buffer not in moved:
             yield ref, partial[ref.index]
@@ -396,7 +396,7 @@ def operand_call(launch: Launch) -> nodes.Call | None:
         return None
     uses: list[nodes.Node] = []
     calls: list[nodes.Call] = []
-    for node in (each for statement in launch.site.piece.body for each in walk(statement)):
+    for node in (inner for statement in launch.site.piece.body for inner in walk(statement)):
         if isinstance(node, nodes.Name) and node.value == target.value and node is not target:
             uses.append(node)
         elif isinstance(node, nodes.Call):
@@ -418,7 +418,7 @@ def _statement(launch: Launch) -> nodes.BaseSmallStatement | None:
 
 def _outermost_call(statement: nodes.Node, node: nodes.Node) -> nodes.Call | None:
     """The call of what the launching call returns: `pallas_call(...)(x)`; None where it is called elsewhere."""
-    return next((each for each in walk(statement) if isinstance(each, nodes.Call) and each.func is node), None)
+    return next((inner for inner in walk(statement) if isinstance(inner, nodes.Call) and inner.func is node), None)
 
 
 # -- blocks on TPU -------------------------------------------------------------------------------------------------
@@ -431,16 +431,16 @@ def is_copied(ref: Ref) -> bool:
     return ref.space not in _IN_PLACE
 
 
-def starts_fresh(ref: Ref, launch: Launch, *, asked: bool) -> Literal["sure", "likely"] | None:
+def alias_not_fetched(ref: Ref, launch: Launch, *, for_tpu: bool) -> Literal["sure", "likely"] | None:
     """Whether the block of an aliased output starts without what the aliased operand holds: so on TPU.
 
-    Output blocks are written back after the kernel, nothing is fetched into them. `asked`: a TPU is among the targets.
+    Output blocks are written back after the kernel, nothing is fetched into them. `for_tpu`: TPU is a target.
     """
     if launch.interpret or launch.core is not None or not is_copied(ref):
         return None
     if launch.backend == "tpu":
-        strong = launch.evidence in STRONG or asked
-    elif launch.backend is None and asked:
+        strong = launch.evidence in STRONG or for_tpu
+    elif launch.backend is None and for_tpu:
         strong = True
     else:
         return None
@@ -451,5 +451,5 @@ def starts_fresh(ref: Ref, launch: Launch, *, asked: bool) -> Literal["sure", "l
         else None
     )
     if launch.has_grid is not True or spec is None or not spec.has_block_shape:
-        return None  # a single step without blocks: an operand that lies in VMEM itself may well be the output
+        return None  # a single step without blocks: an operand that is in VMEM itself may be the output
     return "sure" if strong else "likely"

@@ -1,1 +1,1 @@
-"""What happens over the grid: blocks, index maps, steps."""
+"""Evaluation over the grid: blocks, index maps, steps."""

@@ -1,4 +1,4 @@
-"""The blocks of one launch: what each input, output and scratch buffer covers at each point of the grid."""
+"""Blocks of one launch: the part of each input, output and scratch buffer at each point of the grid."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pallas_lint.identity import each_once
+from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, terms_in
 from pallas_lint.kernels.grid.index_maps import IndexMap, maps_of
 from pallas_lint.kernels.launches.dimension_semantics import semantics_of
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import BlockSpec, Launch, Role
     from pallas_lint.kernels.model.values import Dim
 
-MOST_POINTS = 4096  # grid points over which index maps are evaluated
-_UNPLACED = ("indirect", "computed", "unknown")  # dimensions along which it is not known where a block lies
-_FREE_SYMBOL = 7  # stands for a named value of which nothing is known, where only the dependence on the grid matters
+MAX_POINTS = 4096  # grid points over which index maps are evaluated
+_UNPLACED = ("indirect", "computed", "unknown")  # dimensions along which the position of a block is not known
+_FREE_SYMBOL = 7  # replaces an unknown symbol where only the dependence on the grid matters
 
 
 @frozen
@@ -81,7 +81,7 @@ class Grid:
     def corners(self, sizes: tuple[int, ...]) -> Iterator[Point]:
         """The first and last step of each axis; of very many axes only of all together."""
         ends = [dict.fromkeys((0, size - 1)) for size in sizes]
-        many = math.prod(map(len, ends)) > MOST_POINTS
+        many = math.prod(map(len, ends)) > MAX_POINTS
         steps = zip(*((0, size - 1) for size in sizes), strict=True) if many else itertools.product(*ends)
         known = tuple(size if isinstance(size, int) else None for size in self.sizes)
         for indices in steps:
@@ -169,9 +169,9 @@ class Block:
         exact = literal == sizes
         symbols = {**dict.fromkeys(symbols_in(values), _FREE_SYMBOL), **self.grid.model(sizes)}
         terms = [terms_in(value) for value in values]
-        asked = {at for each in terms for at in (*each.axes, *each.sized)}
-        sizes = tuple(size if at in asked else 1 for at, size in enumerate(sizes))
-        if math.prod(sizes) > MOST_POINTS:
+        used_axes = {at for term in terms for at in (*term.axes, *term.sized)}
+        sizes = tuple(size if at in used_axes else 1 for at, size in enumerate(sizes))
+        if math.prod(sizes) > MAX_POINTS:
             return None
         by_rest: dict[tuple[int, ...], set[object]] = {}
         for point in self.grid.points(sizes, symbols):
@@ -201,7 +201,7 @@ class Block:
     def visits(self) -> list[tuple[Point, tuple[int, ...]]] | None:
         """The index map's results over the literal grid, in order; None where the grid or a result is not known."""
         literal = self.grid.literal
-        if literal is None or math.prod(literal) > MOST_POINTS:
+        if literal is None or math.prod(literal) > MAX_POINTS:
             return None
         visited = []
         for point in self.grid.points():
@@ -231,7 +231,7 @@ class Blocks:
 
 def blocks_of(launch: Launch, analysis: Analysis) -> Blocks | None:
     """The blocks of a launch that has been analysed; None where its grid is not known. Without a grid: one step."""
-    return analysis.memo.answer(("blocks", launch), lambda: _blocks_of(launch, analysis.interpreter)).value
+    return analysis.memo.get_or_compute(("blocks", launch), lambda: _blocks_of(launch, analysis.interpreter)).value
 
 
 def _blocks_of(launch: Launch, interpreter: Interpreter) -> Blocks | None:
@@ -421,7 +421,7 @@ def symbols_in(values: Iterable[Value]) -> set[Sym]:
     """The named values of which nothing is known that go into these."""
     found: set[Sym] = set()
     stack = list(values)
-    for value in each_once(stack):
+    for value in iter_unique(stack):
         if isinstance(value, Sym):
             if value.operation is None:
                 found.add(value)

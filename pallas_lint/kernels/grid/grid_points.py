@@ -1,11 +1,11 @@
-"""What a scalar is at one point of the grid: index maps' results, and the conditions under which kernel code runs."""
+"""Evaluation of scalars at one point of the grid: index maps' results, and conditions in kernels."""
 
 from __future__ import annotations
 
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pallas_lint.identity import each_once
+from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS, PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.values import Array, Const, OneOf, Sym, Value
 from pallas_lint.records import field, frozen
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Guard, Op
 
-_DEPTH = 40
-_LARGEST = 2**80  # no index and no size is larger
-_MOST_SHIFTED = 80
+_MAX_DEPTH = 40
+_MAX_INTEGER = 2**80  # no index and no size is larger
+_MAX_SHIFTED = 80
 Scalar = int | float | bool
 Known = dict[tuple["Sym | Op", int], "Scalar | None"]  # what arithmetic at some depth gives at the point at hand
 
@@ -42,11 +42,11 @@ def _ceiling_division(a: Any, b: Any) -> Any:
 
 
 def _power(a: Any, b: Any) -> Any:
-    return a**b if abs(b) <= _MOST_SHIFTED else None
+    return a**b if abs(b) <= _MAX_SHIFTED else None
 
 
 def _left_shift(a: Any, b: Any) -> Any:
-    return a << b if b <= _MOST_SHIFTED else None
+    return a << b if b <= _MAX_SHIFTED else None
 
 
 # By the last part of the canonical name; jnp's and lax's names differ where they mean different things.
@@ -108,7 +108,7 @@ class Point:
         return result
 
     def _value(self, value: Value, depth: int, known: Known) -> Scalar | None:
-        if depth > _DEPTH:
+        if depth > _MAX_DEPTH:
             return None
         if isinstance(value, Const):
             return value.value if isinstance(value.value, bool | int | float) else None
@@ -187,7 +187,7 @@ class Point:
 
 
 def axis_of(op: Op, launch: Launch | None) -> int | None:
-    """The axis of the launch's grid that a `program_id` or `num_programs` asks for; None for another launch's.
+    """The axis of the launch's grid that a `program_id` or `num_programs` reads; None for another launch's.
 
     What is made in a pipeline may hang on the indices of the grid around it, and the other way round.
     """
@@ -203,7 +203,7 @@ def axes_in(value: Value, launch: Launch | None) -> tuple[frozenset[int], bool]:
     axes: set[int] = set()
     complete = True
     stack: list[Value] = [value]
-    for current in each_once(stack):
+    for current in iter_unique(stack):
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
             axis = axis_of(op, launch) if op.name == PROGRAM_ID else None
@@ -224,7 +224,7 @@ def axes_in(value: Value, launch: Launch | None) -> tuple[frozenset[int], bool]:
     return frozenset(axes), complete
 
 
-class Terms(NamedTuple):
+class LinearTerms(NamedTuple):
     """What a scalar depends on, at most: indices and sizes of grid axes, and names."""
 
     axes: tuple[int, ...]
@@ -232,13 +232,13 @@ class Terms(NamedTuple):
     symbols: tuple[Sym, ...]
 
 
-def terms_in(value: Value) -> Terms:
-    """All that `Point.value` may ask for."""
+def terms_in(value: Value) -> LinearTerms:
+    """Everything that `Point.value` may read."""
     axes: set[int] = set()
     sized: set[int] = set()
     symbols: dict[Sym, None] = {}
     stack: list[Value] = [value]
-    for current in each_once(stack):
+    for current in iter_unique(stack):
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
             axis = axis_of(op, op.launch) if op.name in (PROGRAM_ID, NUM_PROGRAMS) else None
@@ -251,7 +251,7 @@ def terms_in(value: Value) -> Terms:
             stack.extend(current.operation[1:] if current.operation is not None else ())
         elif isinstance(current, OneOf):
             stack.extend(current.options)
-    return Terms(tuple(sorted(axes)), tuple(sorted(sized)), tuple(symbols))
+    return LinearTerms(tuple(sorted(axes)), tuple(sorted(sized)), tuple(symbols))
 
 
 def _apply(function: Callable[..., Any], operands: list[Scalar | None]) -> Scalar | None:
@@ -261,4 +261,4 @@ def _apply(function: Callable[..., Any], operands: list[Scalar | None]) -> Scala
         result = function(*operands)
     except (ArithmeticError, TypeError, ValueError):
         return None
-    return result if isinstance(result, float) or (isinstance(result, int) and abs(result) <= _LARGEST) else None
+    return result if isinstance(result, float) or (isinstance(result, int) and abs(result) <= _MAX_INTEGER) else None

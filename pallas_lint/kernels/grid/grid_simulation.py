@@ -1,4 +1,4 @@
-"""What a kernel does to one buffer, step by step over the grid in the order in which a TPU runs it."""
+"""Simulation of a kernel's accesses to one buffer, over the grid in the order in which a TPU runs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pallas_lint.identity import Same, each_once
+from pallas_lint.identity import ById, iter_unique
 from pallas_lint.kernels.grid.blocks import symbols_in
 from pallas_lint.kernels.grid.grid_points import Point, axes_in, axis_of, terms_in
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.facts.buffer_uses import Buffer, BufferUse
     from pallas_lint.kernels.grid.blocks import Block, Grid
-    from pallas_lint.kernels.grid.grid_points import Terms
+    from pallas_lint.kernels.grid.grid_points import LinearTerms
     from pallas_lint.kernels.model.trace import Guard, Op
 
     Happening = list[tuple[BufferUse, bool]]
 
-_MOST_POINTS = 4096
-_MOST_MODELS = 40
+_MAX_POINTS = 4096
+_MAX_MODELS = 40
 
 
 @define(eq=False)
-class Tried:
+class SimulationCache:
     """What was made for one launch's grid: the steps by size, and what scalars are on any of them."""
 
     steps: dict[tuple[int, ...], Steps] = field(factory=dict)
     guards: dict[Hashable, bool | None] = field(factory=dict)
     indices: dict[Hashable, int | None] = field(factory=dict)
-    _terms: dict[Same, Terms] = field(factory=dict)
+    _terms: dict[ById, LinearTerms] = field(factory=dict)
 
-    def terms(self, value: Value) -> Terms:
+    def terms(self, value: Value) -> LinearTerms:
         """What a scalar depends on."""
-        this = Same(value)
+        this = ById(value)
         known = self._terms.get(this)
         if known is None:
             known = self._terms[this] = terms_in(value)
@@ -53,9 +53,9 @@ class Steps:
     grid: Grid
     sizes: tuple[int, ...]
     symbols: dict[Sym, int]
-    tried: Tried
+    cache: SimulationCache
     _guards: dict[Guard, tuple[tuple[int, ...], Hashable]] = field(factory=dict)
-    _happening: dict[Same, dict[tuple[int, ...], Happening]] = field(factory=dict)
+    _happening: dict[ById, dict[tuple[int, ...], Happening]] = field(factory=dict)
     _keys: dict[Block, list[tuple[object, ...]] | None] = field(factory=dict)
     _visits: dict[Buffer, list[Visit] | None] = field(factory=dict)
     _faults: dict[Buffer, list[Fault]] = field(factory=dict)
@@ -77,7 +77,7 @@ class Steps:
 
     def happening(self, uses: list[BufferUse]) -> dict[tuple[int, ...], Happening]:
         """For each step, by its indices, the uses that may happen there, in order, and whether they surely do."""
-        known = self._happening.get(Same(uses))
+        known = self._happening.get(ById(uses))
         if known is None:
             axes = sorted({axis for use in uses for guard in use.guards for axis in self._of(guard)[0]})
             by_axes: dict[tuple[object, ...], Happening] = {}
@@ -88,7 +88,7 @@ class Steps:
                     said = [(use, self.runs(use, point)) for use in uses]
                     here = by_axes[key] = [(use, happens is True) for use, happens in said if happens is not False]
                 result[point.indices] = here
-            known = self._happening[Same(uses)] = result
+            known = self._happening[ById(uses)] = result
         return known
 
     def keys(self, block: Block) -> list[tuple[object, ...]] | None:
@@ -109,10 +109,10 @@ class Steps:
         return result
 
     def _of(self, guard: Guard) -> tuple[tuple[int, ...], Hashable]:
-        """The axes of this grid that a condition asks for, and what else it depends on."""
+        """The axes of this grid that a condition reads, and its other operands."""
         known = self._guards.get(guard)
         if known is None:
-            terms = self.tried.terms(guard.condition)
+            terms = self.cache.terms(guard.condition)
             axes = tuple(axis for axis in terms.axes if axis < len(self.sizes))
             known = self._guards[guard] = axes, self.fixed(terms, self.symbols)
         return known
@@ -120,11 +120,11 @@ class Steps:
     def _guard(self, guard: Guard, point: Point) -> bool | None:
         axes, fixed = self._of(guard)
         key = guard, fixed, tuple([point.indices[axis] for axis in axes])
-        if key not in self.tried.guards:
-            self.tried.guards[key] = point.runs((guard,))
-        return self.tried.guards[key]
+        if key not in self.cache.guards:
+            self.cache.guards[key] = point.runs((guard,))
+        return self.cache.guards[key]
 
-    def fixed(self, terms: Terms, symbols: dict[Sym, int]) -> Hashable:
+    def fixed(self, terms: LinearTerms, symbols: dict[Sym, int]) -> Hashable:
         """What a scalar depends on that is the same at each step."""
         sizes = tuple([self.sizes[axis] for axis in terms.sized if axis < len(self.sizes)])
         return sizes, tuple([symbols.get(symbol) for symbol in terms.symbols])
@@ -148,15 +148,15 @@ def models(
     uses: list[BufferUse],
     blocks: list[Block],
     several: tuple[int, ...],
-    tried: Tried | None = None,
+    cache: SimulationCache | None = None,
 ) -> list[Steps] | None:
-    """The grid in its literal size, or in a few small sizes where it is not known; None where none would tell.
+    """The grid in its literal size, or in a few small sizes where it is not known; None where these prove nothing.
 
-    Axes in `several` are taken to have more than one step. `tried`: what was made for this grid before.
+    Axes in `several` are taken to have more than one step. `cache`: what was made for this grid before.
     """
     choices: list[tuple[int, ...]] = []
     mentioned = {axis for use in uses for guard in use.guards for axis in axes_in(guard.condition, grid.launch)[0]}
-    large = math.prod(size for size in grid.sizes if isinstance(size, int)) > _MOST_POINTS // 8
+    large = math.prod(size for size in grid.sizes if isinstance(size, int)) > _MAX_POINTS // 8
     for axis, size in enumerate(grid.sizes):
         if isinstance(size, int):
             shrinks = large and size > 2 and axis not in mentioned and all(_moves_plainly(b, axis) for b in blocks)
@@ -165,18 +165,18 @@ def models(
             return None
         else:
             choices.append((2, 3) if axis in several else (1, 2, 3))
-    tried = tried or Tried()
+    cache = cache or SimulationCache()
     found = []
     for sizes in itertools.product(*choices):
-        steps = tried.steps.get(sizes)
+        steps = cache.steps.get(sizes)
         if steps is None:
-            steps = tried.steps[sizes] = Steps(grid, sizes, grid.model(sizes), tried)
+            steps = cache.steps[sizes] = Steps(grid, sizes, grid.model(sizes), cache)
         known = zip(grid.sizes, sizes, strict=True)
         repeated = any(isinstance(each, Sym) and steps.symbols[each] != size for each, size in known)
-        if not repeated and 0 < math.prod(sizes) <= _MOST_POINTS:
+        if not repeated and 0 < math.prod(sizes) <= _MAX_POINTS:
             found.append(steps)
-    if len(found) > _MOST_MODELS:
-        found = found[:: len(found) // _MOST_MODELS + 1]
+    if len(found) > _MAX_MODELS:
+        found = found[:: len(found) // _MAX_MODELS + 1]
     return found or None
 
 
@@ -194,11 +194,11 @@ def _is_index(value: Array, axis: int, grid: Grid) -> bool:
 
 
 def _small_constants(uses: list[BufferUse]) -> bool:
-    """Whether conditions compare indices with 0, 1 or the grid's own sizes only: any small grid then tells."""
+    """Whether conditions compare indices with 0, 1 or the grid's own sizes only: any small grid is representative."""
     for use in uses:
         for guard in use.guards:
             stack: list[Value] = [guard.condition]
-            for value in each_once(stack):
+            for value in iter_unique(stack):
                 if isinstance(value, Const):
                     number = value.value
                     if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) > 1:
@@ -233,27 +233,27 @@ def _block_keys(block: Block, steps: Steps) -> list[tuple[object, ...]] | None:
 
 def _column(value: Value, steps: Steps, symbols: dict[Sym, int]) -> list[int] | None:
     """What one of an index map's results is at each step; None where that is not known."""
-    terms = steps.tried.terms(value)
+    terms = steps.cache.terms(value)
     axes = tuple([axis for axis in terms.axes if axis < len(steps.sizes)])
-    fixed = Same(value), steps.fixed(terms, symbols)
+    fixed = ById(value), steps.fixed(terms, symbols)
     table: dict[tuple[object, ...], int] = {}  # by what the value hangs on: that is less than there are steps
     indices = [0] * len(steps.sizes)
     for at in itertools.product(*(range(steps.sizes[axis]) for axis in axes)):
         for axis, index in zip(axes, at, strict=True):
             indices[axis] = index
         point = Point(tuple(indices), steps.sizes, symbols, steps.grid.launch)
-        here = _index(value, point, (*fixed, at), steps.tried)
+        here = _index(value, point, (*fixed, at), steps.cache)
         if here is None:
             return None
         table[at] = here
     return [table[at] for at in steps.along(axes)]
 
 
-def _index(value: Value, point: Point, key: Hashable, tried: Tried) -> int | None:
-    if key not in tried.indices:
+def _index(value: Value, point: Point, key: Hashable, cache: SimulationCache) -> int | None:
+    if key not in cache.indices:
         here = point.value(value)
-        tried.indices[key] = here if isinstance(here, int) else None
-    return tried.indices[key]
+        cache.indices[key] = here if isinstance(here, int) else None
+    return cache.indices[key]
 
 
 def _by_axes(ignored: tuple[int, ...], steps: Steps) -> list[tuple[object, ...]]:
@@ -269,7 +269,7 @@ def _numbered(keys: list[tuple[object, ...]]) -> Iterator[int]:
 def _is_linear(values: tuple[Value, ...]) -> bool:
     """Whether indices come from sums and products only: a large number for each name then keeps blocks apart."""
     stack = list(values)
-    for value in each_once(stack):
+    for value in iter_unique(stack):
         if isinstance(value, Sym) and value.operation is not None:
             if value.operation[0] not in ("+", "-", "*"):
                 return False
@@ -292,7 +292,7 @@ def _visits_of(buffer: Buffer, steps: Steps) -> list[Visit] | None:
 
 
 def tested_axes(guards: tuple[Guard, ...], grid: Grid) -> tuple[int, ...]:
-    """The axes of this grid that conditions ask for."""
+    """The axes of this grid that conditions read."""
     return tuple(sorted({axis for guard in guards for axis in axes_in(guard.condition, grid.launch)[0]}))
 
 
@@ -312,7 +312,7 @@ def program_ids(guard: Guard, grid: Grid) -> list[Op]:
     """The `program_id` and `num_programs` operations of this grid behind a condition."""
     found: list[Op] = []
     stack: list[Value] = [guard.condition]
-    for value in each_once(stack):
+    for value in iter_unique(stack):
         if not isinstance(value, Array) or value.origin is None:
             continue
         if value.origin.name in (PROGRAM_ID, NUM_PROGRAMS) and axis_of(value.origin, grid.launch) is not None:

@@ -75,15 +75,15 @@ class IndexMap:
         return env
 
     def value_of(self, name: nodes.Name) -> Value | None:
-        """What a name in the map stands for; None for its own parameters and locals."""
+        """The value of a name in the map; None for its own parameters and locals."""
         if name.value in self._env.vars and name.value not in dict(self.func.keywords):
             return None
         return self._value(name)
 
     def depends_on_grid(self, node: nodes.Subscript) -> bool:
-        """Whether the map's own parameters or locals stand in the index."""
-        inside = (each for element in node.slice for each in walk(element.slice))
-        return any(isinstance(each, nodes.Name) and each.value in self._env.vars for each in inside)
+        """Whether the index contains the map's own parameters or locals."""
+        inside = (inner for element in node.slice for inner in walk(element.slice))
+        return any(isinstance(inner, nodes.Name) and inner.value in self._env.vars for inner in inside)
 
     def is_grid_index(self, value: Value) -> bool:
         """Whether the value is one of the map's own parameters."""

@@ -1,4 +1,4 @@
-"""How far indices that count go: the last start of a slice in a loop or over the grid, and what it is compared with."""
+"""Ranges of loop and grid indices: the last start of a slice, and what it is compared with."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class IndexRange:
 
 
 @frozen
-class Part:
+class SliceUse:
     """One index of one dimension of a ref: a slice or a number, at the place where `access` uses it."""
 
     ref: Ref
@@ -163,7 +163,7 @@ def _is_sum_less_one(value: Sym, term: Value, block: Value) -> bool:
     return False
 
 
-def parts_of(trace: KernelTrace) -> Iterator[Part]:
+def parts_of(trace: KernelTrace) -> Iterator[SliceUse]:
     """Every index that a load, a store or a copy applies to a ref, views included."""
     for access in trace.accesses():
         if access.kind not in ("load", "store", "accumulate"):
@@ -175,7 +175,7 @@ def parts_of(trace: KernelTrace) -> Iterator[Part]:
             view = view.parent
 
 
-def _aligned(ref: Ref, index: Value, access: Access) -> Iterator[Part]:
+def _aligned(ref: Ref, index: Value, access: Access) -> Iterator[SliceUse]:
     if isinstance(index, Seq) and (index.open or index.kind != "tuple"):
         return
     parts = list(index.items) if isinstance(index, Seq) else [index]
@@ -190,21 +190,21 @@ def _aligned(ref: Ref, index: Value, access: Access) -> Iterator[Part]:
             parts[at : at + 1] = [Const(...)] * (rank - len(parts) + 1)
     for axis, part in enumerate(parts):
         if part != Const(...):
-            yield Part(ref, axis, part, access)
+            yield SliceUse(ref, axis, part, access)
 
 
-def size_of(part: Part) -> Value | None:
+def size_of(part: SliceUse) -> Value | None:
     """The number of elements of a `pl.ds`; 1 for a number."""
     if isinstance(part.index, Slice):
         return part.index.size if part.index.step in (Const(1), NONE) else None
     return Const(1)
 
 
-def start_of(part: Part) -> Value:
+def start_of(part: SliceUse) -> Value:
     return part.index.start if isinstance(part.index, Slice) else part.index
 
 
-def extents(part: Part, trace: KernelTrace) -> Iterator[Value]:
+def extents(part: SliceUse, trace: KernelTrace) -> Iterator[Value]:
     """What the dimension that is indexed is known as: a number, or the names under which its size goes."""
     ref = part.ref
     if ref.shape is not None:

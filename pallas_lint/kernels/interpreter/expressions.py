@@ -17,7 +17,7 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.trace import Capture, Guard
 from pallas_lint.kernels.model.values import (
-    HEAVIEST,
+    MAX_WEIGHT,
     NAMED_NUMBERS,
     NONE,
     UNKNOWN,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _BUILTINS = frozenset(dir(builtins))
 _TRUE = Const(True)
 _COPIED = 8  # parts of a container that are copied in one step
-_ESCAPING = frozenset("\\{}")  # what stands for something else in the text of an f-string
+_ESCAPING = frozenset("\\{}")  # escapes in the text of an f-string
 
 
 def dotted(node: nodes.Node | None) -> str:
@@ -75,7 +75,7 @@ def captured_names(pattern: nodes.MatchPattern) -> list[str]:
 def lookup(interp: Interpreter, name: str, env: Env) -> Value:
     value = env.find(name)
     if value is None:
-        value = env.module.named(name, interp)
+        value = env.module.lookup_bound(name, interp)
     if value is None:
         return External(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
     return value
@@ -121,7 +121,7 @@ def _formatted(interp: Interpreter, node: nodes.FormattedString, env: Env) -> Va
     for part in node.parts:
         if isinstance(part, nodes.FormattedStringExpression):
             value = interp.evaluate(part.expression, env)
-            interp.demand("format" if part.format_spec else "shown", value, part.expression)
+            interp.concretize("format" if part.format_spec else "shown", value, part.expression)
             plain = isinstance(value, Const) and not (part.format_spec or part.conversion or part.equal)
             pieces.append(str(value.value) if plain and isinstance(value, Const) else None)
         elif isinstance(part, nodes.FormattedStringText):
@@ -193,7 +193,7 @@ def augmented(interp: Interpreter, node: nodes.AugAssign, env: Env) -> None:
             result = binary(interp, node, symbol, name, loaded, operand)
             interp.access("accumulate", ref, index, node, result)
         if not isinstance(owner, Ref | Seq | Dictionary | Array):
-            interp.lose_sight()
+            interp.mark_untracked()
         return
     operand = interp.evaluate(node.value, env)
     current = interp.evaluate(node.target, env)
@@ -207,7 +207,7 @@ def augmented(interp: Interpreter, node: nodes.AugAssign, env: Env) -> None:
 def _unary(interp: Interpreter, node: nodes.UnaryOperation, env: Env) -> Value:
     value = interp.evaluate(node.expression, env)
     if isinstance(node.operator, nodes.Not):
-        interp.demand("not", value, node.expression)
+        interp.concretize("not", value, node.expression)
         known = truth(value)
         return UNKNOWN if known is None else Const(not known)
     name = UNARY[node.operator.__class__]
@@ -232,7 +232,7 @@ def _boolean(interp: Interpreter, node: nodes.BooleanOperation, env: Env) -> Val
     left = interp.evaluate(node.left, env)
     known = truth(left)
     is_and = isinstance(node.operator, nodes.And)
-    interp.demand("and" if is_and else "or", left, node.left)
+    interp.concretize("and" if is_and else "or", left, node.left)
     if known is not None and known is not is_and:
         return left
     if known is not None:
@@ -242,7 +242,7 @@ def _boolean(interp: Interpreter, node: nodes.BooleanOperation, env: Env) -> Val
     # The left side would be as false, or as true: where it is, `x or 128` may be another number, `x or True` is a flag.
     if truth(right) is False if is_and else right == _TRUE:
         return right
-    interp.hidden = node, right
+    interp.short_circuit_rhs = node, right
     return UNKNOWN if isinstance(left, Array) or isinstance(right, Array) else join(left, right)
 
 
@@ -255,7 +255,7 @@ def _comparison(interp: Interpreter, node: nodes.Comparison, env: Env) -> Value:
         result = compare(interp, node, target.operator, left, right)
         links.append(truth(result))
         if at + 1 < len(node.comparisons):
-            interp.demand("chain", result, node)
+            interp.concretize("chain", result, node)
         left = right
     if len(links) == 1:
         return result
@@ -264,7 +264,7 @@ def _comparison(interp: Interpreter, node: nodes.Comparison, env: Env) -> Value:
 
 def _if_expression(interp: Interpreter, node: nodes.IfExp, env: Env) -> Value:
     condition = interp.evaluate(node.test, env)
-    interp.demand("ternary", condition, node.test)
+    interp.concretize("ternary", condition, node.test)
     known = truth(condition)
     if known is not None:
         return interp.evaluate(node.body if known else node.orelse, env)
@@ -295,7 +295,7 @@ def _named(interp: Interpreter, node: nodes.NamedExpr, env: Env) -> Value:
 def arguments_of(interp: Interpreter, node: nodes.Call, env: Env) -> Arguments:
     """What a call passes."""
     arguments = Arguments()
-    scattered = False  # a `*args` of unknown length came by: what follows stands at an unknown position
+    scattered = False  # after a `*args` of unknown length: positions are unknown
     for argument in node.args:
         value = interp.evaluate(argument.value, env)
         if scattered and argument.star != "**" and argument.keyword is None:
@@ -382,13 +382,13 @@ def store(interp: Interpreter, target: nodes.Subscript, value: Value, env: Env) 
         if isinstance(option, Ref):
             interp.access("store", option, index, target, value)
         elif not isinstance(option, Seq | Dictionary | Array | Const):
-            interp.lose_sight()  # a ref that is not seen to be one
+            interp.mark_untracked()  # a ref that is not seen to be one
     if isinstance(target.value, nodes.Name):
         replaced = indexing.with_item(owner, index, value)
         if replaced is not None:
             weight = weight_of(replaced)
             interp.count(weight // _COPIED)
-            env.bind(target.value.value, replaced if weight <= HEAVIEST else UNKNOWN)
+            env.bind(target.value.value, replaced if weight <= MAX_WEIGHT else UNKNOWN)
 
 
 def _yield(interp: Interpreter, node: nodes.Yield | nodes.Await, env: Env) -> Value:

@@ -1,9 +1,8 @@
 """An abstract interpreter for Python as kernel authors write it.
 
-It runs the functions that contain launches with unknown arguments, meets `pallas_call` with its specs evaluated as
-far as the text allows, and then runs the kernels on abstract refs. Closures, partials, factories, conditional
-bindings, rebinding, helpers and wrappers need no pattern of their own: they are just executed. Nothing of the user's
-code really runs.
+It runs the functions that contain launches with unknown arguments, evaluates `pallas_call` and its specs as far as the
+text allows, and then runs the kernels on abstract refs. Closures, partials, factories, conditional bindings, rebinding,
+helpers and wrappers need no special handling: they are executed. The user's code is never really run.
 """
 
 from __future__ import annotations
@@ -13,25 +12,24 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.interpreter import expressions
-from pallas_lint.kernels.interpreter.outcome import Outcome
-from pallas_lint.kernels.interpreter.repeated_calls import RepeatedCalls
+from pallas_lint.kernels.interpreter.call_cache import CallCache
+from pallas_lint.kernels.interpreter.result import InterpreterResult
 from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
-from pallas_lint.kernels.library import externals, jit, members, spreading, wrappers
+from pallas_lint.kernels.library import externals, jit, members, sharding, wrappers
 from pallas_lint.kernels.library.host import classes
-from pallas_lint.kernels.library.spreading import Around
+from pallas_lint.kernels.library.sharding import ShardingContext
 from pallas_lint.kernels.model.arguments import Arguments
-from pallas_lint.kernels.model.frame import Entry, Frame
+from pallas_lint.kernels.model.frame import Frame, StackEntry
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.kernels.model.recorder import TOP_LEVEL, OutOfBudget, Recorder
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.trace import Allocation, Guard, refs_in
 from pallas_lint.kernels.model.values import (
-    HEAVIEST,
+    MAX_WEIGHT,
     NONE,
     UNKNOWN,
     Array,
-    Call,
     CallResult,
     Class,
     Const,
@@ -42,116 +40,118 @@ from pallas_lint.kernels.model.values import (
     OneOf,
     Seq,
     Sym,
+    SymbolOwner,
     Value,
     options,
     weight_of,
 )
-from pallas_lint.memo.answers import Answer, Memo
+from pallas_lint.memo.query_cache import CacheEntry, Memo
 from pallas_lint.records import Factory, define, evolve, field
 from pallas_lint.syntax import Piece, Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pallas_lint.identity import Same
+    from pallas_lint.identity import ById
     from pallas_lint.kernels.interpreter.effects import Effects
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Facts
     from pallas_lint.kernels.model.values import Ref
 
-_DEPTH = 14  # nested calls
-_BUDGET = 200_000  # expressions evaluated from one root; the largest real kernels (2,500 lines) need a fifth
-# ... from all roots of a module, and by rules; after that nothing runs: two seconds, and real files need a twentieth.
-_TOTAL = 400_000
-_WEIGHT = 64  # parts of a new value, or characters of a text, that count as a step
-_SHORT = 15  # lines of a helper that is entered wherever it comes from
+_MAX_DEPTH = 14  # nested calls
+_MAX_STEPS = 200_000  # evaluated expressions of one root; the largest real kernels (2,500 lines) need a fifth
+# ... of all roots of a module and of rules, then nothing runs: two seconds, and real files need a twentieth.
+_MAX_TOTAL_STEPS = 400_000
+_WEIGHT_OF_A_STEP = 64  # parts of a new value, or characters of a string, that count as a step
+_MAX_HELPER_LINES = 15  # of a helper in another module that is always entered
 
 
 @define(eq=False)
 class Interpreter(Recorder):
     graph: ModuleGraph
     root: Module  # the module under analysis
-    versions: tuple[str, ...] = ()  # the jax versions in question, for version-guarded branches
+    versions: tuple[str, ...] = ()  # the analysed jax versions, for version-guarded branches
     assumptions: dict[str, int] = field(factory=dict)
-    memo: Memo = Factory(lambda self: self.root.memo or Memo(), takes_self=True)  # what is read is noted there
-    runs: dict[Launch, list[Answer[Any]]] = field(factory=dict)  # the answers of the runs that are over, by launch
-    outcome: Outcome = field(factory=Outcome)  # of the run that goes on; in the end of all
+    memo: Memo = Factory(lambda self: self.root.memo or Memo(), takes_self=True)  # records dependencies
+    runs: dict[Launch, list[CacheEntry[Any]]] = field(factory=dict)  # the entries of finished runs, by launch
+    outcome: InterpreterResult = field(factory=InterpreterResult)  # of the current run; after the analysis, of all
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
-    launched: Counter[nodes.Node] = field(factory=Counter)  # launches met by the runs that are over, by launching node
-    # How often it traced a kernel for a launch site.
+    launched: Counter[nodes.Node] = field(factory=Counter)  # launches found by finished runs, by launching node
+    # How often a kernel was traced for a launch site.
     contexts: Counter[tuple[nodes.Node, nodes.Node]] = field(factory=Counter)
     effects: Effects = Factory(lambda self: self.outcome.effects, takes_self=True)  # of the run, or of a lookup in it
     frame: Frame = Factory(
-        lambda self: Frame(self.root, Piece(self.root.source, "other", 1, 1), Around()), takes_self=True
+        lambda self: Frame(self.root, Piece(self.root.source, "other", 1, 1), ShardingContext()), takes_self=True
     )
-    handed: dict[Same, Value] = field(factory=dict)  # what was mapped over devices and not called yet
-    hidden: tuple[nodes.Node, Value] | None = None  # a boolean operation with an open left side, and its right side
-    calling: bool = False  # callers of launchers run, for what they pass
-    entering: Callable[[Module], bool] = lambda module: False  # ... to those in other modules, which it enters
-    running: object = None  # what makes launches and instances: the run of a root, or the top level of a module
-    running_piece: Piece | None = None  # ... of this root
-    entangled: bool = False  # a run changed what another made: neither can be told without the other
+    mapped_functions: dict[ById, Value] = field(factory=dict)  # mapped over devices and not called yet
+    # A boolean operation whose left side is unknown, with the value of its right side.
+    short_circuit_rhs: tuple[nodes.Node, Value] | None = None
+    running_callers: bool = False  # the current root runs because it calls launchers
+    enters_module: Callable[[Module], bool] = lambda module: False  # ... and other modules are entered where this holds
+    current_run: object = None  # identifies the run of a root, or TOP_LEVEL: launches and instances refer to it
+    current_root: Piece | None = None
+    has_cross_run_effects: bool = False  # a run mutated objects of another: they cannot be cached separately
     steps: int = 0  # since the last root or kernel began
-    budget: int = _BUDGET
+    budget: int = _MAX_STEPS
     spent: int = 0
-    changes: int = 0  # how often something was changed that a value holds: an attribute, the kernel of a launch
-    _calls: RepeatedCalls = field(factory=RepeatedCalls)
-    # Functions of a module's top level that were named outside kernels while one ran, by both.
+    mutations: int = 0  # how often an attribute of a value, or the kernel of a launch, was mutated
+    _calls: CallCache = field(factory=CallCache)
+    # Functions of a module's top level that a function outside kernels named, by the nodes of both.
     named: dict[tuple[nodes.Node, nodes.Node], Func] = field(factory=dict)
 
     def begin(self) -> None:
-        """Start counting steps anew, within what is left for the module."""
+        """Reset the step budget, within the rest of the module's."""
         self.spent += self.steps
         self.steps = 0
-        self.budget = min(_BUDGET, _TOTAL - self.spent)
+        self.budget = min(_MAX_STEPS, _MAX_TOTAL_STEPS - self.spent)
 
     @contextmanager
-    def apart(self) -> Iterator[Outcome]:
-        """What is found within is told apart from what was found before."""
-        before, taken = (self.outcome, self.effects), self.taken
-        self.outcome = outcome = Outcome()
+    def separate_result(self) -> Iterator[InterpreterResult]:
+        """Record results within in a new RunResult."""
+        before, taken = (self.outcome, self.effects), self.total_steps
+        self.outcome = outcome = InterpreterResult()
         self.effects = outcome.effects
         try:
             yield outcome
         finally:
-            outcome.steps = self.taken - taken
+            outcome.steps = self.total_steps - taken
             self.outcome, self.effects = before
 
     # -- running code ------------------------------------------------------------------------------------------
 
     def run_piece(self, piece: Piece, env: Env) -> None:
         """Execute a module-level piece (a def binds a function, an assignment its value)."""
-        run, launches = self.running, len(self.outcome.launches)
-        if piece is not self.running_piece:
-            self.running = TOP_LEVEL
+        run, launches = self.current_run, len(self.outcome.launches)
+        if piece is not self.current_root:
+            self.current_run = TOP_LEVEL
         with self.inside(self.outside_kernels(env.module, piece)):
             if piece.kind == "class" and piece.members:
                 self._bind_outlined_class(piece, env)
             else:
                 self._block(piece.body, env)
-        self.running = run
-        if piece is not self.running_piece and len(self.outcome.launches) != launches:
-            self.entangled = True
+        self.current_run = run
+        if piece is not self.current_root and len(self.outcome.launches) != launches:
+            self.has_cross_run_effects = True
 
     @property
-    def told(self) -> Facts:
-        """What the guards of the call that runs, and of those that called it, say of symbols."""
+    def known_facts(self) -> Facts:
+        """The facts on symbols that the guards of the current call, and of its callers, establish."""
         return {} if self.frame.scope is None else self.frame.scope.known()
 
     @property
-    def taken(self) -> int:
-        """How many steps all runs took so far."""
+    def total_steps(self) -> int:
+        """The steps of all runs so far."""
         return self.spent + self.steps
 
     @property
     def is_spent(self) -> bool:
-        """Whether the runs took so long that the last ones were cut short."""
-        return self.taken >= _TOTAL
+        """Whether the last runs were cut short because all of them together took too long."""
+        return self.total_steps >= _MAX_TOTAL_STEPS
 
     @contextmanager
     def inside(self, frame: Frame) -> Iterator[None]:
-        """Code within runs in that frame."""
+        """Run code within in that frame."""
         before, self.frame = self.frame, frame
         try:
             yield
@@ -159,23 +159,25 @@ class Interpreter(Recorder):
             self.frame = before
 
     def outside_kernels(self, module: Module, piece: Piece) -> Frame:
-        """What a module's top level computes is no operation of the kernel that happens to look it up first."""
-        return Frame(module, piece, Around(), self.frame.stack, self.frame.scope, turns=self.frame.turns)
+        """A frame for a module's top level, which is not part of the kernel that looks up one of its names."""
+        return Frame(
+            module, piece, ShardingContext(), self.frame.stack, self.frame.scope, iterations=self.frame.iterations
+        )
 
     @contextmanager
     def reading(self, func: Func, launch: Launch | None) -> Iterator[None]:
-        """Evaluate parts of a function by hand, outside kernels: an index map's results.
+        """Evaluate parts of a function separately, outside kernels: an index map's results.
 
-        A launch keeps what is found out: what that rests on belongs to what the run that met the launch rests on.
+        The launch keeps the result, so that its dependencies are added to those of the run that found the launch.
         """
         self.begin()
-        with self.memo.asking() as read, self.inside(self.outside_kernels(func.module, func.piece)):
+        with self.memo.track_dependencies() as read, self.inside(self.outside_kernels(func.module, func.piece)):
             yield
         for answer in self.runs.get(launch, ()) if launch is not None else ():
-            self.memo.add(answer, read)
+            self.memo.extend_dependencies(answer, read)
 
     def count(self, steps: int) -> None:
-        """So much work is to be done. Raises OutOfBudget where that is too much."""
+        """Spend steps. Raises OutOfBudget where that is too much."""
         self.steps += steps
         if self.steps > self.budget:
             raise OutOfBudget
@@ -186,8 +188,8 @@ class Interpreter(Recorder):
         self.steps += 1
         if node.__class__ is not nodes.Name:
             weight = weight_of(value)
-            self.steps += weight // _WEIGHT
-            value = value if weight <= HEAVIEST else UNKNOWN
+            self.steps += weight // _WEIGHT_OF_A_STEP
+            value = value if weight <= MAX_WEIGHT else UNKNOWN
         if self.steps > self.budget:
             raise OutOfBudget
         return env.meaning(value) if value.__class__ is Sym else value
@@ -219,18 +221,18 @@ class Interpreter(Recorder):
 
     @contextmanager
     def under(self, guard: Guard, *, uncertain: bool = False) -> Iterator[None]:
-        """Events within carry `guard`; `uncertain`: whether they happen at all is open at trace time."""
+        """Add `guard` to events within; `uncertain`: whether they happen at all is not known at trace time."""
         before, doubts = self.frame.guards, self.frame.uncertain
         self.frame.guards, self.frame.uncertain = (*before, guard), doubts + uncertain
         try:
             yield
         finally:
-            self.frame.guards = before  # a turn of a loop may be left early; after the loop that no longer counts
+            self.frame.guards = before  # a iteration of a loop may be left early; after the loop that no longer counts
             self.frame.uncertain = doubts if guard.kind == "loop" else self.frame.uncertain - uncertain
 
     @contextmanager
     def maybe(self) -> Iterator[None]:
-        """Code within may never run in a kernel: an unknown function got it as a callback."""
+        """Code within may never run: it is a callback of an unknown function, say."""
         self.frame.uncertain += 1
         try:
             yield
@@ -238,18 +240,18 @@ class Interpreter(Recorder):
             self.frame.uncertain -= 1
 
     @contextmanager
-    def turning(self, times: int) -> Iterator[None]:
-        """Code within is run so often for each time that the code around is."""
-        before = self.frame.turns
-        self.frame.turns *= times
+    def repeated(self, times: int) -> Iterator[None]:
+        """Code within runs `times` times for each run of the enclosing code."""
+        before = self.frame.iterations
+        self.frame.iterations *= times
         try:
             yield
         finally:
-            self.frame.turns = before
+            self.frame.iterations = before
 
     @contextmanager
     def holding(self, refs: tuple[Ref, ...] = (), pipeline: Launch | None = None) -> Iterator[None]:
-        """Code within runs while a kernel holds these buffers, or the blocks of this pipeline."""
+        """Run code within while a kernel holds these buffers, or the blocks of this pipeline."""
         before = self.frame.allocation
         if self.kernel is not None:
             self.frame.allocation = Allocation(refs, pipeline, before, self.frame.uncertain == 0)
@@ -265,8 +267,8 @@ class Interpreter(Recorder):
         """Call any abstract value."""
         if isinstance(callee, Func | Class) and classes.extends_pallas(callee):
             self.effects.reinterpret(arguments)
-        if self.calling:
-            self.frame.calling = node
+        if self.running_callers:
+            self.frame.call_node = node
         if isinstance(callee, Func):
             return self.call_function(callee, arguments)
         if isinstance(callee, External):
@@ -280,7 +282,7 @@ class Interpreter(Recorder):
             return classes.instance_of(self, callee, arguments)
         if isinstance(callee, OneOf):
             result: Value | None = None
-            # Each may have a branch of its own that calls it: `run(x, y) if two else run(x)`.
+            # The branches may pass different arguments: `run(x, y) if two else run(x)`.
             of_some = evolve(arguments, open=True)
             with self.maybe():
                 for option in callee.options:
@@ -292,20 +294,20 @@ class Interpreter(Recorder):
             if isinstance(method, Func):
                 return self.call_function(method, arguments)
         if arguments.bring_code or not self.is_from_outside(callee):
-            self.lose_sight()
+            self.mark_untracked()
         self.escape(arguments, node)
         if callee is UNKNOWN:
-            self.effects.let_go(arguments)
+            self.effects.release_specs(arguments)
         return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
 
     def escape_refs(self, arguments: Arguments, node: nodes.Node | Site) -> None:
-        """Refs reach code that is not seen; callbacks are the caller's business."""
+        """Refs are passed to unknown code; callbacks are left to the caller."""
         for value in (*arguments.positional, *arguments.keywords.values()):
             for ref in refs_in(value):
                 self.access("escape", ref, UNKNOWN, node)
 
     def escape(self, arguments: Arguments, node: nodes.Node) -> None:
-        """Arguments reach code that is not seen: refs may be read or written, callbacks may be called."""
+        """Arguments are passed to unknown code: refs may be read or written, callbacks may be called."""
         for value in (*arguments.positional, *arguments.keywords.values()):
             self._escape(value, node)
 
@@ -320,44 +322,45 @@ class Interpreter(Recorder):
                     self._escape(item, node)
 
     def call_unknown(self, func: Func, caller: str = "") -> Value:
-        """Run a function whose caller (`caller`, where its name is known), and so arguments, are not known."""
-        with self.maybe(), spreading.within(self, spreading.unknown(self, caller)):
+        """Run a function with unknown arguments, because its caller is not modelled. `caller`: its name, if known."""
+        with self.maybe(), sharding.within(self, sharding.unknown(self, caller)):
             return self.call_function(func, Arguments(open=True))
 
     def call_function(self, func: Func, arguments: Arguments) -> Value:
-        if len(self.frame.stack) >= _DEPTH or sum(other.node is func.node for other in self.frame.stack) >= 2:
-            self.lose_sight()
+        if len(self.frame.stack) >= _MAX_DEPTH or sum(other.node is func.node for other in self.frame.stack) >= 2:
+            self.mark_untracked()
             return UNKNOWN
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
             if func.piece.has(FORMS.over_blocks):
                 self.effects.not_entered.append((func, self.frame.stack))
-                if self.frame.around.shard_map is not None and not self.frame.around.hidden:
-                    with spreading.within(self, evolve(self.frame.around, abroad=True)):
+                if self.frame.sharding_context.shard_map is not None and not self.frame.sharding_context.hidden:
+                    with sharding.within(self, evolve(self.frame.sharding_context, in_other_module=True)):
                         return self._calls.call(self, func, arguments)
             return UNKNOWN
         return self._calls.call(self, func, arguments)
 
     def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
-        """Whether a function of another module, called outside kernels, can tell something of this one's launches."""
-        if arguments.bring_code or self.entering(func.module):
+        """Whether a function of another module, called outside kernels, can affect launches of this module."""
+        if arguments.bring_code or self.enters_module(func.module):
             return True
         if func.piece.has(FORMS.over_blocks):
-            return False  # that module's own analysis sees the launch, with nothing less known
-        return func.piece.text.count("\n") <= _SHORT or func.module.speaks_of_pallas
+            return False  # that module's own analysis finds the launch, with no less known
+        return func.piece.text.count("\n") <= _MAX_HELPER_LINES or func.module.speaks_of_pallas
 
     def run_function(self, func: Func, arguments: Arguments) -> Value:
         """Execute a function's body with these arguments."""
         caller = self.frame
-        env = Env(func.module, func.env, kernel=caller.kernel, call=Call(caller.kernel is not None), facts=self.told)
+        owner = SymbolOwner(caller.kernel is not None)
+        env = Env(func.module, func.env, kernel=caller.kernel, call=owner, facts=self.known_facts)
         with self.inside(evolve(caller, piece=func.piece)):
             self._bind_parameters(func, arguments, env)
         self.outcome.entered[func.node] = func.piece
-        around, stack = spreading.entered(self, func), (*caller.stack, func)
-        frame = evolve(caller, module=func.module, piece=func.piece, around=around, stack=stack, scope=env)
-        if self.calling and caller.kernel is None:
-            site = None if caller.calling is None else Site(caller.piece, caller.calling)
-            entry = Entry(func, dict(env.vars), site, caller.uncertain == 0)
-            frame.entries, frame.calling = (*caller.entries, entry), None
+        context, stack = sharding.entered(self, func), (*caller.stack, func)
+        frame = evolve(caller, module=func.module, piece=func.piece, sharding_context=context, stack=stack, scope=env)
+        if self.running_callers and caller.kernel is None:
+            site = None if caller.call_node is None else Site(caller.piece, caller.call_node)
+            entry = StackEntry(func, dict(env.vars), site, caller.uncertain == 0)
+            frame.entries, frame.call_node = (*caller.entries, entry), None
         with self.inside(frame):
             if isinstance(func.node, nodes.Lambda):
                 return self.evaluate(func.node.body, env)
@@ -404,19 +407,19 @@ class Interpreter(Recorder):
         if name in self.assumptions:
             return Const(self.assumptions[name])
         default = None if parameter.default is None else self.evaluate(parameter.default, func.env)
-        # A default holds only where the caller is seen; else it is a hint. jax.jit does not trace it.
+        # A default is used only where the call is known; else it is a hint. jax.jit does not trace it.
         if default is not None:
             return Sym(name, env.call, default) if open_ else default
         return jit.traced(func, name, Sym(name, env.call), env.call)
 
-    # -- questions ---------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------
 
     def is_from_outside(self, value: Value) -> bool:
-        """Whether a value came to be before the kernel ran: a parameter of its launcher, say. It holds no refs."""
-        return isinstance(value, Sym) and isinstance(value.owner, Call) and not value.owner.in_kernel
+        """Whether a value was made before the kernel ran, as a parameter of its launcher is. It holds no refs."""
+        return isinstance(value, Sym) and isinstance(value.owner, SymbolOwner) and not value.owner.in_kernel
 
     def api_present(self, name: str) -> bool | None:
-        """Whether jax has `name` in the versions in question; None where they differ or it is not known."""
+        """Whether jax has `name` in the analysed versions; None where they differ or it is not known."""
         from pallas_lint import compat
 
         history = compat.api(name)
@@ -428,7 +431,7 @@ class Interpreter(Recorder):
     # -- statements --------------------------------------------------------------------------------------------
 
     def assign(self, target: nodes.BaseExpression, value: Value, env: Env) -> None:
-        if weight_of(value) > HEAVIEST:
+        if weight_of(value) > MAX_WEIGHT:
             value = UNKNOWN
         if isinstance(target, nodes.Name):
             if target.value in self.assumptions and not isinstance(value, Const):
@@ -469,7 +472,7 @@ class Interpreter(Recorder):
     def define(self, node: nodes.FunctionDef, env: Env) -> None:
         """A def statement: bind the function, decorators applied from the innermost out."""
         value: Value = Func(node.name.value, node, self.frame.piece, env.module, env)
-        if self.kernel is None and self.frame.stack and self.running is not TOP_LEVEL:
+        if self.kernel is None and self.frame.stack and self.current_run is not TOP_LEVEL:
             self.outcome.inner.append((env, node, self.frame.piece, self.frame.stack[0].node))
         # The name is bound first so that a kernel run by a decorator sees itself.
         for decorator in reversed(node.decorators):
@@ -479,18 +482,18 @@ class Interpreter(Recorder):
     def _decorate(self, decorator: nodes.Decorator, value: Value, env: Env) -> Value:
         decorating = self.evaluate(decorator.decorator, env)
         if self.kernel is not None and (isinstance(decorating, Sym) or decorating is UNKNOWN):
-            self.lose_sight()  # it may run what it is given
+            self.mark_untracked()  # it may run its argument
         if isinstance(decorating, Func | Class | Sym | Instance) or decorating is UNKNOWN:
-            # Unknown or home-made decorators mostly wrap: assume the function stays what it is.
+            # Unknown decorators mostly wrap: assume that the function stays the same.
             if isinstance(decorating, Func | Instance) and isinstance(value, Func):
                 result = self.call(decorating, Arguments([value]), decorator)
                 if isinstance(result, CallResult) and result.launch is not None:
                     return result
-            return spreading.decorated(value, decorating)
+            return sharding.decorated(value, decorating)
         result = wrappers.decorate(self, decorating, value, decorator)
         if result is UNKNOWN and self.kernel is not None and isinstance(value, Func):
-            self.lose_sight()  # the decorator may run it
-        return spreading.decorated(value, decorating) if result is UNKNOWN else result
+            self.mark_untracked()  # the decorator may run it
+        return sharding.decorated(value, decorating) if result is UNKNOWN else result
 
     def _bind_outlined_class(self, piece: Piece, env: Env) -> None:
         name = piece.names[0]

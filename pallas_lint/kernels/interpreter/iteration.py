@@ -1,4 +1,4 @@
-"""What loops and comprehensions go over: element by element where that is known, else any of them."""
+"""Iteration in loops and comprehensions: element by element where these are known, else over any of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.model.joins import join
-from pallas_lint.kernels.model.trace import turns
+from pallas_lint.kernels.model.trace import range_length
 from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, Dictionary, Seq, Sym, Value, truth
 from pallas_lint.syntax import nodes
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.scope import Env
 
-_MOST_ELEMENTS = 32
-_MOST_TURNS = 1024  # of comprehensions in comprehensions, together
+_MAX_ELEMENTS = 32
+_MAX_ITERATIONS = 1024  # of comprehensions in comprehensions, together
 
 
 def element_of(iterable: Value, interp: Interpreter, node: nodes.Node) -> Value:
@@ -44,8 +44,8 @@ def _index_of_range(arguments: tuple[Value, ...], node: nodes.Node) -> Sym:
     numbers = [bound.value for bound in bounds if isinstance(bound, Const) and type(bound.value) is int]
     if len(numbers) != 3 or not numbers[2]:
         return Sym("index", node)
-    turn = Sym("turn", node, operation=("range", Const(0), Const(turns(*numbers))))
-    scaled = Sym("scaled", node, operation=("*", turn, bounds[2]))
+    iteration = Sym("turn", node, operation=("range", Const(0), Const(range_length(*numbers))))
+    scaled = Sym("scaled", node, operation=("*", iteration, bounds[2]))
     return Sym("index", node, operation=("+", scaled, bounds[0]))
 
 
@@ -71,10 +71,12 @@ def _iterate(
     """The elements of a comprehension, and whether they are all and exactly those."""
     iterable = interp.evaluate(clause.iter, env)
     items = items_of(iterable)
-    exact = items is not None and len(items) <= _MOST_ELEMENTS and interp.frame.turns * len(items) <= _MOST_TURNS
+    exact = (
+        items is not None and len(items) <= _MAX_ELEMENTS and interp.frame.iterations * len(items) <= _MAX_ITERATIONS
+    )
     if items is None or not exact:
         items = (element_of(iterable, interp, clause),)
-    with interp.turning(len(items)):
+    with interp.repeated(len(items)):
         return _turns(interp, clause, items, env, element, exact=exact)
 
 
@@ -94,7 +96,7 @@ def _turns(
         keep = []
         for test in clause.ifs:
             condition = interp.evaluate(test.test, env)
-            interp.demand("filter", condition, test.test)
+            interp.concretize("filter", condition, test.test)
             keep.append(truth(condition))
         if False in keep:
             continue

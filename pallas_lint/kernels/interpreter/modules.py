@@ -1,4 +1,4 @@
-"""Modules of the project: what their names mean, found lazily, across files."""
+"""Modules of the project: lazy, cross-file evaluation of their top-level names."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pallas_lint.config.settings import shown_path
 from pallas_lint.kernels.interpreter.effects import Effects
 from pallas_lint.kernels.interpreter.search import Search
 from pallas_lint.kernels.interpreter.wide_types import wide_types
-from pallas_lint.kernels.model.questions import MEMBER, MEMBERS, NAMED, OWNER, WHEN
+from pallas_lint.kernels.model.queries import MEMBER, MEMBERS, NAMED, OWNER, WHEN
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import UNKNOWN, External, Func, Value
-from pallas_lint.memo.answers import Memo
+from pallas_lint.memo.query_cache import Memo
 from pallas_lint.records import define, field, frozen
 from pallas_lint.syntax import Outline, Piece, outline
 from pallas_lint.syntax.update import updated
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.wide_types import WideTypes
     from pallas_lint.syntax.uses import Uses
 
-# jax itself is never read, whatever lies on disk: its public names are the vocabulary. Its example kernels are code.
+# jax itself is never read, even if its source is on disk: its public names are modelled. Its example kernels are read.
 _VOCABULARY = ("jax", "jaxlib", "numpy", "ml_dtypes", "typing", "functools", "math", "operator")
 _INNER_IMPORT = re.compile(
     r"^[ \t]+(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w \t,]+)|import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?)",
     re.MULTILINE,
 )
-# What a line of a block (a loop, a branch) assigns: an over-estimate, since it may stand in a function there.
+# Assignments in a block (a loop, a branch): an over-estimate, since they may be in a function there.
 _ASSIGNED = re.compile(r"^[ \t]+(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
-# What the bookkeeping of names that are bound again and again costs, in steps of the budget.
-_MOVED = 8  # names whose value is exchanged in one step
-_NOTED = 4  # steps for each lookup before this one whose notes are taken over
+# The budget for the bookkeeping of names that are bound repeatedly.
+_MOVES_PER_STEP = 8  # names whose value is replaced in one step
+_STEPS_PER_MERGE = 4  # steps for merging the effects of one earlier lookup
 _CODE_OF_JAX = ("jax.experimental.pallas.ops.",)
 
 
@@ -52,8 +52,8 @@ def _line(entry: tuple[int, Value]) -> int:
 
 
 @frozen
-class Moment:
-    """When code runs: where a piece stands, or (`called`) when what the piece defines is called."""
+class ProgramPoint:
+    """When code runs: when a piece is executed, or (`called`) when the function that it defines is called."""
 
     piece: Piece
     called: bool = False
@@ -63,28 +63,28 @@ class Moment:
 class Module:
     """One file as the analysis sees it. `file` is None for text that is not on disk.
 
-    While it is edited, a file stays the same module: functions that were found in one text look up their names in the
+    The module stays the same while its file is edited, so that functions evaluated in one revision look up names in the
     next one.
     """
 
     source: Source
     graph: ModuleGraph
     file: Path | None = None
-    memo: Memo | None = None  # what is read of it is noted there: of the module under analysis
+    memo: Memo | None = None  # records dependencies on it; only of the module under analysis
     env: Env = field(init=False)
     _resolved: set[str] = field(factory=set, init=False)
     _done: set[Piece] = field(factory=set, init=False)  # pieces that ran
-    moment: Moment | None = field(default=None, init=False)  # that is now; None: the file ran to its end
-    _effects: dict[str, list[Effects]] = field(factory=dict, init=False)  # taken when a name's value was found
+    program_point: ProgramPoint | None = field(default=None, init=False)  # the current one; None: the end of the file
+    _effects: dict[str, list[Effects]] = field(factory=dict, init=False)  # of evaluating a name
     is_changed: bool = field(default=False, init=False)  # a function bound one of its globals
-    _binding: dict[str, tuple[Piece, ...]] = field(factory=dict, init=False)  # by the names that were asked for
+    _binding: dict[str, tuple[Piece, ...]] = field(factory=dict, init=False)  # by name
     _history: dict[str, list[tuple[int, Value]]] = field(factory=dict, init=False)  # of names bound more than once
 
     def __attrs_post_init__(self) -> None:
         self.env = Env(self)
 
     def renew(self, source: Source, graph: ModuleGraph) -> None:
-        """Another text stands in the file; nothing of it has run."""
+        """Start a new revision of the file, of which nothing has run."""
         file, memo, env = self.file, self.memo, self.env
         vars(self).clear()
         Module.__init__(self, source, graph, file, memo)
@@ -97,7 +97,7 @@ class Module:
 
     @cached_property
     def uses(self) -> Uses:
-        """Every use of an imported name: several rules read them."""
+        """All uses of imported names, shared by rules."""
         from pallas_lint.syntax.uses import Uses
 
         tree = self.outline.tree
@@ -110,7 +110,7 @@ class Module:
 
     @cached_property
     def x64(self) -> WideTypes | None:
-        """Whether the module turns 64-bit types on; without them jax makes 32-bit ones of what asks for 64."""
+        """Whether the module enables 64-bit types; otherwise jax truncates them to 32 bits."""
         return wide_types(self)
 
     @cached_property
@@ -123,7 +123,7 @@ class Module:
 
     @cached_property
     def inner_imports(self) -> dict[str, str]:
-        """Names bound by imports inside functions and blocks: an over-estimate read off the lines."""
+        """Names bound by imports inside functions and blocks: an over-estimate by regular expression."""
         table: dict[str, str] = {}
         for match in _INNER_IMPORT.finditer(self.source.text):
             module, names, plain, alias = match.groups()
@@ -145,7 +145,7 @@ class Module:
 
     @cached_property
     def _rebound(self) -> dict[str, list[int]]:
-        """The lines that bind a name, of names that the top level binds more than once."""
+        """The lines that bind a name, for names that the top level binds more than once."""
         lines: dict[str, list[int]] = {}
         for name, pieces in self._binders.items():
             lines[name] = [piece.first for piece in pieces]
@@ -159,39 +159,39 @@ class Module:
         return {name: sorted(set(at)) for name, at in lines.items() if len(set(at)) > 1}
 
     @contextmanager
-    def at(self, moment: Moment | None) -> Iterator[None]:
-        """Names that are bound more than once mean within what they mean then."""
+    def at(self, program_point: ProgramPoint | None) -> Iterator[None]:
+        """Within, names that are bound more than once have the value that they have at that program point."""
         if not self._rebound:
             yield
             return
-        before = self.moment
-        self._move(moment)
+        before = self.program_point
+        self._move(program_point)
         try:
             yield
         finally:
             self._move(before)
 
-    def _line_of(self, moment: Moment | None) -> int | None:
-        """The line that runs then; None: all have run.
+    def _line_of(self, program_point: ProgramPoint | None) -> int | None:
+        """The line that runs at a program point; None: all have run.
 
-        A statement launches where it stands, a function once everything is bound. A function whose name is bound again
-        is called before that; one of a notebook, in its cell.
+        A statement runs at its line, a function once everything is bound. A function whose name is bound again is
+        called before that; one of a notebook, in its cell.
         """
-        if moment is None:
+        if program_point is None:
             return None
-        piece = moment.piece
-        if not moment.called or piece.kind not in ("def", "class"):
+        piece = program_point.piece
+        if not program_point.called or piece.kind not in ("def", "class"):
             return piece.first
-        tried = self.source.moment_after(piece.last)
-        if tried is not None:
-            return tried
+        cell_end = self.source.moment_after(piece.last)
+        if cell_end is not None:
+            return cell_end
         return min(
             (line for name in piece.names for line in self._rebound.get(name, ()) if line > piece.first), default=None
         )
 
-    def _move(self, moment: Moment | None) -> None:
-        self.moment = moment
-        now = self._line_of(moment)
+    def _move(self, program_point: ProgramPoint | None) -> None:
+        self.program_point = program_point
+        now = self._line_of(program_point)
         for name, history in self._history.items():
             past = len(history) if now is None else bisect_left(history, now, key=_line)
             self.env.vars[name] = history[max(past - 1, 0)][1]
@@ -208,41 +208,40 @@ class Module:
         """The value of a global of this module; None where the module does not bind it."""
         if name not in self._resolved:
             self._resolved.add(name)
-            with self._noting((name,), interpreter):
+            with self._recording_effects((name,), interpreter):
                 self._resolve(name, interpreter)
-        return self._heard(name, interpreter)
+        return self._evaluated(name, interpreter)
 
-    def named(self, name: str, interpreter: Interpreter) -> Value | None:
-        """The same for a name in code of this module: what has been bound so far goes before what is still to run."""
-        return self._heard(name, interpreter) if name in self.env.vars else self.lookup(name, interpreter)
+    def lookup_bound(self, name: str, interpreter: Interpreter) -> Value | None:
+        """`lookup` for a name in this module's own code: a binding so far takes precedence over later ones."""
+        return self._evaluated(name, interpreter) if name in self.env.vars else self.lookup(name, interpreter)
 
-    def _heard(self, name: str, interpreter: Interpreter) -> Value | None:
-        if self.memo is not None and self.memo.keeps:
-            self._read(name)
+    def _evaluated(self, name: str, interpreter: Interpreter) -> Value | None:
+        if self.memo is not None and self.memo.persistent:
+            self._record_lookup(name)
         value = self.env.vars.get(name)
         if isinstance(value, Func) and value.env is self.env:
-            interpreter.name(value)
-        noted = self._effects.get(name, ())
-        for effects in noted:
-            others = len(effects.beside) + (len(interpreter.effects.specs_made) >> 3)  # each is gone through again
-            interpreter.count((1 + others) * _NOTED)
-            interpreter.hear(effects)
+            interpreter.record_name(value)
+        for effects in self._effects.get(name, ()):
+            others = len(effects.pending) + (len(interpreter.effects.specs_made) >> 3)  # merging reads all of them
+            interpreter.count((1 + others) * _STEPS_PER_MERGE)
+            interpreter.merge_effects(effects)
         return value
 
-    def _read(self, name: str) -> None:
-        """Who looks up a name rests on all that binds it, and on how much of that has run."""
+    def _record_lookup(self, name: str) -> None:
+        """Record a dependency on all pieces that bind a name, and on how many of them have run."""
         assert self.memo is not None
-        self.memo.read(NAMED, name)
+        self.memo.record_dependency(NAMED, name)
         if name in self._rebound:
-            self.memo.read(WHEN, name, self.moment)
+            self.memo.record_dependency(WHEN, name, self.program_point)
 
     def binders(self, name: str) -> tuple[Piece, ...]:
         """The pieces that may bind a name at the top level, imports left out."""
         if self.memo is not None:
-            self._read(name)
-        return self._bound_by(name)
+            self._record_lookup(name)
+        return self._pieces_binding(name)
 
-    def _bound_by(self, name: str) -> tuple[Piece, ...]:
+    def _pieces_binding(self, name: str) -> tuple[Piece, ...]:
         known = self._binding.get(name)
         if known is None:
             blocks = (piece for piece in self._blocks if name in piece.words)
@@ -250,29 +249,36 @@ class Module:
             known = self._binding[name] = tuple(every)
         return known
 
-    def _run_by(self, name: str, moment: Moment | None) -> int:
-        """How often the name has been bound by then."""
-        lines, now = self._rebound.get(name, ()), self._line_of(moment)
+    def _bindings_before(self, name: str, program_point: ProgramPoint | None) -> int:
+        """How often the name has been bound before a program point."""
+        lines, now = self._rebound.get(name, ()), self._line_of(program_point)
         return len(lines) if now is None else bisect_left(lines, now)
 
-    def teach(self, memo: Memo) -> None:
-        """Have a memo ask this module what was read of its text."""
+    def register_queries(self, memo: Memo) -> None:
+        """Register the queries on this module's text."""
         pieces = self.outline.pieces
-        memo.teach(NAMED, self._bound_by)
-        memo.teach(WHEN, self._run_by)
-        memo.teach(MEMBER, lambda piece, name: tuple(each for each in piece.members if each.may_bind(name)))
-        memo.teach(MEMBERS, lambda piece: tuple(piece.members))
-        memo.teach(OWNER, lambda piece: next((outer for outer in pieces if piece in outer.members), None))
+        memo.register_query(NAMED, self._pieces_binding)
+        memo.register_query(WHEN, self._bindings_before)
+        memo.register_query(
+            MEMBER, lambda piece, name: tuple(member for member in piece.members if member.may_bind(name))
+        )
+        memo.register_query(MEMBERS, lambda piece: tuple(piece.members))
+        memo.register_query(OWNER, lambda piece: next((outer for outer in pieces if piece in outer.members), None))
 
     @contextmanager
-    def _noting(self, names: Collection[str], interpreter: Interpreter, piece: Piece | None = None) -> Iterator[None]:
-        """What is noted, or read, within is noted and read by all who look up one of these names."""
+    def _recording_effects(
+        self, names: Collection[str], interpreter: Interpreter, piece: Piece | None = None
+    ) -> Iterator[None]:
+        """Attribute effects and dependencies within to all lookups of these names."""
         effects = Effects()
-        read = names if self.memo is not None else ()  # other modules are read as they are
+        read = names if self.memo is not None else ()  # of other modules the whole text is a dependency
         for name in names:
             self._effects.setdefault(name, []).append(effects)
         try:
-            with interpreter.looking_up(effects, piece), interpreter.memo.under((NAMED, name) for name in read):
+            with (
+                interpreter.looking_up(effects, piece),
+                interpreter.memo.attribute_dependencies((NAMED, name) for name in read),
+            ):
                 yield
         finally:
             if effects.is_empty:
@@ -286,21 +292,21 @@ class Module:
                 self._remember(name, piece.first)
         for target in self.imported.get(name, ()) if name not in self._rebound else ():
             self.env.vars[name] = self.import_value(target, interpreter, plain=target == name)
-        for piece in self._bound_by(name):
+        for piece in self._pieces_binding(name):
             if piece not in self._done:
                 self._done.add(piece)
-                interpreter.count(len(self._history) // _MOVED)
+                interpreter.count(len(self._history) // _MOVES_PER_STEP)
                 names = piece.words if piece.kind == "block" else piece.names
-                with self.at(Moment(piece)), self._noting(names, interpreter, piece):
+                with self.at(ProgramPoint(piece)), self._recording_effects(names, interpreter, piece):
                     interpreter.run_piece(piece, self.env)
-                    for each in self._rebound.keys() & names:
-                        self._remember(each, piece.first)
-        # `x, y = ...` ran for one of its names: what rebinds the other has to run too, or it would mean the first one.
+                    for rebound in self._rebound.keys() & names:
+                        self._remember(rebound, piece.first)
+        # `x, y = ...` ran for one of its names: later bindings of the other have to run too.
         together = {other for piece in self._binders.get(name, ()) for other in piece.names}
         for other in sorted(together & self._rebound.keys()):
             self.lookup(other, interpreter)
         if name in self._history:
-            self._move(self.moment)
+            self._move(self.program_point)
         if name not in self.env.vars:
             for star in self.outline.stars:
                 module = self.graph.find(star, self)
@@ -309,7 +315,7 @@ class Module:
                     self.env.vars[name] = value
 
     def import_value(self, target: str, interpreter: Interpreter, *, plain: bool = False) -> Value:
-        """What `import target` or `from module import name` binds: a project's value, or an external name."""
+        """The value that `import target` or `from module import name` binds: of the project, or an external name."""
         if not target.startswith("."):
             root = target.split(".", 1)[0]
             if plain or (root in _VOCABULARY and not target.startswith(_CODE_OF_JAX)):
@@ -327,13 +333,13 @@ class Module:
 
 @define
 class SyntaxCache:
-    """Outlines by file, with what of them has been parsed: shared by the analyses of many files.
+    """Outlines by file, with their parsed pieces, shared by the analyses of many files.
 
     The least recently used are dropped beyond `limit` characters of source: parsed code takes fifty times its size.
     """
 
     limit: int = 2_000_000
-    incremental: bool = False  # keep what was found out of the files that are analysed
+    incremental: bool = False  # keep the modules that are analysed, with their memos
     layouts: Layouts = field(factory=Layouts)
     _outlines: OrderedDict[Path, tuple[Source, Outline]] = field(factory=OrderedDict)
     _edited: dict[Path, Module] = field(factory=dict)
@@ -349,7 +355,7 @@ class SyntaxCache:
         return result
 
     def module(self, file: Path | None, source: Source, graph: ModuleGraph) -> Module:
-        """The module that is to be analysed; the same for all texts of a file while what was found out is kept."""
+        """The module to analyse; the same object for all revisions of a file while its memo is kept."""
         known = None if file is None else self._edited.get(file)
         if known is not None:
             known.renew(source, graph)
@@ -365,16 +371,16 @@ class SyntaxCache:
         return None if known is None else known[0]
 
     def forget(self, file: Path) -> None:
-        """What stands in `file` is no longer what was read."""
+        """Drop the outline of a file that changed."""
         self._outlines.pop(file, None)
 
     def release(self, file: Path) -> None:
-        """The file will not be analysed again soon: nothing of it is kept."""
+        """Drop everything about a file that will not be analysed again soon."""
         self.forget(file)
         self._edited.pop(file, None)
 
     def trim(self) -> None:
-        """Drop what has not been used for longest; not while an analysis runs, whose nodes are compared by identity."""
+        """Drop the least recently used outlines; not during an analysis, whose nodes are compared by identity."""
         size = sum(len(source.text) for source, _ in self._outlines.values())
         while size > self.limit and len(self._outlines) > 1:
             file, (source, _) = self._outlines.popitem(last=False)
@@ -386,23 +392,23 @@ class SyntaxCache:
 class ModuleGraph:
     """The project's modules as one analysis sees them, each read once."""
 
-    overlay: Mapping[Path, Source] = field(factory=dict)  # texts that go before what is on disk
+    overlay: Mapping[Path, Source] = field(factory=dict)  # texts that replace those on disk
     syntax: SyntaxCache = field(factory=SyntaxCache)
-    cwd: Path | None = field(factory=Path.cwd)  # from where files are named; None: by their whole paths
-    touched: set[Path] = field(factory=set)  # files that were looked for, there or missing
-    read: dict[Path, str | None] = field(factory=dict)  # the texts of those that were read; None: it could not be
-    most_read: float = inf  # characters, after which no other module is known
+    cwd: Path | None = field(factory=Path.cwd)  # paths are shown relative to it; None: absolute paths
+    touched: set[Path] = field(factory=set)  # files that were looked for, existing or not
+    read: dict[Path, str | None] = field(factory=dict)  # the texts of those that were read; None: unreadable
+    most_read: float = inf  # characters, after which no other module is read
     size_read: int = 0
-    imports_back: bool = False  # a module that the first one imports has imported that
+    imports_back: bool = False  # a module that the first one imports imports it, too
     _first: Module | None = None
     _by_file: dict[Path, Module | None] = field(factory=dict)
     _by_name: dict[tuple[str, Path], Module | None] = field(factory=dict)
 
     def add(self, source: Source, file: Path | None) -> Module:
-        """The module of a text that is at hand."""
+        """Add the module of a text that the caller has read."""
         known = self.syntax.source(file) if file is not None else None
         if known is not None and (known.text, known.path) == (source.text, source.path):
-            source = known  # the one that the parsed pieces belong to
+            source = known  # the source of the parsed pieces
         module = self.syntax.module(file, source, self)
         self._first = self._first or module
         if file is not None:
@@ -428,7 +434,7 @@ class ModuleGraph:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much was read that it is left at that."""
+        """Whether the limit of what is read is reached."""
         return self.size_read >= self.most_read
 
     def owner(self, source: Source) -> Module | None:
@@ -463,7 +469,7 @@ class ModuleGraph:
         return Search(self.overlay, self._by_file, self.syntax.layouts, self.touched)
 
     def layout_of(self, module: Module) -> Layout | None:
-        """From where the module's project imports; a change of that changes what names mean."""
+        """The import roots of the module's project; names may change their meaning with it."""
         return None if module.file is None else self.syntax.layouts.of(module.file.parent)
 
     def absolute(self, dotted: str, importer: Module) -> str:

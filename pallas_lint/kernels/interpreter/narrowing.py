@@ -1,6 +1,6 @@
-"""What a condition says of a local name: `isinstance(x, jax.Array)`, `x is None`, and their negations.
+"""Narrowing of local names by conditions: `isinstance(x, jax.Array)`, `x is None`, and their negations.
 
-And of a value that only has a name: `x.shape[1] == 1`, `n % block == 0`.
+Also of symbols: `x.shape[1] == 1`, `n % block == 0`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ARRAYS = frozenset(("jax.Array", "jax.core.Tracer", "jax.numpy.ndarray"))
 
 
 def narrowed(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Bindings, Bindings]:
-    """What is bound where an undecided condition holds and where it does not, as far as it says more than before."""
+    """The bindings that an undecided condition narrows, where it holds and where it does not."""
     if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
         holds, fails = narrowed(interp, test.expression, env)
         return fails, holds
@@ -53,7 +53,7 @@ def narrowed(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple
 
 
 def facts_of(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Facts, Facts]:
-    """What symbols are where a condition holds, and where it does not."""
+    """The facts on symbols where a condition holds, and where it does not."""
     if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
         holds, fails = facts_of(interp, test.expression, env)
         return fails, holds
@@ -77,7 +77,7 @@ def facts_of(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple
 
 
 def _no_remainder(interp: Interpreter, node: nodes.BaseExpression, env: Env) -> Facts:
-    """What is said where a remainder, `n % block` or a name of one, is not true: it is 0."""
+    """The fact where a remainder, `n % block` or a name of one, is false: it is 0."""
     if not isinstance(node, nodes.BinaryOperation | nodes.Name) or not _is_plain(node):
         return {}
     value = interp.evaluate(node, env)
@@ -86,12 +86,12 @@ def _no_remainder(interp: Interpreter, node: nodes.BaseExpression, env: Env) -> 
 
 
 def _is_plain(node: nodes.BaseExpression) -> bool:
-    """Whether evaluating it once more does nothing: it speaks of Python's numbers only."""
-    return not any(isinstance(each, _ACTING) for each in walk(node))
+    """Whether evaluating it again has no effects: it contains only operations on Python's numbers."""
+    return not any(isinstance(inner, _ACTING) for inner in walk(node))
 
 
 def _equal(left: Value, right: Value) -> Facts:
-    """What is said by `left == right` of the symbols in `left`."""
+    """The facts that `left == right` gives on the symbols in `left`."""
     if isinstance(left, Sym) and (isinstance(right, Const) or _is_shape(right)):
         return {left: right}
     if isinstance(left, Seq) and isinstance(right, Seq) and len(left.items) == len(right.items):

@@ -1,4 +1,4 @@
-"""In which file of the project the module of a dotted name stands."""
+"""Import resolution: the file of a project's module, by its dotted name."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
     from pallas_lint.config.layout import Layouts
 
-_HIGHEST = 12  # folders above a file that it may import from
+_MAX_PARENTS = 12  # folders above a file that it may import from
 
 
 @define(eq=False)
 class Search:
-    """The search for one analysis, during which no file comes or goes.
+    """Import resolution for one analysis, during which no file is added or removed.
 
-    Most names that are looked up are those of other packages: of these each first word costs a look at the disk.
+    Most names that are looked up belong to other packages: each first word of these costs a look at the disk.
     """
 
-    overlay: Collection[Path]  # files that have their texts from elsewhere: they need not be on disk
-    read: Collection[Path]  # files that were looked at
+    overlay: Collection[Path]  # files whose text is not read from disk: they need not exist
+    read: Collection[Path]  # files that were read
     layouts: Layouts
-    told_by: set[Path]  # what the answers rest on
+    dependencies: set[Path]  # files and folders that the results depend on
     _put: list[Path] = field(factory=list)
-    _around: dict[Path, tuple[Base, ...]] = field(factory=dict)
+    _enclosing: dict[Path, tuple[Base, ...]] = field(factory=dict)
     _homes: dict[tuple[str, Path], tuple[Base, ...]] = field(factory=dict)
 
     def put(self, file: Path) -> None:
-        """There is a file whose text is at hand."""
+        """Add a file whose text is not read from disk."""
         self._put.append(file)
         self._homes.clear()
 
     def file_of(self, dotted: str, folder: Path) -> Path | None:
-        """The file that a name, absolute or with leading dots, means in a file of a folder."""
+        """The file of a module name, absolute or with leading dots, for an importer in a folder."""
         if dotted.startswith("."):
             rest = dotted.lstrip(".")
             for _ in range(len(dotted) - len(rest) - 1):
@@ -62,21 +62,21 @@ class Search:
         return None
 
     def _homes_of(self, first: str, folder: Path) -> tuple[Base, ...]:
-        """Where names that begin with a word may lie, for a file in a folder.
+        """The folders in which names that begin with a word may be found, for a file in a folder.
 
-        The folder and those above come first, up to the repository's, then what the project's layout tells. Python's
-        own modules go before what is installed.
+        The folder and its parents come first, up to the repository's, then those of the project's layout. Python's own
+        modules precede installed packages.
         """
         known = self._homes.get((first, folder))
         if known is None:
-            around = self._around.get(folder)
-            if around is None:
-                around = self._around[folder] = tuple(_around(folder))
-            homes = [base for base in around if self._has(base, first)]
+            enclosing = self._enclosing.get(folder)
+            if enclosing is None:
+                enclosing = self._enclosing[folder] = tuple(_enclosing(folder))
+            homes = [base for base in enclosing if self._has(base, first)]
             if first not in sys.stdlib_module_names:
                 layout = self.layouts.of(folder)
-                self.told_by.update(layout.told_by)
-                homes += [base for base in layout.bases if base not in around and self._has(base, first)]
+                self.dependencies.update(layout.told_by)
+                homes += [base for base in layout.bases if base not in enclosing and self._has(base, first)]
             known = self._homes[first, folder] = tuple(homes)
         return known
 
@@ -91,8 +91,8 @@ class Search:
         return any(str(file).startswith(place) for file in (*self.overlay, *self._put))
 
 
-def _around(folder: Path) -> Iterator[Base]:
-    for place in islice((folder, *folder.parents), _HIGHEST):
+def _enclosing(folder: Path) -> Iterator[Base]:
+    for place in islice((folder, *folder.parents), _MAX_PARENTS):
         yield Base(place)
         if paths.exists(place / ".git"):
             break

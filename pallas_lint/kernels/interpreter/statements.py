@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.iteration import element_of
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
-from pallas_lint.kernels.library import members, spreading
+from pallas_lint.kernels.library import members, sharding
 from pallas_lint.kernels.library.host import type_tests
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.operators import equal
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.known_names import name_of
-from pallas_lint.kernels.model.scope import Env, Turns, fork, merge, repeat, turn
+from pallas_lint.kernels.model.scope import Env, LoopExits, fork, merge, repeat, run_iteration
 from pallas_lint.kernels.model.trace import Guard, refs_in
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.scope import Facts
 
-_MOST_ITEMS = 8  # of a loop that is run element by element
-_MOST_TURNS = 256  # of loops in loops, together
-_MOST_ROUNDS = 32  # of a `while` whose condition is known each time
-# What is raised where Python asks for the value of what is traced, and what catches it.
+_MAX_ITEMS = 8  # of a loop that is run element by element
+_MAX_ITERATIONS = 256  # of loops in loops, together
+_MAX_ROUNDS = 32  # of a `while` whose condition is known each time
+# The exceptions of a concretization of a tracer, and their base classes.
 _FOR_TRACERS = frozenset(
     "BaseException Exception TypeError JAXTypeError ConcretizationTypeError TracerBoolConversionError"
     " TracerIntegerConversionError TracerArrayConversionError".split()
@@ -103,7 +103,7 @@ def _delete(interp: Interpreter, node: nodes.Del, env: Env) -> None:
 
 
 def _assert(interp: Interpreter, node: nodes.Assert, env: Env) -> None:
-    interp.demand("assert", interp.evaluate(node.test, env), node.test)
+    interp.concretize("assert", interp.evaluate(node.test, env), node.test)
     if isinstance(node.test, nodes.Comparison) and isinstance(node.test.comparisons[0].operator, nodes.Equal):
         size = interp.evaluate(node.test.left, env) if isinstance(node.test.left, nodes.Name) else UNKNOWN
         if isinstance(size, Sym):
@@ -114,7 +114,7 @@ def _assert(interp: Interpreter, node: nodes.Assert, env: Env) -> None:
 
 
 def _note_multiples(interp: Interpreter, before: Facts, env: Env) -> None:
-    """What a guard has just said: `block % 128` is 0 from here on."""
+    """The facts from a guard: `block % 128` is 0 from here on."""
     for symbol, value in env.facts.items():
         if symbol not in before and symbol.operation is not None and symbol.operation[0] == "%" and value == Const(0):
             number = symbol.operation[2]
@@ -149,22 +149,22 @@ def _scope_declaration(interp: Interpreter, node: nodes.Global | nodes.Nonlocal,
 
 
 def _break(interp: Interpreter, node: nodes.Node, env: Env) -> bool:
-    if env.turns is not None:
-        env.turns.broken.append(dict(env.vars))
+    if env.loop_exits is not None:
+        env.loop_exits.broken.append(dict(env.vars))
     env.fails = False
     return True
 
 
 def _continue(interp: Interpreter, node: nodes.Node, env: Env) -> bool:
-    if env.turns is not None:
-        env.turns.continued.append(dict(env.vars))
+    if env.loop_exits is not None:
+        env.loop_exits.continued.append(dict(env.vars))
     env.fails = False
     return True
 
 
 def _if(interp: Interpreter, node: nodes.If, env: Env) -> bool:
     condition = interp.evaluate(node.test, env)
-    interp.demand("if", condition, node.test)
+    interp.concretize("if", condition, node.test)
     known = truth(condition)
 
     def otherwise() -> bool:
@@ -205,9 +205,9 @@ def _if(interp: Interpreter, node: nodes.If, env: Env) -> bool:
 def _for(interp: Interpreter, node: nodes.For, env: Env) -> bool:
     iterable = interp.evaluate(node.iter, env)
     if isinstance(iterable, Ref):
-        interp.demand("iterate", iterable, node.iter)
+        interp.concretize("iterate", iterable, node.iter)
     items = items_of(iterable)
-    exact = items is not None and len(items) <= _MOST_ITEMS and interp.frame.turns * len(items) <= _MOST_TURNS
+    exact = items is not None and len(items) <= _MAX_ITEMS and interp.frame.iterations * len(items) <= _MAX_ITERATIONS
     guard = Guard("loop", iterable, interp.site(node.iter), exact=exact)
 
     def body(item: Value) -> bool:
@@ -218,8 +218,8 @@ def _for(interp: Interpreter, node: nodes.For, env: Env) -> bool:
     def each() -> bool:
         if items is not None and exact:
             # Short known sequences (lists of refs and specs, mostly) are run element by element.
-            with interp.turning(len(items)):
-                return any(turn(env, lambda item=item: body(item)) for item in items)  # type: ignore[misc]
+            with interp.repeated(len(items)):
+                return any(run_iteration(env, lambda item=item: body(item)) for item in items)  # type: ignore[misc]
         element = element_of(iterable, interp, node)
         return _repeat(interp, env, lambda: body(element))
 
@@ -229,20 +229,20 @@ def _for(interp: Interpreter, node: nodes.For, env: Env) -> bool:
 def _while(interp: Interpreter, node: nodes.While, env: Env) -> bool:
     def body(exact: bool = False) -> bool:
         condition = interp.evaluate(node.test, env)
-        interp.demand("while", condition, node.test)
+        interp.concretize("while", condition, node.test)
         with interp.under(Guard("loop", condition, interp.site(node.test), exact=exact)):
             return interp.suite(node.body, env)
 
     def each() -> bool:
         # Conditions on numbers that are known: `while size % block: block //= 2`.
-        most = _MOST_ROUNDS if interp.kernel is None else _MOST_ITEMS
-        for _ in range(min(most, _MOST_TURNS // interp.frame.turns)):
+        most = _MAX_ROUNDS if interp.kernel is None else _MAX_ITEMS
+        for _ in range(min(most, _MAX_ITERATIONS // interp.frame.iterations)):
             known = truth(interp.evaluate(node.test, env))
             if known is False:
                 return False
-            if known is None or (env.turns is not None and env.turns.broken):
+            if known is None or (env.loop_exits is not None and env.loop_exits.broken):
                 break
-            if turn(env, lambda: body(exact=True)):
+            if run_iteration(env, lambda: body(exact=True)):
                 return True
         return _repeat(interp, env, body)
 
@@ -250,26 +250,26 @@ def _while(interp: Interpreter, node: nodes.While, env: Env) -> bool:
 
 
 def _loop(interp: Interpreter, env: Env, run: Callable[[], bool], otherwise: nodes.Else | None) -> bool:
-    """Run a loop, whose turns `run` runs until there surely is no more: from where it may be left, code goes on."""
-    around, known = env.turns, env.facts
-    env.turns = turns = Turns()
+    """Run a loop and merge its exits; `run` runs its iterations until there surely are no more."""
+    outer, known = env.loop_exits, env.facts
+    env.loop_exits = exits = LoopExits()
     over = run()
-    env.turns = around
+    env.loop_exits = outer
     if not over and otherwise is not None:
         over = interp.suite(otherwise.body, env)
-    if turns.broken:
-        env.vars = merge([*turns.broken, *([] if over else [env.vars])])
+    if exits.broken:
+        env.vars = merge([*exits.broken, *([] if over else [env.vars])])
         env.facts = known
-    return over and not turns.broken
+    return over and not exits.broken
 
 
 def _repeat(interp: Interpreter, env: Env, body: Callable[[], bool]) -> bool:
-    """Run the body of a loop for any of its turns: once, and once more with what it changed."""
-    again = interp.frame.turns * 2 <= _MOST_TURNS
-    with interp.turning(2 if again else 1):
+    """Run the body of a loop for any of its iterations: once, and once more with what it changed."""
+    again = interp.frame.iterations * 2 <= _MAX_ITERATIONS
+    with interp.repeated(2 if again else 1):
         if not repeat(env, body, again=again):
-            interp.lose_sight()
-    return False  # it may have no turn at all
+            interp.mark_untracked()
+    return False  # it may have no iteration at all
 
 
 def _try(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
@@ -278,7 +278,7 @@ def _try(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
     caught = _caught(interp, node) if node.handlers and expected else nullcontext()
 
     def attempt() -> bool:
-        with interp.maybe() if interp.calling and outside else nullcontext(), caught:
+        with interp.maybe() if interp.running_callers and outside else nullcontext(), caught:
             ended = interp.suite(node.body, env)
         if not ended and node.orelse is not None:
             ended = interp.suite(node.orelse.body, env)
@@ -305,15 +305,15 @@ def _caught(interp: Interpreter, node: nodes.Node) -> AbstractContextManager[Non
 
 def _is_swallowed(node: nodes.Try) -> bool:
     """Whether a handler takes the failure of the body without passing it on: a demonstration, or a second way."""
-    return any(not any(isinstance(each, nodes.Raise) for each in walk(handler.body)) for handler in node.handlers)
+    return any(not any(isinstance(inner, nodes.Raise) for inner in walk(handler.body)) for handler in node.handlers)
 
 
 def _expects_tracers(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
-    """Whether a handler is for what jax raises where Python asks for the value of what is traced: a `TypeError`."""
+    """Whether a handler catches jax's concretization errors: a `TypeError`."""
     for handler in node.handlers:
         wanted = NONE if handler.type is None else interp.evaluate(handler.type, env)
         classes = wanted.items if isinstance(wanted, Seq) else (wanted,)
-        if any(each == NONE or last_part(name_of(each)) in _FOR_TRACERS for each in classes):
+        if any(caught == NONE or last_part(name_of(caught)) in _FOR_TRACERS for caught in classes):
             return True
     return False
 
@@ -326,8 +326,8 @@ def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
         value = interp.evaluate(item.item, env)
         contexts.append(value)
         failure = interp.frame.piece.search(_EXPECTS_FAILURE, item.item)
-        if failure is not None and interp.calling and interp.kernel is None:
-            interp.handed.clear()
+        if failure is not None and interp.running_callers and interp.kernel is None:
+            interp.mapped_functions.clear()
             return False  # what is called in there is not meant to work
         raises |= failure is not None and failure[1] is None
         computed |= isinstance(value, CallResult) and value.function == "jax.ensure_compile_time_eval"
@@ -346,7 +346,7 @@ def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
         interp.maybe() if computed else nullcontext(),
         _caught(interp, node) if suppressed else nullcontext(),
     )
-    with doubt, caught, spreading.within(interp, spreading.on_mesh(interp, contexts)):
+    with doubt, caught, sharding.within(interp, sharding.on_mesh(interp, contexts)):
         ended = interp.suite(node.body, env)
     for value in reversed(entered):
         leave = members.attribute_of(interp, value, "__exit__", node)
@@ -356,22 +356,22 @@ def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
 
 
 def _meant_to_fail(interp: Interpreter, node: nodes.With, env: Env) -> None:
-    """The body of `with pytest.raises(...)`: launches that are only called in there are not judged."""
+    """The body of `with pytest.raises(...)`: launches that are only called there are not checked."""
     if interp.kernel is not None:
-        interp.lose_sight()
+        interp.mark_untracked()
         return
     before = set(interp.outcome.entered)
     with interp.under(Guard("raises", UNKNOWN, interp.site(node))):
         interp.suite(node.body, env)
     for func in interp.outcome.entered.keys() - before:
         if interp.outcome.entered[func] is not interp.frame.piece:
-            del interp.outcome.entered[func]  # a function of others, which is still to be judged for itself
+            del interp.outcome.entered[func]  # a function of others, which is still to be analysed separately
 
 
 def _match(interp: Interpreter, node: nodes.Match, env: Env) -> bool:
     subject = interp.evaluate(node.subject, env)
     if any(isinstance(case.pattern, nodes.MatchValue | nodes.MatchOr) for case in node.cases):
-        interp.demand("match", subject, node.subject)
+        interp.concretize("match", subject, node.subject)
 
     def body(each: nodes.MatchCase) -> bool:
         for name in expressions.captured_names(each.pattern):
@@ -403,7 +403,7 @@ def _fits(interp: Interpreter, pattern: nodes.MatchPattern, subject: Value, env:
     if isinstance(pattern, nodes.MatchAs):
         return True if pattern.pattern is None else _fits(interp, pattern.pattern, subject, env)
     if isinstance(pattern, nodes.MatchOr):
-        found = [_fits(interp, each.pattern, subject, env) for each in pattern.patterns]
+        found = [_fits(interp, element.pattern, subject, env) for element in pattern.patterns]
         return True if True in found else None if None in found else False
     if isinstance(pattern, nodes.MatchValue):
         return equal(interp.evaluate(pattern.value, env), subject)

@@ -1,4 +1,4 @@
-"""Whether a module turns jax's 64-bit types on."""
+"""Detection of modules that enable jax's 64-bit types."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From a call that launches to a Launch: kernel, grid, specs, backend."""
+"""Launching calls, made into Launch objects: kernel, grid, specs, backend."""

@@ -1,4 +1,4 @@
-"""Which backend a launch is for, from the strongest evidence that the text gives.
+"""The backend of a launch, from the strongest evidence in the text.
 
 The order and the counts behind it were measured on 296 real launch sites: `compiler_params` decides 65 % of them,
 other arguments 7 %, the kernel's body and the enclosing function 6 %, the file's imports 6 %; 15 % show nothing.
@@ -135,7 +135,7 @@ def _backends_in(values: list[Value]) -> set[Backend]:
 
 
 def backend_aliases(module: Module, interp: Interpreter) -> dict[str, Backend]:
-    """Names in the file (at any level) that stand for a backend's module or one of its members."""
+    """Names in the file (at any level) that refer to a backend's module or one of its members."""
     found: dict[str, Backend] = {}
     for name, targets in module.imported.items():
         for target in targets:
@@ -150,7 +150,7 @@ def backend_aliases(module: Module, interp: Interpreter) -> dict[str, Backend]:
 
 
 def _core(launch: Launch) -> str | None:
-    """SparseCore, where the mesh or the specs are its own: the tensor core's tables say nothing of it."""
+    """The SparseCore, where the mesh or the specs are its own: the tensor core's tables do not apply to it."""
     stack: list[Value] = [value for name, value in launch.arguments.items() if name not in KERNEL]
     while stack:
         value = stack.pop()

@@ -1,4 +1,4 @@
-"""The `dimension_semantics` of a launch: what they say of each grid axis, and where they are written."""
+"""The `dimension_semantics` of a launch: the value for each grid axis, and where it is written."""
 
 from __future__ import annotations
 

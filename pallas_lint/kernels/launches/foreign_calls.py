@@ -1,7 +1,7 @@
-"""Calls of kernels that are not Pallas's: jax_triton's `triton_call`, FFI calls and custom calls in lowering rules.
+"""Calls of other kernels than Pallas's: jax_triton's `triton_call`, FFI calls and custom calls in lowering rules.
 
-The kernel behind such a call is not run abstractly; what counts are the operands and outputs that the call names, and
-which of them it says share memory.
+The kernel behind such a call is not run abstractly; only the operands and outputs of the call are known, and which of
+them share memory.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.syntax import Site, nodes
 
-_MOST_CONTEXTS = 2  # of one call; see launches
+_MAX_CONTEXTS = 2  # of one call; see launches
 
 
 @define(eq=False)
 class ForeignCall:
-    """One such call as the interpreter met it. `operands` is None where they are not seen."""
+    """One such call found by the interpreter. `operands` is None where they are not known."""
 
     form: ForeignForm
     made: CallResult
@@ -45,7 +45,7 @@ class ForeignCall:
 
     @property
     def aliases(self) -> Value | None:
-        """What says which operands and outputs share memory; None where nothing was passed."""
+        """The argument with the aliases of operands and outputs; None where nothing was passed."""
         return self.made.argument(self.form.aliases)
 
     @property
@@ -73,7 +73,7 @@ def _functions(value: Value) -> list[Func]:
 def call(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A foreign call: what it returns is known by its outputs' declarations, FFI calls return a function first."""
     form = FOREIGN_FORMS[name]
-    made = interp.made(name, arguments, node)
+    made = interp.opaque_call(name, arguments, node)
     found = ForeignCall(form, made, interp.frame.module)
     keep(interp.outcome.foreign_calls, found)
     if form.operands == "here":
@@ -88,7 +88,7 @@ def call(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
 
 def keep(calls: list[ForeignCall], call: ForeignCall) -> None:
     """Add a call, but for one that is made in too many ways."""
-    if sum(other.site.key == call.site.key for other in calls) < _MOST_CONTEXTS:
+    if sum(other.site.key == call.site.key for other in calls) < _MAX_CONTEXTS:
         calls.append(call)
 
 

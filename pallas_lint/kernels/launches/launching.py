@@ -1,4 +1,4 @@
-"""From the arguments of a launching call to a Launch, and from a Launch to the traces of its kernels."""
+"""Making a Launch from the arguments of a launching call, and tracing its kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import is_grid_spec, is_shape_struct, takes_prefetch
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
-from pallas_lint.kernels.model.questions import CROWDED
+from pallas_lint.kernels.model.queries import CROWDED
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.trace import KernelTrace, refs_in
 from pallas_lint.kernels.model.values import (
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
 
 PIPELINE = "a pipeline in its compute context"  # what makes the function that is handed to `compute_context`
-_MOST_CONTEXTS = 2  # launches of one site traced in one run; more add time, hardly findings
-MOST_LAUNCHES = 64  # of one site, over all runs but those for known calls; real files have 22 at most
+_MAX_CONTEXTS = 2  # launches of one site traced in one run; more add time, hardly findings
+MAX_LAUNCHES = 64  # of one site, over all runs but those for known calls; real files have 22 at most
 
 
 def form_of(callee: Value) -> LaunchForm | None:
@@ -71,14 +71,14 @@ def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments
         callers=interp.frame.stack,
         entries=interp.frame.entries,
         certain=interp.frame.uncertain == 0,
-        moment=interp.frame.module.moment,
-        made_by=interp.running,
+        program_point=interp.frame.module.program_point,
+        made_by=interp.current_run,
         expects_failure=interp.fails_on_purpose,
         witness=None if interp.kernel is None else interp.kernel.launch.witness,
-        around=[] if interp.kernel is None else list(interp.kernel.launch.around),
+        sharding_contexts=[] if interp.kernel is None else list(interp.kernel.launch.sharding_contexts),
     )
-    if interp.frame.around.abroad:
-        interp.effects.abroad.append(result)  # its own module judges its kernel
+    if interp.frame.sharding_context.in_other_module:
+        interp.effects.launches_elsewhere.append(result)  # its kernel is checked with its own module
     elif _is_left_out(interp, site.key):
         interp.outcome.crowded[site.key] = site
     else:
@@ -86,7 +86,7 @@ def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments
         if interp.kernel is None:
             interp.pending.append(result)
     if interp.kernel is not None and not form.may_nest:
-        interp.lose_sight()  # programs within a kernel are not run
+        interp.mark_untracked()  # programs within a kernel are not run
     result.returned = CallResult(
         api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result
     )
@@ -94,19 +94,19 @@ def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments
 
 
 def is_crowded(interp: Interpreter, node: nodes.Node) -> bool:
-    """Whether the runs that are over met so many launches at `node` that no more are judged."""
-    return interp.launched[node] >= MOST_LAUNCHES
+    """Whether finished runs found so many launches at `node` that no more are checked."""
+    return interp.launched[node] >= MAX_LAUNCHES
 
 
 def _is_left_out(interp: Interpreter, node: nodes.Node) -> bool:
-    if interp.calling:
+    if interp.running_callers:
         return False  # known calls have limits of their own
-    interp.memo.read(CROWDED, node)
+    interp.memo.record_dependency(CROWDED, node)
     return is_crowded(interp, node)
 
 
 def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:
-    """What is surely given twice: beside a grid spec only the defaults of these are allowed."""
+    """The arguments that are surely passed twice: with a grid spec, only the defaults of these are allowed."""
     if not isinstance(named.get("grid_spec"), CallResult):
         return ()
     found = []
@@ -120,7 +120,7 @@ def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:
 
 
 def _fold_grid_spec(named: dict[str, Value]) -> bool:
-    """Put a grid spec's fields beside the launch's own arguments; whether something stays unknown."""
+    """Add a grid spec's fields to the launch's own arguments; whether something stays unknown."""
     spec = named.get("grid_spec")
     if spec in (None, NONE):
         return False
@@ -140,8 +140,8 @@ def _fold_grid_spec(named: dict[str, Value]) -> bool:
 def attach_kernel(interp: Interpreter, made: CallResult, kernel: Value) -> Value:
     """A launch written as a decorator gets its kernel: `@pl.kernel(...)`, `@partial(pl.pallas_call, ...)`."""
     assert made.launch is not None
-    interp.change(made.launch.made_by)
-    interp.changes += 1
+    interp.record_mutation(made.launch.made_by)
+    interp.mutations += 1
     made.launch.kernel = kernel
     if not made.launch.form.takes_operands:
         run_here(interp, made.launch, Arguments())
@@ -152,7 +152,7 @@ def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: node
     """Call what a launching call returned: with operands, or (kernel still missing) with the kernel."""
     result = made.launch
     assert result is not None
-    interp.change(result.made_by)
+    interp.record_mutation(result.made_by)
     first = arguments.positional[0] if arguments.positional else None
     if result.kernel is UNKNOWN and isinstance(first, Func) and len(arguments.positional) == 1:
         return attach_kernel(interp, made, first)
@@ -161,7 +161,7 @@ def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: node
         return UNKNOWN
     is_first = result.meant_to_fail or result.operands is None
     result.called_by.append(interp.frame.stack)
-    result.around.append(evolve(interp.frame.around, sure=interp.frame.uncertain == 0))
+    result.sharding_contexts.append(evolve(interp.frame.sharding_context, sure=interp.frame.uncertain == 0))
     result.failing_calls += interp.fails_on_purpose
     if interp.kernel is None and not result.scopes:
         result.scopes = _scopes_of(result.kernel)
@@ -174,7 +174,7 @@ def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: node
 
 
 def _given_keywords(result: Launch, keywords: dict[str, Value], site: Site | None) -> None:
-    """Operands go by position only: such a call raises, and the rest is judged as if the kernel had them bound."""
+    """Keyword operands: such a call raises, and the rest is analysed as if they were bound to the kernel."""
     result.options, result.options_site = frozenset(keywords), site
     result.operands_open = True  # some may be meant as operands
     if isinstance(result.kernel, Func):
@@ -232,7 +232,7 @@ def _as_called(result: Launch) -> Iterator[None]:
     for env, bindings, facts in result.scopes:
         env.vars, env.facts = dict(bindings), facts
     try:
-        with result.module.at(result.moment):
+        with result.module.at(result.program_point):
             yield
     finally:
         for env, bindings, facts in before:
@@ -243,7 +243,7 @@ def _run_kernels(interp: Interpreter, result: Launch) -> None:
     for body in bodies_of(result.kernel):
         if isinstance(body, Func):
             context = (result.site.key, body.node)
-            if interp.contexts[context] < _MOST_CONTEXTS or result.witness is not None:
+            if interp.contexts[context] < _MAX_CONTEXTS or result.witness is not None:
                 run_kernel(interp, result, body)
             interp.contexts[context] += not result.meant_to_fail
         elif isinstance(body, CallResult) and body.launch is not None and body.launch.form.is_inner:
@@ -284,16 +284,19 @@ def traced(interp: Interpreter, trace: KernelTrace, run: Callable[[], Value | No
             trace.returned = run() or UNKNOWN
         except TOO_MUCH:
             trace.complete = False
-            interp.outcome.cut.append(interp.running_piece or trace.site.piece)
+            interp.outcome.cut.append(interp.current_root or trace.site.piece)
 
 
 def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
     """Run a body inside the kernel at hand: `emit_pipeline(body, ...)(*refs)`, `core_map(mesh)(body)`."""
-    interp.change(result.made_by)
+    interp.record_mutation(result.made_by)
     if result not in interp.outcome.launches:
         interp.outcome.launches.append(result)
         if interp.kernel is not None:  # it was made on the host, and is this launch's kernel
-            result.witness, result.around = interp.kernel.launch.witness, list(interp.kernel.launch.around)
+            result.witness, result.sharding_contexts = (
+                interp.kernel.launch.witness,
+                list(interp.kernel.launch.sharding_contexts),
+            )
     result.operands = list(arguments.positional)
     result.operands_open = arguments.open
     result.options = frozenset(arguments.keywords)
@@ -317,7 +320,7 @@ def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
 
 
 def run_body(interp: Interpreter, result: Launch, body: Func, carry: Value | None = None) -> Value:
-    """Run a body inside the kernel at hand, with what it carries from step to step, and say what it returns."""
+    """Run a body inside the current kernel, with its carry; returns its result."""
     assert interp.kernel is not None
     result.traces.append(interp.kernel)
     given = _arguments(assign(result, body))
@@ -380,12 +383,12 @@ def call_wrapper(
     if isinstance(callee, Func):
         before = len(interp.outcome.launches)
         result = interp.call(callee, arguments, node)
-        made = [met for met in interp.outcome.launches[before:] if met.kernel is not UNKNOWN]
+        made = [found for found in interp.outcome.launches[before:] if found.kernel is not UNKNOWN]
         if made:
             values = [*arguments.positional, *arguments.keywords.values()]
             if any(isinstance(value, Func) for given in values for value in options(given)):
-                for met in made:
-                    met.site = interp.site(node)  # the user's own call, not the wrapper's line
+                for found in made:
+                    found.site = interp.site(node)  # the user's own call, not the wrapper's line
             return result  # where no kernel is handed over, it is any function, whatever its name
         del interp.outcome.launches[before:]
     return launch(interp, name, form, arguments, interp.site(node))

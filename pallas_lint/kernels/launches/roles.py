@@ -1,4 +1,4 @@
-"""Which ref each parameter of a kernel gets: prefetch, input, output or scratch.
+"""Roles of a kernel's parameters: prefetch, input, output or scratch.
 
 Pallas passes refs by position: scalar-prefetch operands, inputs, outputs, scratch. One element of `in_specs` (of the
 operands, where there are no `in_specs`), of `out_shape` and of `scratch_shapes` is one parameter, whatever tree it
@@ -41,7 +41,7 @@ _INDEX = Array((), "i32")
 
 @frozen
 class Expected:
-    """How many arguments a launch passes, by role; None where the text does not tell."""
+    """The number of arguments that a launch passes, by role; None where it is not known."""
 
     leading: tuple[Value, ...]
     """What a Mosaic GPU pipeline passes before the refs: the indices."""
@@ -113,7 +113,7 @@ def expected(launch: Launch) -> Expected:
 
 @define(eq=False)
 class Roles:
-    """The arguments of one kernel under one launch. `complete`: each of them is surely the one it is said to be."""
+    """The arguments of one kernel under one launch. `complete`: the role of each is certain."""
 
     positional: list[Value]
     keywords: dict[str, Value] = field(factory=dict)
@@ -251,7 +251,7 @@ class _Builder:
         )
 
     def _spec(self, specs: Seq | None, argument: str, at: int) -> Value | None:
-        """The spec of one input or output; None where it surely has none, UNKNOWN where that cannot be told."""
+        """The spec of one input or output; None where it surely has none, UNKNOWN where that is not known."""
         if specs is not None and at < len(specs.items):
             return specs.items[at]
         launch = self.launch
@@ -273,7 +273,7 @@ class _Builder:
             )
             return Dictionary(pairs, tree.open)
         if isinstance(declared, Instance) or isinstance(spec, Instance):
-            return UNKNOWN  # a class that jax knows as a tree
+            return UNKNOWN  # a class that is registered as a pytree
         found = [option for option in options(spec) if is_spec(option)] if spec is not None else []
         block = block_spec(found[0], role) if len(found) == 1 else None
         make = input_ref if role == "in" else output_ref

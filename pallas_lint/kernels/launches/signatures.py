@@ -1,4 +1,4 @@
-"""Which positional arguments a function takes, after what `partial` and a method's owner already filled."""
+"""Positional arguments that a function accepts, after those that `partial` and a method's owner fill."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What known functions do, those of Python, numpy, jax and Pallas."""
+"""Models of known functions, those of Python, numpy, jax and Pallas."""

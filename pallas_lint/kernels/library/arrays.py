@@ -1,4 +1,4 @@
-"""Shapes and dtypes of what jnp, lax and jax.nn functions return, as far as their arguments tell."""
+"""Shapes and dtypes of the results of jnp, lax and jax.nn functions, as far as their arguments are known."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class ArrayFunction:
     """A function that does nothing but make arrays of what it is given."""
 
     infer: Rule
-    makes: bool = False  # what it gives is an array whatever it gets; of others that is told by their operands
+    makes: bool = False  # it always returns an array; for others that depends on the operands
     alike: bool = False  # ... and has the shape of the operand
-    # Whether numpy's function of the name gives an array of the same dtype, or of one that numpy's own rules tell.
+    # Whether numpy's function of the name returns the same dtype, or one by numpy's own rules.
     numpy: Literal["alike", "promoted"] | None = None
 
 
@@ -206,17 +206,20 @@ def _like(name: str, args: list[Value], keywords: Keywords) -> Value:
     first = args[0]
     full = name.endswith("full_like")
     sizes, like = (first.shape, first.element) if isinstance(first, Array | Ref) else (shape(first), None)
-    asked = argument(args, keywords, "dtype", 2 if full else 1)
-    told = argument(args, keywords, "shape", 3 if full else 2)
-    return Array(shape_argument(told) if told is not None else sizes, element_of(asked) if asked is not None else like)
+    requested = argument(args, keywords, "dtype", 2 if full else 1)
+    given_shape = argument(args, keywords, "shape", 3 if full else 2)
+    return Array(
+        shape_argument(given_shape) if given_shape is not None else sizes,
+        element_of(requested) if requested is not None else like,
+    )
 
 
 def _filled(name: str, args: list[Value], keywords: Keywords) -> Value:
     sizes = argument(args, keywords, "shape", 0)
     full = name.endswith("full")
-    asked = argument(args, keywords, "dtype", 2 if full else 1)
-    if asked is not None:
-        return Array(shape_argument(sizes), element_of(asked))
+    requested = argument(args, keywords, "dtype", 2 if full else 1)
+    if requested is not None:
+        return Array(shape_argument(sizes), element_of(requested))
     if not full:
         return Array(shape_argument(sizes), "f64")
     fill = argument(args, keywords, "fill_value", 1)
@@ -226,21 +229,23 @@ def _filled(name: str, args: list[Value], keywords: Keywords) -> Value:
 def _eye(name: str, args: list[Value], keywords: Keywords) -> Value:
     rows = argument(args, keywords, "n" if "n" in keywords else "N", 0)
     columns = None if name.endswith("identity") else argument(args, keywords, "M", 1)
-    asked = argument(args, keywords, "dtype", 1 if name.endswith("identity") else 3)
+    requested = argument(args, keywords, "dtype", 1 if name.endswith("identity") else 3)
     size = dim(rows) if rows is not None else None
-    return Array((size, dim(columns) if columns is not None else size), "f64" if asked is None else element_of(asked))
+    return Array(
+        (size, dim(columns) if columns is not None else size), "f64" if requested is None else element_of(requested)
+    )
 
 
 def _tri(name: str, args: list[Value], keywords: Keywords) -> Value:
     result = _eye(name, [*args[:2], NONE, *args[3:]], keywords)
-    asked = argument(args, keywords, "dtype", 3)
-    return evolve(result, dtype="f32") if asked is None and isinstance(result, Array) else result
+    requested = argument(args, keywords, "dtype", 3)
+    return evolve(result, dtype="f32") if requested is None and isinstance(result, Array) else result
 
 
 def _linspace(name: str, args: list[Value], keywords: Keywords) -> Value:
-    count, asked = argument(args, keywords, "num", 2) or Const(50), argument(args, keywords, "dtype", 5)
+    count, requested = argument(args, keywords, "num", 2) or Const(50), argument(args, keywords, "dtype", 5)
     plain = all(isinstance(value, Const) for value in args[:2]) and len(args) >= 2
-    dtype = element_of(asked) if asked is not None else "f64" if plain else INEXACT
+    dtype = element_of(requested) if requested is not None else "f64" if plain else INEXACT
     return Array((dim(count),) if plain else None, dtype)
 
 
@@ -250,9 +255,9 @@ def _arange(name: str, args: list[Value], keywords: Keywords) -> Value:
     step = argument(args, keywords, "step", 2) or Const(1)
     if stop is None:
         start, stop = Const(0), start
-    asked = argument(args, keywords, "dtype", 3)
-    if asked is not None:
-        dtype = element_of(asked)
+    requested = argument(args, keywords, "dtype", 3)
+    if requested is not None:
+        dtype = element_of(requested)
     else:
         numbers = [value for value in (start, stop, step) if value is not None]
         dtype, _ = promote([("i64", False) if _is_size(value) else operand_element(value) for value in numbers])
@@ -290,7 +295,7 @@ def _broadcasted_iota(name: str, args: list[Value], keywords: Keywords) -> Value
 
 
 def _array(name: str, args: list[Value], keywords: Keywords) -> Value:
-    asked = argument(args, keywords, "dtype", 1)
+    requested = argument(args, keywords, "dtype", 1)
     first = args[0] if args else keywords.get("object", keywords.get("a"))
     sizes: Shape | None = None
     dtype: Element = None
@@ -302,8 +307,8 @@ def _array(name: str, args: list[Value], keywords: Keywords) -> Value:
     elif isinstance(first, Seq) and not first.open:
         sizes, parts = _nested_shape(first), list(leaves(first))
         dtype, _ = promote([operand_element(part) for part in parts]) if parts else ("f64", False)
-    if asked is not None:
-        return Array(sizes, element_of(asked))
+    if requested is not None:
+        return Array(sizes, element_of(requested))
     return Array(sizes, dtype, weak)
 
 
@@ -343,11 +348,11 @@ def _bitcast(name: str, args: list[Value], keywords: Keywords) -> Value:
 
 
 def _one_hot(name: str, args: list[Value], keywords: Keywords) -> Value:
-    asked = keywords.get("dtype")
+    requested = keywords.get("dtype")
     sizes = shape(args[0])
     classes = dim(argument(args, keywords, "num_classes", 1) or NONE)
     at = integer(keywords.get("axis", Const(-1)))
-    dtype = "f64" if asked is None else element_of(asked)
+    dtype = "f64" if requested is None else element_of(requested)
     return Array((*sizes, classes) if sizes is not None and at == -1 else None, dtype)
 
 

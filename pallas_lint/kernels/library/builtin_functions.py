@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.syntax import nodes
 
-_UNROLLED = 8  # the longest `range` over which a loop is run turn by turn
+_MAX_UNROLLED = 8  # the longest `range` over which a loop is run iteration by iteration
 
 
 def _range(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -50,9 +50,9 @@ def _range(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
             values = range(*bounds)
         except (TypeError, ValueError):
             return UNKNOWN
-        if not values[_UNROLLED:]:
+        if not values[_MAX_UNROLLED:]:
             return Seq(tuple(Const(value) for value in values), "list")
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _len(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -93,7 +93,7 @@ def _enumerate(interp: Interpreter, name: str, arguments: Arguments, node: nodes
     items, start = items_of(arguments.get("iterable", 0) or UNKNOWN), integer(arguments.get("start", 1) or Const(0))
     if items is not None and start is not None:
         return Seq(tuple(Seq((Const(at), item)) for at, item in enumerate(items, start)), "list")
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _reversed(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -173,7 +173,7 @@ def _result_type(interp: Interpreter, name: str, arguments: Arguments, node: nod
     return DType(canonical(promote(operands)[0], interp.root.x64 is not None))
 
 
-# The kinds of which `jnp.issubdtype` knows a common name.
+# The abstract dtypes of `jnp.issubdtype`.
 _ABSTRACT = {
     "bool_": frozenset(("bool",)),
     "integer": INTEGER,
@@ -190,10 +190,10 @@ def _issubdtype(interp: Interpreter, name: str, arguments: Arguments, node: node
     kinds = kinds_of(element_of(dtype))
     if name.startswith("jax.") and isinstance(wanted, External):
         module, _, short = wanted.name.rpartition(".")
-        asked = _ABSTRACT.get(short) if module in ("jax.numpy", "numpy") else None
-        if asked is not None and kinds <= asked:
+        abstract = _ABSTRACT.get(short) if module in ("jax.numpy", "numpy") else None
+        if abstract is not None and kinds <= abstract:
             return Const(True)
-        if asked is not None and not kinds & asked:
+        if abstract is not None and not kinds & abstract:
             return Const(False)
     return CallResult(name, tuple(arguments.positional), (), interp.site(node))
 
@@ -281,14 +281,14 @@ def _itemsize_bits(interp: Interpreter, name: str, arguments: Arguments, node: n
 
 
 def _hold(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _struct_like(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.ShapeDtypeStruct.like(x)`."""
     like = arguments.positional[0] if arguments.positional else UNKNOWN
     parts = [members.attribute_of(interp, like, part, node) for part in ("shape", "dtype")]
-    return interp.made("jax.ShapeDtypeStruct", Arguments(parts), node)
+    return interp.opaque_call("jax.ShapeDtypeStruct", Arguments(parts), node)
 
 
 def _importorskip(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:

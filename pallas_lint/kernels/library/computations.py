@@ -1,4 +1,4 @@
-"""What functions of jnp, lax and numpy do: an operation in a kernel, an array outside of one, a number of the host."""
+"""Models of jnp, lax and numpy functions: an operation in a kernel, an array outside, a number on the host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _compute(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
         return (
             interp.op(name, node, arguments, UNKNOWN)
             if interp.kernel is not None
-            else interp.made(name, arguments, node)
+            else interp.opaque_call(name, arguments, node)
         )
     x64 = interp.root.x64 is not None
     result = arrays.infer(name, arguments.positional, arguments.keywords, x64, arguments.open)
@@ -64,12 +64,12 @@ def _numpy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
         given = [*map(_as_array, arguments.positional[:1]), *arguments.positional[1:]]
         joined = given[0].items if given and isinstance(given[0], Seq) else given[:1]
         parts = [*joined, *given[1:]]
-        told = any(isinstance(part, Array) for part in parts) and (short != "where" or len(given) == 3)
-        if told and not any(isinstance(part, Unknown | Sym | OneOf) for part in parts):
+        known_dtype = any(isinstance(part, Array) for part in parts) and (short != "where" or len(given) == 3)
+        if known_dtype and not any(isinstance(part, Unknown | Sym | OneOf) for part in parts):
             same = host_numbers.is_promoted_alike(short, parts) and not arguments.open
             result = arrays.infer(f"jax.numpy.{short}", given, arguments.keywords, more=arguments.open)
             return _of_numpy(result, interp.site(node), same=same)
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _as_array(value: Value) -> Value:
@@ -91,13 +91,13 @@ def _of_numpy(result: Value, site: Site, *, same: bool) -> Value:
 
 
 def _numpy_random(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return host_numbers.random(last_part(name), arguments) or interp.made(name, arguments, node)
+    return host_numbers.random(last_part(name), arguments) or interp.opaque_call(name, arguments, node)
 
 
 def _math(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if last_part(name) in host_numbers.REAL:
         return host_numbers.real(name, arguments)
-    return host_numbers.of_math(name, arguments) or interp.made(name, arguments, node)
+    return host_numbers.of_math(name, arguments) or interp.opaque_call(name, arguments, node)
 
 
 # What the functions of a module do that have no model of their own, by the beginning of their names.

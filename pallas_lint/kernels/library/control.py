@@ -82,9 +82,9 @@ def _widen(carry: Value, result: Value) -> Value:
     if isinstance(carry, Array) and isinstance(result, Array):
         if carry.weak:
             return Array(carry.shape, result.element, result.weak)
-        # Of booleans, and where only kinds are known, nobody says whether they are weak.
-        told = carry.dtype not in (None, "bool")
-        return Array(carry.shape, carry.element if told else join_elements(carry.element, result.element))
+        # Weak typing is not known for booleans, and where only kinds are known.
+        known = carry.dtype not in (None, "bool")
+        return Array(carry.shape, carry.element if known else join_elements(carry.element, result.element))
     if isinstance(carry, Array) and carry.weak and isinstance(result, Const):
         return carry
     if isinstance(carry, Const) and isinstance(result, Array):
@@ -108,7 +108,7 @@ def _decorator(model: Callable[[Interpreter, Value, CallResult, nodes.Node], Val
         made = _is_decorating(arguments)
         if made is not None and made.function == name:
             return model(interp, arguments.positional[0], made, node)
-        return interp.made(name, arguments, node)
+        return interp.opaque_call(name, arguments, node)
 
     return run
 

@@ -1,4 +1,4 @@
-"""What calls of functions outside the project do: the table of the functions that are known, by canonical name."""
+"""Calls of functions outside the project: the table of modelled functions, by canonical name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches import foreign_calls, launching
-from pallas_lint.kernels.library import concretizations, derivatives, spreading
+from pallas_lint.kernels.library import concretizations, derivatives, sharding
 from pallas_lint.kernels.library.builtin_functions import BUILTINS
 from pallas_lint.kernels.library.computations import COMPUTATIONS
 from pallas_lint.kernels.library.control import CONTROL
@@ -42,13 +42,13 @@ def call(interp: Interpreter, callee: External, arguments: Arguments, node: node
 
 def _place(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """What puts an array somewhere gives back that array, or else does what its module's functions do."""
-    placed = spreading.place(interp, name, arguments)
+    placed = sharding.place(interp, name, arguments)
     return _of_family(name)(interp, name, arguments, node) if placed is None else placed
 
 
 def _pass_on(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.device_put(x)` gives back the very array, maybe elsewhere; of a tree, each."""
-    placed = spreading.place(interp, name, arguments)
+    placed = sharding.place(interp, name, arguments)
     trees = (Array,) if len(arguments.positional) > 1 or arguments.keywords else (Array, Seq, Dictionary, Instance)
     if placed is None and arguments.positional and isinstance(arguments.positional[0], trees):
         return arguments.positional[0]
@@ -62,7 +62,7 @@ def _of_jax(interp: Interpreter, name: str, arguments: Arguments, node: nodes.No
         interp.op(name, node, arguments, UNKNOWN)
     else:
         run_callbacks(interp, name, arguments)
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _where_known(model: Callable[[Interpreter, str, Arguments, nodes.Node], Value | None]) -> Model:
@@ -76,9 +76,9 @@ def _where_known(model: Callable[[Interpreter, str, Arguments, nodes.Node], Valu
 
 
 def _foreign(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """A function of somebody else."""
+    """A function that is not modelled."""
     interp.escape(arguments, node)
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 # One place for each function: its model is registered here, or by the module that has it.
@@ -90,7 +90,7 @@ MODELS: dict[str, Model] = {
     **CLASSES,
     **WRAPPERS,
     **dict.fromkeys(FOREIGN_FORMS, foreign_calls.call),
-    **dict.fromkeys(spreading.PLACING, _place),
+    **dict.fromkeys(sharding.PLACING, _place),
     **dict.fromkeys(("jax.device_put", "jax.block_until_ready"), _pass_on),
     **dict.fromkeys(transforms.DIRECT, _where_known(transforms.run)),
     **{name: _where_known(model) for name, model in TREES.items()},

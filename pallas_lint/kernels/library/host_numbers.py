@@ -1,4 +1,4 @@
-"""Numbers and arrays that Python or numpy make while jax traces: `np.float32(2)`, `math.sqrt(d)`, `rng.normal(…)`."""
+"""Numbers and arrays that Python or numpy compute during tracing: `np.float32(2)`, `math.sqrt(d)`, `rng.normal(…)`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RANDOM = {
 }
 _OF_INTEGERS = frozenset(("randint", "integers", "binomial", "poisson", "geometric"))
 GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator")
-LIMITS = ("finfo", "iinfo")  # what tells the limits of a dtype
+LIMITS = ("finfo", "iinfo")  # functions for the limits of a dtype
 
 
 def random(short: str, arguments: Arguments) -> Array | None:
@@ -44,11 +44,11 @@ def random(short: str, arguments: Arguments) -> Array | None:
         size = arguments.get("size", _RANDOM[short]) if short in _RANDOM else None
     if size in (None, NONE):
         return None
-    asked = arguments.keywords.get("dtype")
+    requested = arguments.keywords.get("dtype")
     if short == "choice":
         return Array(shape_of(size), _chosen(arguments.get("a", 0)), host=True)
     made = "i64" if short in _OF_INTEGERS else "f64"
-    return Array(shape_of(size), made if asked is None else element_of(asked), host=True)
+    return Array(shape_of(size), made if requested is None else element_of(requested), host=True)
 
 
 def _chosen(source: Value | None) -> Element:

@@ -1,4 +1,4 @@
-"""Indexing: what `owner[index]` is, and the shape that is left."""
+"""Indexing: the value of `owner[index]`, and its shape."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def ask(interp: Interpreter, node: nodes.Subscript, owner: Value, index: Value) 
     """Indices that Python itself needs: those of its own containers, and the bounds of slices of refs."""
     if isinstance(owner, Seq | Dictionary):
         for part in (index.start, index.stop) if isinstance(index, Slice) and index.size is None else (index,):
-            interp.demand("index", part, node)
+            interp.concretize("index", part, node)
         return
     view = isinstance(owner, CallResult) and owner.function == "method:at" and isinstance(owner.args[0], Ref)
     if not view and not isinstance(owner, Ref):
@@ -97,9 +97,9 @@ def ask(interp: Interpreter, node: nodes.Subscript, owner: Value, index: Value) 
     for part in index.items if isinstance(index, Seq) else (index,):
         if isinstance(part, Slice) and part.size is None:
             bound = part.start if isinstance(part.start, Array) else part.stop
-            interp.demand("slice", bound, node)
+            interp.concretize("slice", bound, node)
         elif isinstance(part, Slice) and part.size is not None and not view:
-            interp.demand("size", part.size, node)
+            interp.concretize("size", part.size, node)
 
 
 def _index_text(index: Value) -> str | None:
@@ -160,7 +160,7 @@ def is_scalar_index(index: Value) -> bool | None:
         return isinstance(index.value, int) and not isinstance(index.value, bool)
     if isinstance(index, Array):
         return None if index.shape is None else index.shape == ()
-    # A name may stand for a slice or a tuple, too; what is computed and what is part of a shape does not.
+    # A symbol may be a slice or a tuple, too; a computed value or part of a shape is not.
     counted = isinstance(index, Sym) and (index.traced or index.operation is not None or ".shape[" in index.text)
     return True if counted else None
 
@@ -204,7 +204,7 @@ def result_shape(shape: Shape | None, index: Value) -> Shape | None:
 def _gathered(parts: list[Value], number: int) -> Shape | None:
     """The dimensions that an array of integers puts in its place; None where it is not the only one, or may not stay.
 
-    numpy moves them to the front where scalars stand apart from the array; refs of some jax releases always do. In
+    numpy moves them to the front where scalars are separated from the array; refs of some jax releases always do. In
     the first place, or as the only index of an array, both agree.
     """
     part = parts[number]
@@ -233,7 +233,7 @@ def _slice_size(part: Slice, size: Dim) -> Dim:
 
 
 def reshaped(shape: Shape | None, arguments: list[Value]) -> Shape | None:
-    """The shape asked for by `reshape(*arguments)`, a single -1 worked out where the rest is known."""
+    """The shape of `reshape(*arguments)`, with a single -1 computed where the rest is known."""
     wanted = arguments[0] if len(arguments) == 1 else Seq(tuple(arguments))
     target = shape_of(wanted)
     if target is None or -1 not in target:

@@ -1,4 +1,4 @@
-"""What `jax.jit` makes of a function: which parameters are traced, and where its arguments and results lie."""
+"""The result of `jax.jit`: its traced parameters, and the sharding of its arguments and results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shardings_of(arguments: Arguments) -> tuple[Value, ...]:
 
 
 def _static(arguments: Arguments, positional: list[str]) -> set[str] | None:
-    """The parameters that are not traced; None where the text does not tell."""
+    """The parameters that are not traced; None where they are not known."""
     if arguments.open:
         return None
     found: set[str] = set()
@@ -41,11 +41,11 @@ def _static(arguments: Arguments, positional: list[str]) -> set[str] | None:
         value = arguments.keywords.get(keyword, Seq(()))
         items = value.items if isinstance(value, Seq) and not value.open else (value,)
         for item in items:
-            told = item.value if isinstance(item, Const) else None
-            if isinstance(told, str):
-                found.add(told)
-            elif isinstance(told, int) and -len(positional) <= told < len(positional):
-                found.add(positional[told])
+            parameter = item.value if isinstance(item, Const) else None
+            if isinstance(parameter, str):
+                found.add(parameter)
+            elif isinstance(parameter, int) and -len(positional) <= parameter < len(positional):
+                found.add(positional[parameter])
             elif item != Const(None):
                 return None
     return found

@@ -49,7 +49,7 @@ _ARRAY_METHODS = {
         " trace transpose var view choose compress"
     ).split()
 }
-_MOST_LISTED = 32  # elements of an array that `tolist` lists
+_MAX_LISTED = 32  # elements of an array that `tolist` lists
 _ARRAY_METHODS["flatten"] = "jax.numpy.ravel"
 _ARRAY_METHODS["view"] = "jax.lax.bitcast_convert_type"
 
@@ -239,13 +239,13 @@ def called_by_name(method: Sym, arguments: Arguments) -> Value:
 
 
 def is_of_numpy(dtype: Value) -> bool:
-    """Whether a dtype is spelled as numpy's, as those who work on numpy arrays do."""
+    """Whether a dtype is spelled as one of numpy's: the code probably uses numpy arrays."""
     return isinstance(dtype, External) and dtype.name.startswith("numpy.")
 
 
 def _array_method(interp: Interpreter, owner: Array, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name in ("item", "tolist"):
-        interp.demand("method", owner, node, name)
+        interp.concretize("method", owner, node, name)
         return UNKNOWN if name == "item" or owner.shape is None else _listed(owner.shape)
     if name in ("block_until_ready", "to_device"):
         return owner
@@ -267,7 +267,7 @@ def _listed(shape: Shape) -> Value:
     if not shape:
         return UNKNOWN
     length = shape[0]
-    if not isinstance(length, int) or length > _MOST_LISTED:
+    if not isinstance(length, int) or length > _MAX_LISTED:
         return Seq((), "list", open=True)
     return Seq((_listed(shape[1:]),) * length, "list")
 

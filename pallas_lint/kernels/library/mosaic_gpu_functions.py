@@ -35,12 +35,12 @@ GPU = f"{PALLAS}.mosaic_gpu"
 
 
 def _acts(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """What orders or tells others, and neither reads nor writes what a kernel computes with."""
+    """A fence, barrier or signal, which does not access the kernel's data."""
     return interp.op(name, node, arguments, NONE)
 
 
 def _signals(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """The same where it counts in a way that nobody here follows."""
+    """The same, with counts that are not followed."""
     interp.escape_refs(arguments, node)
     return interp.op(name, node, arguments, NONE)
 
@@ -53,12 +53,12 @@ def _find_swizzle(interp: Interpreter, name: str, arguments: Arguments, node: no
     size = integer(arguments.get("minor_dim_bits", 0))
     if size is not None:
         return next((Const(swizzle) for swizzle in (128, 64, 32, 16) if size % (8 * swizzle) == 0), UNKNOWN)
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _made(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """What only describes: `plgpu.Layout.WGMMA.reduce(1)`, `plgpu.ACC.init(value)`."""
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _planar_snake(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -114,7 +114,7 @@ def _elsewhere(interp: Interpreter, name: str, arguments: Arguments, node: nodes
     ref = arguments.get("ref", 0)
     interp.escape_refs(arguments, node)
     if not isinstance(ref, Ref):
-        interp.lose_sight()
+        interp.mark_untracked()
         return UNKNOWN
     return evolve(ref, view=True, role=None, owner=node, parent=None)
 
@@ -148,7 +148,7 @@ def _stores(
     if isinstance(ref, Ref):
         interp.access(kind, evolve(ref, space=ref.space or space), Const(...), node, value)
     else:
-        interp.lose_sight()
+        interp.mark_untracked()
 
 
 def _store_tmem(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:

@@ -1,4 +1,4 @@
-"""Reading the arguments of array functions: shapes, axes, by name or position."""
+"""Arguments of array functions: shapes and axes, by name or position."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def argument(args: list[Value], keywords: Keywords, name: str, position: int) ->
 
 
 def shape_argument(value: Value | None) -> Shape | None:
-    """A shape passed as such; a lone name may stand for a whole shape or for one dimension."""
+    """A shape argument; a symbol may be a whole shape or one dimension."""
     return None if value is None or isinstance(value, Sym) else shape_of(value)
 
 

@@ -81,7 +81,7 @@ def binary(interp: Interpreter, node: nodes.Node, symbol: str, name: str, left: 
     if isinstance(left, OneOf) or isinstance(right, OneOf):
         return UNKNOWN
     if symbol == "|" and all(isinstance(side, External | Class) or name_of(side) == UNION for side in (left, right)):
-        return interp.made(UNION, Arguments([left, right]), node)
+        return interp.opaque_call(UNION, Arguments([left, right]), node)
     if symbol == "%" and isinstance(left, Sym):
         interp.effects.remainders.add(left)
     if symbol == "%" and isinstance(right, Sym):
@@ -98,7 +98,7 @@ def compare(interp: Interpreter, node: nodes.Node, how: nodes.BaseCompOp, left: 
         return _identity(left, right, negated=isinstance(how, nodes.IsNot))
     if isinstance(how, nodes.In | nodes.NotIn):
         if isinstance(right, Seq) and right.items:
-            interp.demand("in", left, node)
+            interp.concretize("in", left, node)
         there = _contains(right, left)
         return UNKNOWN if there is None else Const(there is isinstance(how, nodes.In))
     function, name = _COMPARISONS[how.__class__]
@@ -170,8 +170,8 @@ def _same_member(left: Instance, right: Instance) -> bool | None:
 def _contains(container: Value, wanted: Value) -> bool | None:
     """Whether `wanted in container`; None where that is not known."""
     if isinstance(container, Const) and isinstance(wanted, Const):
-        told = isinstance(container.value, str) and isinstance(wanted.value, str)
-        return wanted.value in container.value if told else None
+        strings = isinstance(container.value, str) and isinstance(wanted.value, str)
+        return wanted.value in container.value if strings else None
     if isinstance(container, Seq):
         items: tuple[Value, ...] = container.items
     elif isinstance(container, Dictionary):

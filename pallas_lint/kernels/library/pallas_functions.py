@@ -93,7 +93,7 @@ def _store(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
     if isinstance(ref, Ref):
         interp.access("store", ref, index, node, value)
     else:
-        interp.lose_sight()
+        interp.mark_untracked()
     return interp.op(name, node, arguments, NONE)
 
 
@@ -104,7 +104,7 @@ def _atomic(interp: Interpreter, name: str, arguments: Arguments, node: nodes.No
     if isinstance(ref, Ref):
         interp.access("accumulate", ref, index, node, arguments.get("val", 2) or UNKNOWN)
         return interp.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
-    interp.lose_sight()
+    interp.mark_untracked()
     return interp.op(name, node, arguments, Array())
 
 
@@ -119,9 +119,9 @@ def _copy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
     if isinstance(target, Ref):
         interp.access("store", target, Const(...), node)
     else:
-        interp.lose_sight()
+        interp.mark_untracked()
     interp.op(name, node, arguments, UNKNOWN)
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _dot(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -184,17 +184,17 @@ def unmodelled(interp: Interpreter, name: str, arguments: Arguments, node: nodes
     short = last_part(name)
     if interp.kernel is None or short[:1].isupper():
         interp.escape_refs(arguments, node)
-        made = interp.made(name, arguments, node)
+        made = interp.opaque_call(name, arguments, node)
         if short == "BlockSpec" and not interp.fails_on_purpose:
             interp.effects.specs_made.append(made)
         return made
     interp.escape_refs(arguments, node)
     given = (*arguments.positional, *arguments.keywords.values())
     if any(isinstance(value, Unknown | Sym) and not interp.is_from_outside(value) for value in given):
-        interp.lose_sight()  # it may be a ref
+        interp.mark_untracked()  # it may be a ref
     run_callbacks(interp, name, arguments)
     interp.op(name, node, arguments, UNKNOWN)
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 PALLAS_FUNCTIONS: dict[str, Model] = {}

@@ -59,9 +59,9 @@ def dimensions(value: Value | None, ranks: tuple[int, int]) -> Dimensions | None
 
 
 def product_dtype(name: str, args: list[Value], keywords: Keywords) -> tuple[Element, bool]:
-    asked = argument(args, keywords, "preferred_element_type", _TYPE_AT.get(name, 99))
-    if asked is not None:
-        return element_of(asked), False
+    requested = argument(args, keywords, "preferred_element_type", _TYPE_AT.get(name, 99))
+    if requested is not None:
+        return element_of(requested), False
     return promote([operand_element(value) for value in operands(args, keywords)])
 
 
@@ -172,8 +172,10 @@ def subscripts(value: Value | None) -> tuple[list[str], str] | None:
 
 
 def infer_einsum(name: str, args: list[Value], keywords: Keywords) -> Value:
-    asked = argument(args, keywords, "preferred_element_type", 99)
-    dtype, weak = (element_of(asked), False) if asked is not None else promote([operand_element(v) for v in args[1:]])
+    requested = argument(args, keywords, "preferred_element_type", 99)
+    dtype, weak = (
+        (element_of(requested), False) if requested is not None else promote([operand_element(v) for v in args[1:]])
+    )
     pattern = subscripts(args[0] if args else keywords.get("subscripts"))
     if pattern is None:
         return Array(None, dtype, weak)
@@ -204,10 +206,10 @@ def infer_einsum(name: str, args: list[Value], keywords: Keywords) -> Value:
 
 
 @frozen
-class Product:
+class MatrixProduct:
     """A product as the backend gets it: two factors, the numbers of axes summed over and of batch axes.
 
-    None where the text does not tell; `left` and `right` are the factors as written.
+    None where they are not known; `left` and `right` are the factors as written.
     """
 
     left: Array
@@ -217,7 +219,7 @@ class Product:
     swapped: bool = False  # the backend gets the factors the other way round
 
 
-def product_of(name: str, args: list[Value], keywords: Keywords) -> Product | None:
+def product_of(name: str, args: list[Value], keywords: Keywords) -> MatrixProduct | None:
     """What `name(*args, **keywords)` multiplies; None for what is no product of two arrays."""
     short = last_part(name)
     pattern: tuple[list[str], str] | None = None
@@ -233,32 +235,32 @@ def product_of(name: str, args: list[Value], keywords: Keywords) -> Product | No
         return None
     if short == "einsum":
         counts = (None, None) if pattern is None else _einsum_counts(*pattern)
-        return Product(left, right, *counts)
+        return MatrixProduct(left, right, *counts)
     ranks = (left.rank, right.rank)
     if short in ("vdot",):
-        return Product(Array((None,), left.element), Array((None,), right.element), 1, 0)
+        return MatrixProduct(Array((None,), left.element), Array((None,), right.element), 1, 0)
     if ranks[0] is None or ranks[1] is None:
-        return Product(left, right, None, None)
+        return MatrixProduct(left, right, None, None)
     if 0 in ranks:
         return None  # a scalar multiplies
     numbers = argument(args, keywords, "dimension_numbers", 2 if short == "dot_general" else 99)
     if numbers is not None:
         known = dimensions(numbers, (ranks[0], ranks[1]))
         counts = (None, None) if known is None else (len(known.contract[0]), len(known.batch[0]))
-        return Product(left, right, *counts)
+        return MatrixProduct(left, right, *counts)
     if short == "tensordot":
         wanted = argument(args, keywords, "axes", 2) or Const(2)
         first = wanted.items[0] if isinstance(wanted, Seq) and wanted.items else None
         count = len(first.items) if isinstance(first, Seq) else 1 if first is not None else integer(wanted)
-        return Product(left, right, count, 0)
+        return MatrixProduct(left, right, count, 0)
     if short in ("matmul", "batch_matmul", "vecdot"):
         batch = min(ranks[0], ranks[1]) - (1 if short == "vecdot" else 2)
         shared = [*(left.shape or ())[-2 - batch : -2], *(right.shape or ())[-2 - batch : -2]] if batch > 0 else []
         if short == "matmul" and any(not isinstance(size, int) or size == 1 for size in shared):
-            return Product(left, right, None, None)  # batch axes of size 1 are squeezed before
+            return MatrixProduct(left, right, None, None)  # batch axes of size 1 are squeezed before
         swapped = short == "matmul" and ranks[0] == 2 and ranks[1] > 2
-        return Product(left, right, 1, max(batch, 0), swapped)
-    return Product(left, right, 1, 0)
+        return MatrixProduct(left, right, 1, max(batch, 0), swapped)
+    return MatrixProduct(left, right, 1, 0)
 
 
 def _einsum_counts(inputs: list[str], output: str) -> tuple[int | None, int | None]:

@@ -1,4 +1,4 @@
-"""Shapes and dtypes of what reduces arrays along axes, or runs along one: sums, maxima, `argmax`, `cumsum`."""
+"""Shapes and dtypes of reductions and of scans along axes: sums, maxima, `argmax`, `cumsum`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.model.kinds import Element
 
-# Where keepdims stands by position.
+# The position of keepdims.
 _KEEPDIMS = {"sum": 4, "prod": 4, "mean": 4, "var": 5, "std": 5, "logsumexp": 3}
 _TO_INEXACT = frozenset("mean var std logsumexp nanmean average median norm".split())
 
@@ -48,13 +48,13 @@ def _reduced_dtype(name: str, source: Value, args: list[Value], keywords: Keywor
     if short in ("any", "all", "reduce_and", "reduce_or"):
         return "bool", False
     if short in ("argmax", "argmin", "nanargmax", "nanargmin"):
-        asked = argument(args, keywords, "index_dtype", 2 if name.startswith("jax.lax.") else 99)
-        return (element_of(asked) if asked is not None else "i64"), False
+        requested = argument(args, keywords, "index_dtype", 2 if name.startswith("jax.lax.") else 99)
+        return (element_of(requested) if requested is not None else "i64"), False
     if short == "count_nonzero":
         return "i64", False
-    asked = argument(args, keywords, "dtype", 2 if short in ("sum", "prod", "mean", "var", "std") else 99)
-    if asked is not None:
-        return element_of(asked), False
+    requested = argument(args, keywords, "dtype", 2 if short in ("sum", "prod", "mean", "var", "std") else 99)
+    if requested is not None:
+        return element_of(requested), False
     if short in _TO_INEXACT:
         return inexact(dtype), weak
     if short in ("sum", "prod", "nansum", "nanprod", "trace"):
@@ -68,9 +68,9 @@ def _reduced_dtype(name: str, source: Value, args: list[Value], keywords: Keywor
 def _cumulative(name: str, args: list[Value], keywords: Keywords) -> Value:
     source = args[0] if args else keywords.get("a", keywords.get("operand", NONE))
     dtype, weak = operand_element(source)
-    asked = argument(args, keywords, "dtype", 99 if name.startswith("jax.lax.") else 2)
-    if asked is not None:
-        dtype, weak = element_of(asked), False
+    requested = argument(args, keywords, "dtype", 99 if name.startswith("jax.lax.") else 2)
+    if requested is not None:
+        dtype, weak = element_of(requested), False
     elif dtype == "bool":
         dtype = "i64"
     elif not isinstance(dtype, str):

@@ -1,4 +1,4 @@
-"""Shapes of what rearranges, joins, cuts or repeats arrays; the dtype stays."""
+"""Shapes of functions that rearrange, join, cut or repeat arrays; the dtype stays."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def _padded(size: Dim, more: int | None) -> Dim:
 
 
 def split(name: str, args: list[Value], keywords: Keywords) -> Value:
-    """A list of parts, of which there are as many as the argument says."""
+    """A list of parts, whose number is the argument."""
     sizes = shape(args[0])
     lax = name == "jax.lax.split"
     wanted = argument(args, keywords, "sizes" if lax else "indices_or_sections", 1)

@@ -1,11 +1,11 @@
-"""What functions do that take functions: `functools.partial`, `jax.jit`, `jax.vmap`, `checkify`, decorators."""
+"""Functions that take functions: `functools.partial`, `jax.jit`, `jax.vmap`, `checkify`, decorators."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches import foreign_calls, launching
-from pallas_lint.kernels.library import control, derivatives, jit, spreading
+from pallas_lint.kernels.library import control, derivatives, jit, sharding
 from pallas_lint.kernels.library.control import CONTROL
 from pallas_lint.kernels.library.host import classes, transforms
 from pallas_lint.kernels.model.arguments import Arguments
@@ -53,7 +53,7 @@ _FOREIGN = frozenset(
 )  # fmt: skip
 # They run their function, or make of it what runs it.
 _IN_KERNELS = frozenset({RUN_STATE, f"{PALLAS}.mosaic_gpu.warp_map"})
-_MOST_FOLDED = 16  # elements that `functools.reduce` is followed over
+_MAX_FOLDED = 16  # elements that `functools.reduce` is followed over
 
 
 def _partial(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -65,14 +65,14 @@ def _partial(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
         if isinstance(option, Func):
             value: Value = option.bind(tuple(rest.positional), rest.keywords, rest.open)
         else:
-            value = interp.made(PARTIAL, rest, node, option)
+            value = interp.opaque_call(PARTIAL, rest, node, option)
         result = value if result is None else join(result, value)
     return UNKNOWN if result is None else result
 
 
 def _reduce(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     function, values = arguments.get("function", 0) or UNKNOWN, arguments.get("iterable", 1)
-    if not isinstance(values, Seq) or values.open or len(values.items) > _MOST_FOLDED:
+    if not isinstance(values, Seq) or values.open or len(values.items) > _MAX_FOLDED:
         interp.escape(arguments, node)
         return UNKNOWN
     initial = arguments.get("initial", 2)
@@ -87,29 +87,29 @@ def _transparent(interp: Interpreter, name: str, arguments: Arguments, node: nod
     """`jax.jit(f)` is f; `jax.jit(static_argnums=0)` and `jax.named_scope("x")` are decorators."""
     first = arguments.get("fun", 0) or arguments.get("f", 0)
     if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
-        return interp.made(name, arguments, node)
+        return interp.opaque_call(name, arguments, node)
     if name in JIT and isinstance(first, Func):
         return _jitted(interp, first, arguments.rest(1))
     if name in JIT and isinstance(first, CallResult) and jit.shardings_of(arguments):
-        return spreading.jitted(interp, interp.made(name, arguments, node))
+        return sharding.jitted(interp, interp.opaque_call(name, arguments, node))
     if isinstance(first, Func | OneOf) or (isinstance(first, CallResult) and first.launch is not None):
         return first
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _mapped(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> CallResult:
-    made = interp.made(name, arguments, node)
-    return made if arguments.get("f", 0) is None else spreading.mapped(interp, made)
+    made = interp.opaque_call(name, arguments, node)
+    return made if arguments.get("f", 0) is None else sharding.mapped(interp, made)
 
 
 def _foreign(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     interp.escape_refs(arguments, node)
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _checkify(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     mark_checkified(interp, arguments.positional[0] if arguments.positional else UNKNOWN)
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def run_callbacks(interp: Interpreter, name: str, arguments: Arguments) -> None:
@@ -127,7 +127,7 @@ def mark_checkified(interp: Interpreter, target: Value) -> None:
         elif isinstance(option, CallResult) and option.callee is not None:
             mark_checkified(interp, option.callee)
         elif isinstance(option, CallResult) and option.launch is not None:
-            interp.change(option.launch.made_by)
+            interp.record_mutation(option.launch.made_by)
             option.launch.arguments.setdefault("checkified?", Const(True))
         elif isinstance(option, CallResult) and option.args:
             for value in option.args:
@@ -168,9 +168,9 @@ def call_made(interp: Interpreter, callee: CallResult, arguments: Arguments, nod
             return launching.launch(interp, callee.callee.name, form, merged, callee.site)
         return interp.call(callee.callee, merged, node)
     if callee.function in SHARD_MAPS and callee.argument("f", 0) is not None:
-        return spreading.call_mapped(interp, callee, node)
+        return sharding.call_mapped(interp, callee, node)
     if callee.function in JIT and callee.args and isinstance(callee.args[0], CallResult):
-        return spreading.call_jitted(interp, callee, arguments, node)
+        return sharding.call_jitted(interp, callee, arguments, node)
     decorated = decorate(interp, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN
     if decorated is not UNKNOWN:
         return decorated
@@ -178,7 +178,7 @@ def call_made(interp: Interpreter, callee: CallResult, arguments: Arguments, nod
         # `checkify(f)(x)` gives `(error, f(x))`; the error keeps where it came from.
         with interp.under(Guard("checkify", UNKNOWN, interp.site(node))):
             inner = interp.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
-        return Seq((interp.made("checkify.error", Arguments([callee]), node), inner))
+        return Seq((interp.opaque_call("checkify.error", Arguments([callee]), node), inner))
     for value in callee.args:
         for option in options(value):
             if isinstance(option, Func) and callee.function == "jax.vmap":
@@ -205,7 +205,7 @@ def decorate(interp: Interpreter, decorator: Value, target: Value, node: nodes.N
             return target
         if decorator.name == CHECKIFY:
             mark_checkified(interp, target)
-            return interp.made(CHECKIFY, Arguments([target]), node)
+            return interp.opaque_call(CHECKIFY, Arguments([target]), node)
         if decorator.name in _MAPPING and isinstance(target, Func):
             return _mapped(interp, decorator.name, Arguments([target]), node)
         if decorator.name in _IN_KERNELS and interp.kernel is not None:
@@ -214,7 +214,7 @@ def decorate(interp: Interpreter, decorator: Value, target: Value, node: nodes.N
     if not isinstance(decorator, CallResult):
         return UNKNOWN
     if decorator.function == "method:setter":
-        return interp.made(classes.PROPERTY, Arguments([decorator.args[0], target]), node)
+        return interp.opaque_call(classes.PROPERTY, Arguments([decorator.args[0], target]), node)
     if decorator.function in _FOREIGN:
         return decorator
     if decorator.launch is not None and decorator.launch.kernel is UNKNOWN:
@@ -238,7 +238,7 @@ def decorate(interp: Interpreter, decorator: Value, target: Value, node: nodes.N
             return _jit_by(interp, inner.name, decorator, target)
         if isinstance(inner, External) and inner.name == CHECKIFY:
             mark_checkified(interp, target)
-            return interp.made(CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
+            return interp.opaque_call(CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
         if isinstance(inner, External | Func):
             merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
             return interp.call(inner, merged, node)
@@ -262,7 +262,7 @@ def _jit_by(interp: Interpreter, name: str, decorator: CallResult, target: Value
 def _jitted(interp: Interpreter, target: Value, arguments: Arguments) -> Value:
     result = jit.jit(target, arguments)
     if isinstance(result, Func) and result.program:
-        spreading.hand_out(interp, result.program, result)
+        sharding.defer(interp, result.program, result)
     return result
 
 

@@ -1,1 +1,1 @@
-"""The vocabulary: abstract values, launches, and what kernels do, as data."""
+"""The data model: abstract values, launches, and kernel traces."""

@@ -1,4 +1,4 @@
-"""What is called: by which name, and with what."""
+"""Names and arguments of calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def last_part(name: str) -> str:
 
 
 class WithArguments:
-    """A call of which the arguments are known, as far as they are."""
+    """A call with its known arguments."""
 
     __slots__ = ()
 

@@ -43,12 +43,12 @@ def long_name(dtype: str) -> str:
 
 
 def dtype_of(value: Value | None) -> str | None:
-    """The dtype that a value stands for when it is passed as `dtype=`; None where it is not known."""
+    """The dtype of a value passed as `dtype=`; None where it is not known."""
     return exact(element_of(value))
 
 
 def element_of(value: Value | None) -> Element:
-    """What is known of the dtype that a value stands for when it is passed as `dtype=`."""
+    """The known part of the dtype of a value passed as `dtype=`."""
     if isinstance(value, DType):
         return value.element
     if isinstance(value, Const) and isinstance(value.value, str):
@@ -68,7 +68,7 @@ def canonical(dtype: str | None, x64: bool = False) -> str | None: ...
 @overload
 def canonical(dtype: Element, x64: bool = False) -> Element: ...
 def canonical(dtype: Element, x64: bool = False) -> Element:
-    """The dtype that an array of jax gets where this one is asked for; `x64`: whether jax has 64-bit types."""
+    """The dtype that jax gives an array for a requested one; `x64`: whether 64-bit types are enabled."""
     if not isinstance(dtype, str):
         # With them, there are integers that promote to a float: uint64 and int64.
         return element_of_kinds(dtype | {"float"}) if x64 and dtype is not None and "int" in dtype else dtype

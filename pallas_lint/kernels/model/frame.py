@@ -1,4 +1,4 @@
-"""What the code at hand runs in."""
+"""Frames of the interpreter: the context in which the current code runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pallas_lint.records import define, frozen
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.modules import Module
-    from pallas_lint.kernels.library.spreading import Around
+    from pallas_lint.kernels.library.sharding import ShardingContext
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Bindings, Env
     from pallas_lint.kernels.model.trace import Allocation, Guard, KernelTrace
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 
 @frozen(eq=False)
-class Entry:
-    """A function that was called outside kernels, with what its parameters got, and where; None for a root."""
+class StackEntry:
+    """A call outside kernels: the function, its bound parameters and the call site, which is None for a root."""
 
     func: Func
-    given: Bindings
+    bindings: Bindings
     site: Site | None
-    certain: bool  # no branch that the text leaves open stands before the call
+    certain: bool  # the call does not depend on a branch that the text does not decide
 
 
 @define(eq=False)
 class Frame:
-    """Of one call of a function, or of a statement at a module's top level; it begins as that of the caller ends."""
+    """The frame of a function call, or of a statement at a module's top level. It starts as a copy of the caller's."""
 
     module: Module
     piece: Piece
-    around: Around  # what spreads the code over devices
-    stack: tuple[Func, ...] = ()  # the functions that are being called, outermost first
-    scope: Env | None = None  # the call's variables: what its guards said holds for whom it calls
+    sharding_context: ShardingContext
+    stack: tuple[Func, ...] = ()  # the functions being called, outermost first
+    scope: Env | None = None  # the call's variables: facts from its guards hold in its callees
     kernel: KernelTrace | None = None
-    launch: Launch | None = None  # over whose grid the code runs: a pipeline's body has one of its own
+    launch: Launch | None = None  # whose grid the code runs over: a pipeline's body has one of its own
     guards: tuple[Guard, ...] = ()
-    uncertain: int = 0  # how many undecided branches or unknown callers enclose the code
-    allocation: Allocation | None = None  # the innermost that is held
-    turns: int = 1  # how often the loops around the code run it
-    entries: tuple[Entry, ...] = ()  # the calls of `stack`, where callers run
-    calling: nodes.Node | None = None  # ... and the call that is being made
+    uncertain: int = 0  # the number of undecided branches or unknown callers around the code
+    allocation: Allocation | None = None  # the innermost one
+    iterations: int = 1  # how often the enclosing loops run the code
+    entries: tuple[StackEntry, ...] = ()  # the calls of `stack`, where callers of launchers run
+    call_node: nodes.Node | None = None  # ... and the current call

@@ -1,4 +1,4 @@
-"""What is known of a value that is one or the other: at the end of branches, in loops, of what is bound twice."""
+"""Joins of abstract values: after branches, in loops, and for names that are bound twice."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pallas_lint.kernels.model.kinds import join_elements
 from pallas_lint.kernels.model.values import UNKNOWN, Array, OneOf, Ref, Seq, Shape, Unknown, Value, options
 from pallas_lint.records import evolve
 
-_MOST_OPTIONS = 4
+_MAX_OPTIONS = 4
 
 
 def join(first: Value, second: Value) -> Value:
-    """What is known of a value that is one or the other."""
+    """The value that is one of the two."""
     if first is second or first == second:
         return first
     if isinstance(first, Unknown) or isinstance(second, Unknown):
@@ -26,13 +26,13 @@ def join(first: Value, second: Value) -> Value:
     for option in (*options(first), *options(second)):
         if option not in merged:
             merged.append(option)
-    return OneOf(tuple(merged)) if len(merged) <= _MOST_OPTIONS else UNKNOWN
+    return OneOf(tuple(merged)) if len(merged) <= _MAX_OPTIONS else UNKNOWN
 
 
 def join_arrays(first: Array, second: Array) -> Array:
     element = join_elements(first.element, second.element)
     if first.dtype == second.dtype and evolve(second, dtype=first.element) == first:
-        # That the kinds of one are known better does not tell them apart: as equal ones, they are the first.
+        # They are equal but for better known kinds of one: the first is returned, as for equal values.
         return first if element == first.element else evolve(first, dtype=element)
     return Array(
         _join_shapes(first.shape, second.shape),

@@ -1,7 +1,7 @@
-"""What is known of a dtype: which one it is, or of which kinds it may be, where the text does not tell its width.
+"""Partly known dtypes: which one it is, or of which kinds it may be if its width is not known.
 
-`x / 2` is a float whatever integer or float `x` is. Widths hang on the operands and on jax's flag for 64 bits; kinds
-hang on the operands' kinds alone, so that they are known far more often.
+`x / 2` is a float whatever integer or float `x` is. Widths depend on the operands and on jax's flag for 64 bits; kinds
+depend on the operands' kinds alone, so that they are known far more often.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def element_of_kinds(kinds: Kinds) -> Element:
 
 
 def described(element: Element) -> str:
-    """As messages say it: the dtype, or "integer or float". Where it may be a float, complex numbers are not meant."""
+    """The text for messages: the dtype, or "integer or float". Complex numbers are omitted where it may be a float."""
     if isinstance(element, str):
         return element
     kinds = kinds_of(element)

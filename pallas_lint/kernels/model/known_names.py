@@ -1,4 +1,4 @@
-"""What code outside the project is called: the names that something here knows, and what a value is by its name.
+"""Canonical names of functions outside the project that are modelled, and tests of a value by its name.
 
 Names are canonical: imports and aliases are resolved. Classes that jax has under several names (`jax.core`, `jax._src`)
 are known by the last part alone.
@@ -40,7 +40,7 @@ def is_shape_struct(value: Value | None) -> TypeGuard[CallResult]:
 
 
 def declares_array(value: Value | None) -> TypeGuard[CallResult]:
-    """What says of one array its shape and dtype, and maybe where it lies: `pltpu.HBM(shape, dtype)`."""
+    """Whether it declares one array by shape and dtype, and maybe memory space: `pltpu.HBM(shape, dtype)`."""
     return is_made(value, _ARRAY_TYPES)
 
 
@@ -73,7 +73,7 @@ def name_of(value: Value | None) -> str:
 
 
 def is_integer(value: Value | None) -> TypeGuard[Const]:
-    """An integer that Python knows; its booleans are such too."""
+    """The value of a Python integer or boolean constant."""
     return isinstance(value, Const) and isinstance(value.value, int)
 
 

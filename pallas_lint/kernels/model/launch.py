@@ -36,9 +36,9 @@ from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from pallas_lint.config.targets import Backend
-    from pallas_lint.kernels.interpreter.modules import Module, Moment
-    from pallas_lint.kernels.library.spreading import Around
-    from pallas_lint.kernels.model.frame import Entry
+    from pallas_lint.kernels.interpreter.modules import Module, ProgramPoint
+    from pallas_lint.kernels.library.sharding import ShardingContext
+    from pallas_lint.kernels.model.frame import StackEntry
     from pallas_lint.kernels.model.kinds import Element
     from pallas_lint.kernels.model.launch_forms import LaunchForm
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
@@ -67,7 +67,7 @@ class BlockDim:
     """One dimension of a block. "element" and "bounded" index maps return elements, "indirect" ones many indices.
 
     `size` is None where it is not known; a squeezed dimension has size 1, a whole one that of the array. A "computed"
-    one is a number that some code makes, or an object that does not say what it is; an "unknown" one may be squeezed.
+    one is a number that some code computes, or an unknown object; an "unknown" one may be squeezed.
     """
 
     kind: DimKind
@@ -108,11 +108,11 @@ class BlockSpec:
 
 @define(eq=False)
 class Launch:
-    """One launch as met by the interpreter: the same site may give several, one a calling context.
+    """One launch found by the interpreter: a launch site may have several, one for each calling context.
 
-    `arguments` are those of the launching call by parameter name, `grid_spec`'s folded in. `operands` are the
-    arguments of the call of the result, None where that is not seen. The number of refs of each role is None where
-    the text does not tell.
+    `arguments` are those of the launching call by parameter name, with those of `grid_spec`. `operands` are the
+    arguments of the call of the result, None where no such call is found. The number of refs of each role is None
+    where it is not known.
     """
 
     form: LaunchForm
@@ -124,30 +124,30 @@ class Launch:
     open: bool = False  # `**kwargs` of unknown content
     operands: list[Value] | None = None
     operands_open: bool = False
-    options: frozenset[str] = frozenset()  # keywords of the call of the result, which only pipelines take
-    options_site: Site | None = None  # ... of another launch: that call, where it surely is one
+    options: frozenset[str] = frozenset()  # keywords of the call of the result, which only pipelines accept
+    options_site: Site | None = None  # ... of other launches: that call, if it surely is one
     backend: Backend | None = None
     core: str | None = None  # "sc_scalar", "sc_vector" on SparseCore; None: the tensor core
-    # What told the backend: "params", "mesh", "spec", "body", "function", "import"; "several" where it told of several.
+    # The source of the backend: "params", "mesh", "spec", "body", "function", "import"; "several": it names several.
     evidence: str | None = None
     scope: str = ""  # name of the function that launches
     traces: list[KernelTrace] = field(factory=list)
-    # Of a part of another kernel, where its body's events are in that one's trace: from the first up to the last.
+    # If it is part of another kernel: the range of its body's events in that kernel's trace.
     spans: list[tuple[KernelTrace, int, int]] = field(factory=list)
-    assumptions: dict[str, int] = field(factory=dict)  # values that the user gave for names
-    beside_grid_spec: tuple[str, ...] = ()  # arguments given although the grid spec has them
-    called_by: list[tuple[Func, ...]] = field(factory=list)  # the functions on the way to each call of the result
-    around: list[Around] = field(factory=list)  # ... what each runs in; in a kernel what that one runs in
-    callers: tuple[Func, ...] = ()  # the functions on the way to this launch, outermost first
-    entries: tuple[Entry, ...] = ()  # ... and how they were called, where callers run
-    certain: bool = True  # False: it stands behind a branch that the text leaves open
-    moment: Moment | None = None  # of the module, where its names are bound more than once
-    scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # what held around the kernel at its first call
+    assumptions: dict[str, int] = field(factory=dict)  # values that the user assumes for names
+    beside_grid_spec: tuple[str, ...] = ()  # arguments passed although the grid spec has them
+    called_by: list[tuple[Func, ...]] = field(factory=list)  # the stack of each call of the result
+    sharding_contexts: list[ShardingContext] = field(factory=list)  # ... of each call; in a kernel, of its launch
+    callers: tuple[Func, ...] = ()  # the stack of the launching call, outermost function first
+    entries: tuple[StackEntry, ...] = ()  # ... and their calls, where callers of launchers run
+    certain: bool = True  # False: it depends on a branch that the text does not decide
+    program_point: ProgramPoint | None = None  # where names of the module are bound more than once
+    scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # the kernel's enclosing scopes at its first call
     returned: CallResult | None = None  # the value of the launching call
-    made_by: object = None  # the run that met it
-    expects_failure: bool = False  # it stands in `with pytest.raises(...)`
-    failing_calls: int = 0  # how many calls of the result stand there
-    witness: Witness | None = None  # the call of the launcher that gave its arguments; None: whoever calls it
+    made_by: object = None  # the run that found it
+    expects_failure: bool = False  # it is in `with pytest.raises(...)`
+    failing_calls: int = 0  # the number of calls of the result that are there
+    witness: Witness | None = None  # the known call of the launcher with its arguments; None: for any caller
 
     @property
     def callee(self) -> Site:
@@ -157,17 +157,17 @@ class Launch:
 
     @property
     def kind(self) -> str:
-        """What rules of other packages ask; ours ask the form for what they want to know of it."""
+        """The kind of launch, for rules of other packages; built-in rules use the attributes of the form."""
         return self.form.kind
 
     @property
     def is_pallas(self) -> bool:
-        """Whether it surely is the function itself, not a look-alike with arguments of its own."""
+        """Whether it surely is the function of Pallas, not a look-alike with other arguments."""
         return self.api in self.form.names
 
     @property
     def bodies(self) -> tuple[Func, ...]:
-        """The kernels that it surely runs; none where a branch decides which."""
+        """The kernels that it surely runs; empty where a branch decides which."""
         bodies = self.kernel.items if isinstance(self.kernel, Seq) and self.form.kernels == "list" else (self.kernel,)
         return tuple(body for body in bodies if isinstance(body, Func))
 
@@ -178,12 +178,12 @@ class Launch:
 
     @property
     def only_traced(self) -> bool:
-        """Whether all known calls only ask jax what it would do: `jax.make_jaxpr`, `jax.eval_shape`."""
-        return bool(self.around) and all(around.traced for around in self.around)
+        """Whether all known calls are only traced, not run: by `jax.make_jaxpr`, `jax.eval_shape`."""
+        return bool(self.sharding_contexts) and all(context.traced for context in self.sharding_contexts)
 
     @property
     def called_at(self) -> Site:
-        """The launching function's name at the launch: a short place for what may be a call of thirty lines."""
+        """The launching function's name at the launch: a short location for a call that may have thirty lines."""
         function = getattr(self.site.node, "func", None)
         return self.site if function is None else evolve(self.site, node=function)
 
@@ -199,7 +199,7 @@ class Launch:
 
     @property
     def is_tried(self) -> bool:
-        """Whether it is a known call that was made in interpret mode: it says nothing of what compilers do."""
+        """Whether it is a known call that was made in interpret mode, which says nothing about compilation."""
         return self.witness is not None and (self.interpret or self.witness.on == "interpret")
 
     @property
@@ -216,7 +216,7 @@ class Launch:
 
     @property
     def has_grid(self) -> bool | None:
-        """Whether a grid was given; None where the text does not tell."""
+        """Whether a grid was passed; None where that is not known."""
         if self.argument("grid") not in (None, NONE):
             return True
         return None if self.open or self.argument("grid_spec") is UNKNOWN else False
@@ -303,7 +303,7 @@ def _as_sequence(value: Value | None) -> Seq | None:
 
 
 def _block_dim(item: Value, *, unblocked: bool) -> BlockDim:
-    """What an entry of a block shape says: None and `pl.squeezed`, `pl.Element(n)` and its like (jax 0.6), a number."""
+    """The dimension for an entry of a block shape: None, `pl.squeezed`, `pl.Element(n)` (jax 0.6), a number, …"""
     name = last_part(name_of(item))
     if item == NONE or name in ("Squeezed", "squeezed"):
         return BlockDim("squeezed", 1)
@@ -315,7 +315,7 @@ def _block_dim(item: Value, *, unblocked: bool) -> BlockDim:
         size = dim(item.argument("block_size", 0) or UNKNOWN)
         return BlockDim(kind, size, padded=kind == "element" and padding not in (None, NONE))
     if isinstance(item, Const | Sym):
-        # A symbol may stand for None: only its name tells.
+        # A symbol may be None: only its name is known.
         return BlockDim("element" if unblocked else "blocked", dim(item))
     return BlockDim("unknown", None)
 

@@ -1,7 +1,7 @@
-"""The forms of launching a kernel: one row for each, which says all in which it differs from the others.
+"""The forms of launching a kernel: one row for each, with its differences from the others.
 
-The interpreter and the rules ask a row for what they need to know of it; nobody compares names. What is true of a
-form was measured or read on jax 0.4.35 to 0.12.0.1.
+The interpreter and the rules read the attributes of a row and never compare names. The rows were measured, or read in
+the source, on jax 0.4.35 to 0.12.0.1.
 """
 
 from __future__ import annotations
@@ -53,28 +53,28 @@ class LaunchForm:
     # -- what the kernel is passed ---------------------------------------------------------------------------------
 
     refs: Literal["blocks", "arrays"] | None = None
-    """Refs of blocks, in fast memory, or of whole arrays, which stay where they are; None where it is not said which
+    """Refs of blocks, in fast memory, or of whole arrays, which stay where they are; None where that is not specified
     refs it gets, if any."""
     outputs: Literal["declared", "optional", "operands"] = "declared"
     """The outputs are declared; or declared where there are any; or passed with the operands."""
     indices: bool | str = False
-    """Whether the grid's indices come first; the name of the argument that asks for them."""
+    """Whether the grid's indices come first; or the name of the argument that enables it."""
     trailing: tuple[str, ...] = ()
     """Arguments that make it pass more, of unknown number, after the refs."""
 
     # -- what it is good for ---------------------------------------------------------------------------------------
 
     backend: Backend | None = None
-    """The one that it is made for; None where other things tell."""
+    """The backend that it is for; None where that depends on other evidence."""
     captures_refused_since: tuple[int, ...] | None = None
     """The jax release that began to refuse kernels which capture arrays, () for all; None where it takes them."""
     forward_mode: bool = False
     """Whether jax can differentiate it at all, which is in forward mode then."""
 
-    # -- how it looks in text, where the last parts of its names do not tell enough or too much ----------------------
+    # -- how it is found in text, where the last parts of its names match too little or too much ---------------------
 
     words: tuple[str, ...] = ()
-    """What stands in a text that surely speaks of it."""
+    """Words that only occur in text that uses it."""
     pattern: str | None = None
     """Matches wherever it is called or handed on."""
 
@@ -120,7 +120,7 @@ KERNEL = ("kernel", "body")
 _PALLAS_CALL = LaunchForm(
     "pallas_call",
     (f"{PALLAS}.pallas_call", "jax_triton.pallas.pallas_call"),
-    ("kernel", "out_shape"),  # up to 0.4.35 it took more of them by position; nobody passed them
+    ("kernel", "out_shape"),  # up to 0.4.35 it took more of them by position, which was not used
     wrapped_as="suffix",
     refs="blocks",
     captures_refused_since=(),
@@ -137,7 +137,7 @@ _KERNEL = LaunchForm(
     refs="arrays",
     outputs="optional",
     captures_refused_since=(0, 10, 2),
-    words=("pl.kernel", "plgpu.kernel", "pltpu.kernel"),  # the name alone stands for anything
+    words=("pl.kernel", "plgpu.kernel", "pltpu.kernel"),  # the name alone is ambiguous
     pattern=r"(?:\.|@\w+\.|\()kernel\s*[(,]",
 )
 _CORE_MAP = LaunchForm(
@@ -215,7 +215,7 @@ class LaunchForms:
 
     @cached_property
     def preparing_words(self) -> tuple[str, ...]:
-        """One of these stands wherever `preparing` matches. They are looked for far more quickly."""
+        """One of these occurs wherever `preparing` matches. They are far quicker to search for."""
         named = (row.last_parts if row.pattern is None else map(last_part, row.all_words) for row in self.rows)
         return (*dict.fromkeys(word for words in named for word in words), "run_scoped", "BlockSpec", "GridSpec")
 
@@ -225,7 +225,7 @@ class LaunchForms:
 
     @cached_property
     def launching(self) -> re.Pattern[str]:
-        """Matches in functions that launch what can stand outside of kernels."""
+        """Matches in functions with launches that can be outside of kernels."""
         return re.compile(_either(row for row in self.rows if not row.is_inner))
 
     @cached_property
@@ -235,7 +235,7 @@ class LaunchForms:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """What surely speaks of something that is launched outside of kernels."""
+        """Matches text that surely uses a form that is launched outside of kernels."""
         return tuple(dict.fromkeys(word for row in self.rows if not row.is_inner for word in row.all_words))
 
     @cached_property
@@ -259,17 +259,17 @@ FORMS = LaunchForms(ROWS)
 
 @frozen(eq=False)
 class ForeignForm:
-    """One way of calling a kernel that is not Pallas's: it is judged by what the call says of operands and outputs."""
+    """One form of calling a kernel that is not a Pallas kernel: only operands and outputs of the call are checked."""
 
     names: tuple[str, ...]
     operands: Literal["here", "result"] | tuple[str, int]
     """The positional arguments of the call; or of the call of what it returns; or one argument, by name and place."""
     outputs: tuple[str, int | None]
-    """The argument that declares the outputs, and where it stands if it may be passed by position."""
+    """The argument that declares the outputs, and its position if it may be passed by position."""
     aliases: str = "input_output_aliases"
-    """The argument that says which operands and outputs share memory."""
+    """The argument with the aliases of operands and outputs."""
     is_triton: bool = False
-    """Whether it runs a Triton function, which gets numbers too beside arrays."""
+    """Whether it runs a Triton function, which takes numbers besides arrays."""
 
 
 FOREIGN_ROWS = (
@@ -297,5 +297,5 @@ FOREIGN_ROWS = (
 FOREIGN_FORMS = {name: row for row in FOREIGN_ROWS for name in row.names}
 _FOREIGN_NAMES = "|".join(dict.fromkeys(last_part(name) for name in FOREIGN_FORMS))
 FOREIGN_CALL = re.compile(rf"\b(?:{_FOREIGN_NAMES})\s*[(,]")
-# Words of which one stands in a file that makes such a call in a way that somebody here judges.
+# One of these words occurs in each file with such a call that is checked.
 FOREIGN_WORDS = ("jax_triton", *dict.fromkeys(row.aliases for row in FOREIGN_ROWS))

@@ -1,4 +1,4 @@
-"""What the interpreter writes down of the kernel at hand: operations, accesses, and what Python asks of values."""
+"""Recording of a kernel's events: operations, accesses to refs, concretizations."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.kernels.interpreter.effects import Effects
-    from pallas_lint.kernels.interpreter.outcome import Outcome
+    from pallas_lint.kernels.interpreter.result import InterpreterResult
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.frame import Frame
     from pallas_lint.kernels.model.scope import Env
-    from pallas_lint.kernels.model.trace import Asking, Event, KernelTrace
+    from pallas_lint.kernels.model.trace import ConcretizationKind, Event, KernelTrace
     from pallas_lint.syntax import Piece
 
 
 _FAILING = re.compile(r"\b(?:mark\.xfail|expectedFailure)\b")
-TOP_LEVEL = "top level"  # what runs while a name of a module is looked up
+TOP_LEVEL = "top level"  # the run of a module's top level
 
 
 class OutOfBudget(Exception):
-    """The abstract run became too long; what was found so far stands."""
+    """The step budget is exhausted; results so far are kept."""
 
 
-TOO_MUCH = (OutOfBudget, RecursionError)  # what ends a run that is too long, or too deep
+TOO_MUCH = (OutOfBudget, RecursionError)  # exceptions that end a run: too long, or too deep
 
 
 class Recorder:
@@ -40,11 +40,11 @@ class Recorder:
     __slots__ = ()
 
     frame: Frame
-    hidden: tuple[nodes.Node, Value] | None
-    running: object
-    entangled: bool
-    changes: int
-    outcome: Outcome
+    short_circuit_rhs: tuple[nodes.Node, Value] | None
+    current_run: object
+    has_cross_run_effects: bool
+    mutations: int
+    outcome: InterpreterResult
     effects: Effects
     named: dict[tuple[nodes.Node, nodes.Node], Func]
 
@@ -67,17 +67,17 @@ class Recorder:
         )
 
     def note_outside(self, name: str, arguments: Arguments, node: nodes.Node) -> None:
-        """Keep a call of a function that belongs into kernels, met where there is none."""
+        """Record a call, outside any kernel, of a function that only kernels may call."""
         op = Op(name, self.site(node), tuple(arguments.positional), (), certain=self.frame.uncertain == 0)
         self.effects.outside.append((op, self.frame.stack))
 
-    def demand(self, kind: Asking, value: Value, node: nodes.Node, name: str = "") -> None:
-        """Python asks what a value is; recorded where the value may be a traced one."""
+    def concretize(self, kind: ConcretizationKind, value: Value, node: nodes.Node, name: str = "") -> None:
+        """Record that Python concretizes `value` (`if x`, `int(x)`), if it may be a tracer."""
         if self.kernel is None:
             return
         certain = self.frame.uncertain == 0
-        if value is UNKNOWN and self.hidden is not None and self.hidden[0] is node:
-            value, certain = self.hidden[1], False  # the right side of an `and` whose left side is open
+        if value is UNKNOWN and self.short_circuit_rhs is not None and self.short_circuit_rhs[0] is node:
+            value, certain = self.short_circuit_rhs[1], False  # the right side of an `and` whose left side is open
         found = [option for option in options(value) if isinstance(option, Array | Ref)]
         traced = [option for option in found if isinstance(option, Ref) or not option.host]
         if traced:
@@ -86,7 +86,7 @@ class Recorder:
 
     @property
     def fails_on_purpose(self) -> bool:
-        """Whether the code at hand is expected to raise: by what stands around it, or by its test's decorator."""
+        """Whether the current code is expected to raise: by a `with` around it, or by its test's decorator."""
         if any(guard.kind == "raises" for guard in self.frame.guards):
             return True
         if not self.frame.stack or not isinstance(self.frame.stack[0].node, nodes.FunctionDef):
@@ -96,16 +96,19 @@ class Recorder:
 
     @property
     def is_caught(self) -> bool:
-        """Whether somebody is prepared for the code at hand to raise."""
+        """Whether the current code is inside a `try` or `pytest.raises`."""
         return any(guard.kind == "caught" for guard in self.frame.guards)
 
-    def lose_sight(self, at: int | None = None) -> None:
-        """Code runs of which nothing is known: what it closes over may be read or written. `at`: before which event."""
+    def mark_untracked(self, at: int | None = None) -> None:
+        """An unknown function is called: from here on, captured refs may have been read or written.
+
+        `at`: the index of the next event; by default the call is after all events so far.
+        """
         if self.kernel is not None:
             at = len(self.kernel.events) if at is None else at
-            self.kernel.unseen.append(at)
-            if self.kernel.seen_until is None:
-                self.kernel.seen_until = at
+            self.kernel.untracked_at.append(at)
+            if self.kernel.tracked_until is None:
+                self.kernel.tracked_until = at
 
     def op(self, name: str, node: nodes.Node, arguments: Arguments, result: Value, form: str = "call") -> Value:
         """Record an operation and return its result with the operation as its origin."""
@@ -128,46 +131,46 @@ class Recorder:
         self.kernel.events.append(op)
         return result.made_by(op) if isinstance(result, Array) else result
 
-    def made(self, name: str, arguments: Arguments, node: nodes.Node, callee: Value | None = None) -> CallResult:
-        """What a call gives of which only the name and the arguments count."""
+    def opaque_call(self, name: str, arguments: Arguments, node: nodes.Node, callee: Value | None = None) -> CallResult:
+        """The result of a call that is not modelled: its name and arguments."""
         keywords = tuple(arguments.keywords.items())
         return CallResult(name, tuple(arguments.positional), keywords, self.site(node), arguments.open, callee)
 
-    # -- who does what to whom -----------------------------------------------------------------------------------
+    # -- effects ---------------------------------------------------------------------------------------------------
 
-    def change(self, made_by: object) -> None:
-        """Something is changed that `made_by` made."""
-        if made_by is not self.running:
-            self.entangled = True  # type: ignore[misc]  # the interpreter has the slot
+    def record_mutation(self, made_by: object) -> None:
+        """Record that an object made by the run `made_by` is mutated."""
+        if made_by is not self.current_run:
+            self.has_cross_run_effects = True  # type: ignore[misc]  # the interpreter has the slot
 
-    def name(self, func: Func) -> None:
-        """A function of a module's top level was looked up."""
+    def record_name(self, func: Func) -> None:
+        """Record that a function of a module's top level was looked up."""
         if self.effects.lookup:
             self.effects.named[func.node] = func
         elif self.kernel is None and self.frame.stack:
             self.named[self.frame.stack[0].node, func.node] = func
 
     @contextmanager
-    def looking_up(self, notes: Effects, piece: Piece | None = None) -> Iterator[None]:
-        """What is noted within goes to `notes`: it belongs to the value that is found, not to who looks first."""
-        before, self.effects = self.effects, notes  # type: ignore[misc]  # the interpreter has the slot
-        notes.lookup = notes.is_open = True
+    def looking_up(self, effects: Effects, piece: Piece | None = None) -> Iterator[None]:
+        """Record effects within in `effects`: they belong to the name that is looked up, not to this run alone."""
+        before, self.effects = self.effects, effects  # type: ignore[misc]  # the interpreter has the slot
+        effects.lookup = effects.is_open = True
         try:
             yield
         finally:
             self.effects = before  # type: ignore[misc]  # the interpreter has the slot
-            notes.close(piece)
+            effects.close(piece)
 
-    def hear(self, notes: Effects) -> None:
-        """Somebody looks up a value of which this was noted when it was found."""
-        for each in notes.together():
-            if each is self.effects:
+    def merge_effects(self, effects: Effects) -> None:
+        """Merge the effects recorded when a module-level name was first evaluated into the current run."""
+        for part in effects.with_pending():
+            if part is self.effects:
                 continue
-            if each.is_open and not any(each is other for other in self.effects.beside):
-                self.effects.beside.append(each)
-            self.effects.add(each)
-            for func in each.named.values():
-                self.name(func)
+            if part.is_open and not any(part is other for other in self.effects.pending):
+                self.effects.pending.append(part)
+            self.effects.add(part)
+            for func in part.named.values():
+                self.record_name(func)
 
     def unentered(self, outer: Func) -> list[tuple[Env, nodes.FunctionDef, Piece]]:
         """Functions defined while `outer` ran that did not run themselves."""

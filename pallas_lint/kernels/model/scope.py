@@ -1,11 +1,11 @@
-"""Scopes: what names are bound to, what guards say of their values, and what is left of both after a branch."""
+"""Scopes: bindings of names, facts from guards, and how both are merged after branches and loops."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.joins import join
-from pallas_lint.kernels.model.values import UNKNOWN, Call, Sym, Value
+from pallas_lint.kernels.model.values import UNKNOWN, Sym, SymbolOwner, Value
 from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ Facts = dict[Sym, Value]
 
 
 @define(eq=False)
-class Turns:
-    """The loop that runs: the variables wherever it was left, and wherever the turn at hand was."""
+class LoopExits:
+    """The variables at each exit of the current loop (`break`), and of its current iteration (`continue`)."""
 
     broken: list[Bindings] = field(factory=list)
     continued: list[Bindings] = field(factory=list)
@@ -41,11 +41,11 @@ class Env:
     outer_names: set[str] = field(factory=set)  # declared `global` or `nonlocal`
     is_class: bool = False
     kernel: KernelTrace | None = None  # the kernel that this call is part of
-    call: Call = field(factory=Call)  # what owns the symbols that stand for its parameters
-    fails: bool = False  # what ended the last block that was left was a `raise`
-    # What symbols surely are here: `assert x.shape[1] == 1` went before, or before the call.
+    call: SymbolOwner = field(factory=SymbolOwner)  # owns the symbols of unknown parameters
+    fails: bool = False  # the last block that ended early ended with a `raise`
+    # Known values of symbols: after `assert x.shape[1] == 1`, here or before the call.
     facts: Facts = field(factory=dict)
-    turns: Turns | None = None  # of the innermost loop
+    loop_exits: LoopExits | None = None  # of the innermost loop
 
     def find(self, name: str) -> Value | None:
         """The value bound to `name` here or in an enclosing function; None where it is not a local of any."""
@@ -78,12 +78,12 @@ class Env:
         self.vars[name] = value
 
     def known(self) -> Facts:
-        """What guards here and in enclosing functions say."""
-        around = {} if self.parent is None else self.parent.known()
-        return {**around, **self.facts} if around else self.facts
+        """The facts established here and in enclosing functions."""
+        outer = {} if self.parent is None else self.parent.known()
+        return {**outer, **self.facts} if outer else self.facts
 
     def meaning(self, symbol: Sym) -> Value:
-        """What a guard here or in an enclosing function says that the symbol is; itself where none does."""
+        """The value of a symbol according to guards here or in enclosing functions; the symbol itself without one."""
         env: Env | None = self
         while env is not None:
             if symbol in env.facts:
@@ -93,7 +93,7 @@ class Env:
 
 
 def fork(env: Env, branches: Sequence[Callable[[], bool]]) -> bool:
-    """Run each branch from the same variables and merge those that go on; whether none does."""
+    """Run each branch from the same variables and merge those that fall through; whether none does."""
     start, known = env.vars, env.facts
     ends: list[tuple[Bindings, Facts]] = []
     for branch in branches:
@@ -105,28 +105,28 @@ def fork(env: Env, branches: Sequence[Callable[[], bool]]) -> bool:
     return not ends
 
 
-def turn(env: Env, body: Callable[[], bool]) -> bool:
-    """Run one turn of the loop at hand; whether there is surely no other."""
-    assert env.turns is not None
-    env.turns.continued = []
+def run_iteration(env: Env, body: Callable[[], bool]) -> bool:
+    """Run one iteration of the current loop; whether it is surely the last."""
+    assert env.loop_exits is not None
+    env.loop_exits.continued = []
     over = body()
-    if env.turns.continued:
-        env.vars = merge([*env.turns.continued, *([] if over else [env.vars])])
-    return over and not env.turns.continued
+    if env.loop_exits.continued:
+        env.vars = merge([*env.loop_exits.continued, *([] if over else [env.vars])])
+    return over and not env.loop_exits.continued
 
 
 def repeat(env: Env, body: Callable[[], bool], *, again: bool = True) -> bool:
     """Run a loop body until its variables are stable: once as entered, once more with what it changed.
 
-    Returns False where it was not run `again` though it should: what it changed is then not known.
+    Returns False where it was not run `again` although it should: variables that it changed are then unknown.
     """
     before, known = dict(env.vars), env.facts
-    turn(env, body)
+    run_iteration(env, body)
     after = merge([before, env.vars])
     env.vars, env.facts = after, known
     changed = [name for name, value in before.items() if after.get(name) != value]
     if changed and again:
-        turn(env, body)
+        run_iteration(env, body)
         env.vars, env.facts = merge([after, env.vars]), known
     elif changed:
         env.vars.update(dict.fromkeys(changed, UNKNOWN))
@@ -134,7 +134,7 @@ def repeat(env: Env, body: Callable[[], bool], *, again: bool = True) -> bool:
 
 
 def _common(branches: list[Facts]) -> Facts:
-    """What holds whichever branch ran."""
+    """The facts that hold after every branch."""
     first, *rest = branches
     return {symbol: value for symbol, value in first.items() if all(facts.get(symbol) == value for facts in rest)}
 

@@ -1,4 +1,4 @@
-"""Arithmetic on Python values of which some are only known by name."""
+"""Arithmetic on Python values, some of which are known only by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FOLD: dict[str, Callable[..., object]] = {
 }
 _COMMUTATIVE = frozenset((*"+*&|^", "max", "min"))
 _NUMBERS = (int, float, complex, str)
-_LARGEST = 2**80
+_MAX_INTEGER = 2**80
 
 
 def arithmetic(symbol: str, left: Value, right: Value) -> Value:
@@ -62,7 +62,7 @@ def symbolic(symbol: str, left: Sym | Const, right: Sym | Const) -> Value:
 
 
 def owner_of(*operands: Value) -> object:
-    """Who owns what is computed from these: of several owners all, the name is only the same value where they are."""
+    """The owner of a value computed from these: all their owners. Equal names with equal owners are equal values."""
     owners: set[object] = set()
     for operand in operands:
         if isinstance(operand, Sym):
@@ -91,7 +91,7 @@ def _fold(symbol: str, left: Const, right: Const) -> Value:
             result = _FOLD[symbol](a, b)
     except (ArithmeticError, TypeError, ValueError, KeyError):
         return UNKNOWN
-    return UNKNOWN if isinstance(result, int) and abs(result) > _LARGEST else Const(result)
+    return UNKNOWN if isinstance(result, int) and abs(result) > _MAX_INTEGER else Const(result)
 
 
 def _sequences(symbol: str, left: Value, right: Value) -> Value:

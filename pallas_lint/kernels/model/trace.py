@@ -1,4 +1,4 @@
-"""What a kernel does, in order: the events that rules read."""
+"""Kernel traces: the events of a kernel in order, which rules read."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _NUM_PROGRAMS = "jax.experimental.pallas.num_programs"
 
 @frozen(eq=False)
 class Guard:
-    """A condition under which the code at hand runs: `pl.when`, `lax.cond`, a Python `if` left open, a loop.
+    """A condition under which code runs: `pl.when`, `lax.cond`, an undecided Python `if`, a loop.
 
-    "checkify" is no condition: the code runs inside a call of what `checkify.checkify` made. Outside kernels, "raises"
-    is none either: the code stands in `with pytest.raises(...)`; nor "caught": an `except` handles its failing. In
-    kernels "caught" stands for one that handles what jax raises where Python asks for the value of what is traced.
+    "checkify" is not a condition: the code runs inside a function made by `checkify.checkify`. Outside kernels,
+    "raises" is not one either: the code is in `with pytest.raises(...)`; nor is "caught": an `except` handles its
+    exceptions. In kernels, "caught" is an `except` that handles concretization errors.
     """
 
     kind: Literal["when", "cond", "if", "loop", "checkify", "raises", "caught"]
     condition: Value
     site: Site
     negated: bool = False
-    exact: bool = False  # of a loop: the trace has each of its turns, once and in order
+    exact: bool = False  # of a loop: the trace has each of its iterations, once and in order
 
 
 @frozen(eq=False)
@@ -40,7 +40,7 @@ class Op(WithArguments):
 
     `name` is canonical whatever the spelling: `x.reshape(...)` and `jnp.reshape(x, ...)` are both
     "jax.numpy.reshape", `x % y` is "jax.numpy.remainder"; methods have the array as first argument.
-    `certain`: no undecided Python branch and no unknown caller stands between the kernel and this operation.
+    `certain`: no undecided Python branch and no unknown caller is between the kernel and this operation.
     """
 
     name: str
@@ -52,21 +52,21 @@ class Op(WithArguments):
     guards: tuple[Guard, ...] = ()
     certain: bool = True
     open: bool = False  # `*args` or `**kwargs` of unknown content
-    launch: Launch | None = None  # over whose grid the code runs: what a `program_id` counts in
+    launch: Launch | None = None  # whose grid the code runs over: `program_id` counts in it
     is_traced: bool = field(init=False, repr=False)  # whether the result surely is
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "is_traced", self._is_traced())
 
     def _is_traced(self) -> bool:
-        """A function of jax returns what is traced, even from Python numbers; operators where an operand is."""
+        """Functions of jax return tracers, even for Python numbers; operators do where an operand is one."""
         if self.name == _NUM_PROGRAMS:
             return False  # the size of a static grid
         if self.name == "jax.lax.psum" and self.args and isinstance(self.args[0], Const):
             return False  # the size of an axis
         if self.form == "call":
             return True
-        return any(isinstance(operand, Ref) for operand in self.args) or any(each.is_tracer for each in self.arrays)
+        return any(isinstance(operand, Ref) for operand in self.args) or any(array.is_tracer for array in self.arrays)
 
     @property
     def short(self) -> str:
@@ -92,7 +92,7 @@ class Op(WithArguments):
 
 @frozen(eq=False)
 class Access:
-    """A read or write of a ref. `index` is UNKNOWN for whole-ref helpers; "escape": handed to unknown code.
+    """A read or write of a ref. `index` is UNKNOWN for whole-ref helpers; "escape": passed to unknown code.
 
     `value` is what was read or written.
     """
@@ -115,7 +115,7 @@ class Capture:
     site: Site
 
 
-Asking = Literal[
+ConcretizationKind = Literal[
     "if", "while", "assert", "ternary", "and", "or", "not", "chain", "in", "match", "filter", "call", "index", "slice",
     "size", "iterate", "method", "format", "shown",
 ]  # fmt: skip
@@ -123,12 +123,12 @@ Asking = Literal[
 
 @frozen(eq=False)
 class Concretization:
-    """Python wants to know, while the kernel is traced, what a value is: an `if`, `range(n)`, an index of a list.
+    """Python needs the concrete value while the kernel is traced: an `if`, `range(n)`, an index of a list.
 
-    `name` is the function that asks, where one does.
+    `name` is the function that needs it, if any.
     """
 
-    kind: Asking
+    kind: ConcretizationKind
     value: Value
     site: Site
     name: str = ""
@@ -147,33 +147,33 @@ def loop_index(site: Site, lower: Value, upper: Value) -> Array:
     return Array((), "i32", weak, origin=Op(LOOP_INDEX, site, (lower, upper), ()))
 
 
-def turns(start: int, stop: int, step: int) -> int:
-    """How many numbers `range(start, stop, step)` has; `len` knows no more than a machine word."""
+def range_length(start: int, stop: int, step: int) -> int:
+    """The length of `range(start, stop, step)`; `len` is limited to a machine word."""
     return max(0, -(-(stop - start) // step))
 
 
 def stepped_index(site: Site, lower: Value, upper: Value, step: Value) -> Array:
-    """The index of a loop in steps other than 1: `lower + turn * step`, as jax makes it."""
+    """The index of a loop in steps other than 1: `lower + iteration * step`, as jax makes it."""
     numbers = [part.value for part in (lower, upper, step) if isinstance(part, Const) and type(part.value) is int]
-    # Downwards, `pl.loop` may turn once more than `range` does: it rounds as if the step were positive.
+    # Downwards, `pl.loop` may do one iteration more than `range`: it rounds as if the step were positive.
     known = len(numbers) == 3 and numbers[2] > 0
-    turn = loop_index(site, Const(0), Const(turns(*numbers)) if known else UNKNOWN)
-    scaled = Array((), "i32", turn.weak, origin=Op("jax.numpy.multiply", site, (turn, step), ()))
+    iteration = loop_index(site, Const(0), Const(range_length(*numbers)) if known else UNKNOWN)
+    scaled = Array((), "i32", iteration.weak, origin=Op("jax.numpy.multiply", site, (iteration, step), ()))
     if lower == Const(0):
         return scaled
-    return Array((), "i32", turn.weak, origin=Op("jax.numpy.add", site, (lower, scaled), ()))
+    return Array((), "i32", iteration.weak, origin=Op("jax.numpy.add", site, (lower, scaled), ()))
 
 
 @frozen(eq=False)
 class Allocation:
-    """What a `run_scoped` or a pipeline holds while its body runs, and what is held around it.
+    """The buffers that a `run_scoped` or a pipeline holds while its body runs, and the enclosing allocation `outer`.
 
-    `certain`: no undecided Python branch stands before it.
+    `certain`: it does not depend on an undecided Python branch.
     """
 
     refs: tuple[Ref, ...]
     pipeline: Launch | None
-    around: Allocation | None
+    outer: Allocation | None
     certain: bool
 
 
@@ -187,15 +187,15 @@ class KernelTrace:
     refs: list[Ref] = field(factory=list)
     events: list[Event] = field(factory=list)
     complete: bool = True  # False: the trace stopped early (budget, unresolved kernel), absence proves nothing
-    # How many events there were when code ran that may do anything to any ref; None while all that ran was seen.
-    seen_until: int | None = None
-    unseen: list[int] = field(factory=list)  # the same for every time that happened
+    # The number of events before the first call of unknown code, which may access any ref; None: there was none.
+    tracked_until: int | None = None
+    untracked_at: list[int] = field(factory=list)  # the same for each such call
     returned: Value = UNKNOWN
-    scopes: set[object] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated while it ran
+    scopes: set[object] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated
     allocations: list[Allocation] = field(factory=list)
 
     def owns(self, ref: Ref) -> bool:
-        """Whether the buffer surely lives no longer than the kernel (or a block of it), and all its uses are here."""
+        """Whether the buffer surely lives no longer than the kernel (or a block of it): all its uses are here."""
         return ref.owner is None or ref.owner in self.scopes
 
     def ops(self, *names: str) -> Iterator[Op]:
@@ -241,6 +241,6 @@ def refs_in(value: Value, seen: set[Instance] | None = None) -> Iterator[Ref]:
             for item in option.attributes.values():
                 yield from refs_in(item, seen)
         elif isinstance(option, CallResult) and option.function.endswith("_copy"):
-            # The descriptor of an asynchronous copy: who has it can start it and wait for it.
+            # The descriptor of an asynchronous copy can start it and wait for it.
             for item in (*option.args, *(value for _, value in option.keywords)):
                 yield from refs_in(item, seen)

@@ -1,8 +1,8 @@
-"""Abstract values: what is known of an expression without running it.
+"""Abstract values: the knowledge about an expression without running it.
 
 Unknown stays unknown: every field that the text does not decide is None (or UNKNOWN), and a rule that needs it is
-silent. Values are immutable and compare by what they say, not by where they came from (`origin` and `site` do not
-take part).
+silent. Values are immutable and compare by content, not by where they came from (`origin` and `site` are not
+compared).
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ NONE = Const(None)
 
 # Values share their parts: written out, one of sixty lines of `v = (v, v)` is larger than any memory. Comparing,
 # hashing and walking it takes as long, so that no value may weigh more than this.
-HEAVIEST = 8192
+MAX_WEIGHT = 8192
 
 
 def weight_of(value: object) -> int:
     """How large a value is, written out: its parts, each as often as it occurs, and the characters of names and text.
 
-    It tells without walking: containers know their own.
+    It takes constant time: containers store their own.
     """
     if isinstance(value, Const):
         text = value.kind is str or value.kind is bytes
@@ -64,7 +64,7 @@ def weight_of(value: object) -> int:
 
 def _weigh(value: Any, *parts: Any, extra: int = 0) -> None:
     inside = sum(map(weight_of, parts))
-    # What is nested weighs more: seventy tuples, each in the next, are as deep as anybody can walk.
+    # Nesting weighs more: recursion ends at about seventy nested tuples.
     object.__setattr__(value, "weight", 1 + extra + inside + (inside >> 3))
 
 
@@ -77,8 +77,8 @@ NAMED_NUMBERS = {
 
 
 @frozen(eq=False)
-class Call:
-    """One call of a function, as the owner of the symbols that it binds.
+class SymbolOwner:
+    """The owner of the symbols that one call of a function binds.
 
     They hold it, so that no other call is ever taken for it. `in_kernel`: the call is part of a kernel.
     """
@@ -166,7 +166,7 @@ class DType:
 class Array:
     """A traced array inside a kernel (or an array outside one).
 
-    `weak` is jax's weak typing (from Python scalars), told only with a dtype. `origin` is the operation that made it.
+    `weak` is jax's weak typing (from Python scalars), known only with a dtype. `origin` is the operation that made it.
     `host`: a numpy array, with which Python computes while the kernel is traced. `named`: the Python value of which
     it has the shape, where that is not known.
     """
@@ -223,7 +223,7 @@ class Ref:
     # The pipeline, or the node of the scope, that made it: buffers of several may have the same name.
     owner: object = field(default=None, repr=False)
     optional: bool = field(default=False, eq=False)  # the launch may pass None instead
-    # The scratch declaration or BlockSpec that says what the buffer is like; views keep it.
+    # The scratch declaration or BlockSpec of the buffer; views keep it.
     declared: CallResult | None = field(default=None, eq=False, repr=False)
 
     @property
@@ -346,7 +346,7 @@ class CallResult(WithArguments):
 
 @frozen(eq=False)
 class Class:
-    """A class; `fields` are those that no body tells: `namedtuple("Pair", "first second")`."""
+    """A class; `fields` are those without a class body: `namedtuple("Pair", "first second")`."""
 
     name: str
     node: nodes.ClassDef | None
@@ -420,7 +420,7 @@ def is_static(value: Value) -> bool:
 
 
 def dim(value: Value) -> Dim:
-    """A dimension from the value that stands for it."""
+    """The dimension for a value."""
     if isinstance(value, Const) and isinstance(value.value, int) and not isinstance(value.value, bool):
         return value.value
     return value if isinstance(value, Sym) else None

@@ -8,7 +8,7 @@ from pallas_lint.syntax import nodes
 from pallas_lint.syntax.reading import kinds
 from pallas_lint.syntax.reading.tokens import (
     Reader,
-    Text,
+    SourceText,
     exactly,
     expression,
     name,
@@ -57,11 +57,11 @@ _COMPARISON = kinds.by_kind(
 )
 
 
-def _ellipsis(text: Text, node: Node) -> nodes.Ellipsis:
+def _ellipsis(text: SourceText, node: Node) -> nodes.Ellipsis:
     return nodes.Ellipsis(node.start_byte, node.end_byte)
 
 
-def _constant(text: Text, node: Node) -> nodes.Name:
+def _constant(text: SourceText, node: Node) -> nodes.Name:
     return nodes.Name(node.start_byte, node.end_byte, text.of(node))
 
 
@@ -71,7 +71,7 @@ _LOOSER_THAN_STAR = _LOOSER_THAN_OR | {kinds.BOOLEAN_OPERATOR, kinds.COMPARISON_
 _LOOSER_THAN_AWAIT = _LOOSER_THAN_STAR | {kinds.AWAIT, kinds.BINARY_OPERATOR, kinds.UNARY_OPERATOR}
 
 
-def _tighter(text: Text, node: Node, looser: frozenset[int]) -> nodes.BaseExpression:
+def _tighter(text: SourceText, node: Node, looser: frozenset[int]) -> nodes.BaseExpression:
     if node.kind_id in looser:
         raise ValueError
     return expression(text, node)
@@ -80,17 +80,17 @@ def _tighter(text: Text, node: Node, looser: frozenset[int]) -> nodes.BaseExpres
 # -- containers ----------------------------------------------------------------------------------------------------
 
 
-def _element(text: Text, node: Node) -> nodes.Element | nodes.StarredElement:
+def _element(text: SourceText, node: Node) -> nodes.Element | nodes.StarredElement:
     at, to = node.start_byte, node.end_byte
     if text[at] == _STAR:
         return nodes.StarredElement(at, to, _behind_star(text, node))
     return nodes.Element(at, to, named(text, node))
 
 
-def _behind_star(text: Text, node: Node, *, in_call: bool = False) -> nodes.BaseExpression:
+def _behind_star(text: SourceText, node: Node, *, in_call: bool = False) -> nodes.BaseExpression:
     """What `*` unpacks: in calls any expression, else none with `or` and its like outside of parentheses.
 
-    tree-sitter sees `*a.b` as an attribute of `*a` where it stands in a list.
+    tree-sitter sees `*a.b` as an attribute of `*a` in a list.
     """
     kind = node.kind_id
     if kind in (kinds.LIST_SPLAT, kinds.LIST_SPLAT_PATTERN):
@@ -102,22 +102,22 @@ def _behind_star(text: Text, node: Node, *, in_call: bool = False) -> nodes.Base
     return found
 
 
-def _tuple_of(text: Text, children: Sequence[Node], at: int, to: int) -> nodes.Tuple:
+def _tuple_of(text: SourceText, children: Sequence[Node], at: int, to: int) -> nodes.Tuple:
     return nodes.Tuple(at, to, [_element(text, child) for child in separated(children)])
 
 
-def open_tuple(text: Text, children: Sequence[Node], at: int, to: int) -> nodes.Tuple:
+def open_tuple(text: SourceText, children: Sequence[Node], at: int, to: int) -> nodes.Tuple:
     """`a, b` without parentheses, between which alone `a, b := c` may stand."""
     if any(child.kind_id == kinds.NAMED_EXPRESSION for child in children):
         raise ValueError
     return _tuple_of(text, children, at, to)
 
 
-def _open_tuple(text: Text, node: Node) -> nodes.BaseExpression:
+def _open_tuple(text: SourceText, node: Node) -> nodes.BaseExpression:
     return open_tuple(text, node.children, node.start_byte, node.end_byte)
 
 
-def _tuple(text: Text, node: Node) -> nodes.BaseExpression:
+def _tuple(text: SourceText, node: Node) -> nodes.BaseExpression:
     """`(a, b)`, which stands between its parentheses; as a target also `(a)`, which is no tuple."""
     inner = parts(node)[1:-1]
     if len(inner) == 1:
@@ -126,19 +126,19 @@ def _tuple(text: Text, node: Node) -> nodes.BaseExpression:
     return _tuple_of(text, inner, at, to)
 
 
-def _list(text: Text, node: Node) -> nodes.List:
+def _list(text: SourceText, node: Node) -> nodes.List:
     return nodes.List(
         node.start_byte, node.end_byte, [_element(text, child) for child in separated(node.children[1:-1])]
     )
 
 
-def _set(text: Text, node: Node) -> nodes.Set:
+def _set(text: SourceText, node: Node) -> nodes.Set:
     return nodes.Set(
         node.start_byte, node.end_byte, [_element(text, child) for child in separated(node.children[1:-1])]
     )
 
 
-def _dictionary(text: Text, node: Node) -> nodes.Dict:
+def _dictionary(text: SourceText, node: Node) -> nodes.Dict:
     elements: list[nodes.DictElement | nodes.StarredDictElement] = []
     for child in separated(node.children[1:-1]):
         if child.kind_id == kinds.DICTIONARY_SPLAT:
@@ -150,7 +150,7 @@ def _dictionary(text: Text, node: Node) -> nodes.Dict:
     return nodes.Dict(node.start_byte, node.end_byte, elements)
 
 
-def _pair(text: Text, node: Node) -> tuple[nodes.BaseExpression, nodes.BaseExpression]:
+def _pair(text: SourceText, node: Node) -> tuple[nodes.BaseExpression, nodes.BaseExpression]:
     key, colon, value = exactly(node, 3)
     if colon.kind_id != kinds.COLON:
         raise ValueError
@@ -159,26 +159,26 @@ def _pair(text: Text, node: Node) -> tuple[nodes.BaseExpression, nodes.BaseExpre
 
 def _comprehension(
     kind: type[nodes.ListComp | nodes.SetComp],
-) -> Callable[[Text, Node], nodes.ListComp | nodes.SetComp]:
-    def made(text: Text, node: Node) -> nodes.ListComp | nodes.SetComp:
+) -> Callable[[SourceText, Node], nodes.ListComp | nodes.SetComp]:
+    def made(text: SourceText, node: Node) -> nodes.ListComp | nodes.SetComp:
         _, element, *clauses, _ = parts(node)
         return kind(node.start_byte, node.end_byte, named(text, element), _clauses(text, clauses))
 
     return made
 
 
-def _generator(text: Text, node: Node) -> nodes.GeneratorExp:
+def _generator(text: SourceText, node: Node) -> nodes.GeneratorExp:
     _, element, *clauses, _ = parts(node)
     elt, for_in = named(text, element), _clauses(text, clauses)
     return nodes.GeneratorExp(element.start_byte, clauses[-1].end_byte, elt, for_in)
 
 
-def _dict_comprehension(text: Text, node: Node) -> nodes.DictComp:
+def _dict_comprehension(text: SourceText, node: Node) -> nodes.DictComp:
     _, element, *clauses, _ = parts(node)
     return nodes.DictComp(node.start_byte, node.end_byte, *_pair(text, element), _clauses(text, clauses))
 
 
-def _clauses(text: Text, clauses: list[Node]) -> nodes.CompFor:
+def _clauses(text: SourceText, clauses: list[Node]) -> nodes.CompFor:
     """The first `for` of a comprehension, with its conditions and the `for` inside it."""
     first, *rest = clauses
     *head, target, _, iterable = parts(first)
@@ -203,19 +203,19 @@ def asynchronous(head: list[Node]) -> nodes.Asynchronous | None:
 # -- operators -----------------------------------------------------------------------------------------------------
 
 
-def _unary(text: Text, node: Node) -> nodes.UnaryOperation:
+def _unary(text: SourceText, node: Node) -> nodes.UnaryOperation:
     token, operand = exactly(node, 2)
     operator = _UNARY[token.kind_id](token.start_byte, token.end_byte)
     return nodes.UnaryOperation(node.start_byte, node.end_byte, operator, expression(text, operand))
 
 
-def _not(text: Text, node: Node) -> nodes.UnaryOperation:
+def _not(text: SourceText, node: Node) -> nodes.UnaryOperation:
     token, operand = exactly(node, 2)
     operator = nodes.Not(token.start_byte, token.end_byte)
     return nodes.UnaryOperation(node.start_byte, node.end_byte, operator, _tighter(text, operand, _LOOSER_THAN_OR))
 
 
-def _binary(text: Text, node: Node) -> nodes.BinaryOperation:
+def _binary(text: SourceText, node: Node) -> nodes.BinaryOperation:
     left, token, right = exactly(node, 3)
     operator = _BINARY[token.kind_id](token.start_byte, token.end_byte)
     return nodes.BinaryOperation(
@@ -223,14 +223,14 @@ def _binary(text: Text, node: Node) -> nodes.BinaryOperation:
     )
 
 
-def _boolean(text: Text, node: Node) -> nodes.BooleanOperation:
+def _boolean(text: SourceText, node: Node) -> nodes.BooleanOperation:
     left, token, right = exactly(node, 3)
     operator = _BOOLEAN[token.kind_id](token.start_byte, token.end_byte)
-    first, second = (_tighter(text, each, _LOOSER_THAN_OR) for each in (left, right))
+    first, second = (_tighter(text, side, _LOOSER_THAN_OR) for side in (left, right))
     return nodes.BooleanOperation(node.start_byte, node.end_byte, first, operator, second)
 
 
-def _comparison(text: Text, node: Node) -> nodes.Comparison:
+def _comparison(text: SourceText, node: Node) -> nodes.Comparison:
     left, *rest = parts(node)
     targets: list[nodes.ComparisonTarget] = []
     for token, operand in zip(rest[::2], rest[1::2], strict=True):
@@ -239,13 +239,13 @@ def _comparison(text: Text, node: Node) -> nodes.Comparison:
     return nodes.Comparison(node.start_byte, node.end_byte, expression(text, left), targets)
 
 
-def _conditional(text: Text, node: Node) -> nodes.IfExp:
+def _conditional(text: SourceText, node: Node) -> nodes.IfExp:
     body, _, test, _, orelse = exactly(node, 5)
-    first, second = (_tighter(text, each, _LOOSER_THAN_OR) for each in (test, body))
+    first, second = (_tighter(text, side, _LOOSER_THAN_OR) for side in (test, body))
     return nodes.IfExp(node.start_byte, node.end_byte, first, second, expression(text, orelse))
 
 
-def named(text: Text, node: Node) -> nodes.BaseExpression:
+def named(text: SourceText, node: Node) -> nodes.BaseExpression:
     """An expression where `name := value` may stand without parentheses."""
     if node.kind_id != kinds.NAMED_EXPRESSION:
         return expression(text, node)
@@ -253,12 +253,12 @@ def named(text: Text, node: Node) -> nodes.BaseExpression:
     return nodes.NamedExpr(node.start_byte, node.end_byte, only_name(text, target), expression(text, value))
 
 
-def _await(text: Text, node: Node) -> nodes.Await:
+def _await(text: SourceText, node: Node) -> nodes.Await:
     _, value = exactly(node, 2)
     return nodes.Await(node.start_byte, node.end_byte, _tighter(text, value, _LOOSER_THAN_AWAIT))
 
 
-def yielded(text: Text, node: Node) -> nodes.BaseExpression:
+def yielded(text: SourceText, node: Node) -> nodes.BaseExpression:
     """An expression where `yield` may stand without parentheses."""
     if node.kind_id != kinds.YIELD:
         return expression(text, node)
@@ -272,13 +272,13 @@ def yielded(text: Text, node: Node) -> nodes.BaseExpression:
     return nodes.Yield(node.start_byte, node.end_byte, value)
 
 
-def from_(text: Text, token: Node, item: Node) -> nodes.From:
+def from_(text: SourceText, token: Node, item: Node) -> nodes.From:
     if token.kind_id != kinds.FROM:
         raise ValueError
     return nodes.From(token.start_byte, item.end_byte, expression(text, item))
 
 
-def _parenthesized(text: Text, node: Node) -> nodes.BaseExpression:
+def _parenthesized(text: SourceText, node: Node) -> nodes.BaseExpression:
     _, inner, _ = exactly(node, 3)
     return yielded(text, inner) if inner.kind_id == kinds.YIELD else named(text, inner)
 
@@ -286,13 +286,13 @@ def _parenthesized(text: Text, node: Node) -> nodes.BaseExpression:
 # -- attributes, subscripts, calls ---------------------------------------------------------------------------------
 
 
-def _attribute(text: Text, node: Node, owner: nodes.BaseExpression | None = None) -> nodes.Attribute:
+def _attribute(text: SourceText, node: Node, owner: nodes.BaseExpression | None = None) -> nodes.Attribute:
     value, _, attr = exactly(node, 3)
     owner = owner or expression(text, value)
     return nodes.Attribute(node.start_byte, node.end_byte, owner, only_name(text, attr))
 
 
-def _subscript(text: Text, node: Node, owner: nodes.BaseExpression | None = None) -> nodes.Subscript:
+def _subscript(text: SourceText, node: Node, owner: nodes.BaseExpression | None = None) -> nodes.Subscript:
     value, bracket, *inside, _ = parts(node)
     if bracket.kind_id != kinds.BRACKET:
         raise ValueError
@@ -300,13 +300,13 @@ def _subscript(text: Text, node: Node, owner: nodes.BaseExpression | None = None
     return nodes.Subscript(node.start_byte, node.end_byte, owner or expression(text, value), slices)
 
 
-def subscript_elements(text: Text, inside: list[Node]) -> list[nodes.SubscriptElement]:
+def subscript_elements(text: SourceText, inside: list[Node]) -> list[nodes.SubscriptElement]:
     indices = [_index(text, child) for child in separated(inside)]
     last = len(indices) - (inside[-1].kind_id != kinds.COMMA)
     return [nodes.SubscriptElement(each.at, each.to, each, at < last) for at, each in enumerate(indices)]
 
 
-def _index(text: Text, node: Node) -> nodes.Index | nodes.Slice:
+def _index(text: SourceText, node: Node) -> nodes.Index | nodes.Slice:
     at, to = node.start_byte, node.end_byte
     if node.kind_id == kinds.SLICE:
         bounds: list[nodes.BaseExpression | None] = [None]
@@ -324,7 +324,7 @@ def _index(text: Text, node: Node) -> nodes.Index | nodes.Slice:
     return nodes.Index(at, to, named(text, node), None)
 
 
-def _call(text: Text, node: Node, callee: nodes.BaseExpression | None = None) -> nodes.Call:
+def _call(text: SourceText, node: Node, callee: nodes.BaseExpression | None = None) -> nodes.Call:
     func, given = exactly(node, 2)
     if given.kind_id == kinds.GENERATOR_EXPRESSION:
         generator = _generator(text, given)
@@ -334,8 +334,8 @@ def _call(text: Text, node: Node, callee: nodes.BaseExpression | None = None) ->
     return nodes.Call(node.start_byte, node.end_byte, callee or expression(text, func), args)
 
 
-def arguments(text: Text, node: Node) -> list[nodes.Arg]:
-    """What stands in the parentheses of a call."""
+def arguments(text: SourceText, node: Node) -> list[nodes.Arg]:
+    """The arguments of a call."""
     found: list[nodes.Arg] = []
     positional, starred_ = True, True  # whether such an argument may still come
     for child in separated(node.children[1:-1]):
@@ -359,7 +359,7 @@ def arguments(text: Text, node: Node) -> list[nodes.Arg]:
     return found
 
 
-_Primary: TypeAlias = "Callable[[Text, Node, nodes.BaseExpression], nodes.BaseExpression]"
+_Primary: TypeAlias = "Callable[[SourceText, Node, nodes.BaseExpression], nodes.BaseExpression]"
 _PRIMARIES: dict[int, _Primary] = {
     kinds.ATTRIBUTE: _attribute,
     kinds.SUBSCRIPT: _subscript,

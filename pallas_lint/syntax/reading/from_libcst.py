@@ -39,7 +39,7 @@ def converted(module: cst.Module, text: str) -> nodes.Module:
                 given.append(isinstance(value.comma, cst.Comma))
             return kind(starts[at], starts[to], *given)
         if isinstance(value, list | tuple):
-            return [made(each) for each in value]
+            return [made(item) for item in value]
         return None if value in _NONE else value
 
     result: nodes.Module = made(module)

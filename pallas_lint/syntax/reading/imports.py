@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.reading import kinds
-from pallas_lint.syntax.reading.tokens import Text, dotted_name, exactly, only_name, parts, separated
+from pallas_lint.syntax.reading.tokens import SourceText, dotted_name, exactly, only_name, parts, separated
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-def import_(text: Text, node: Node) -> nodes.Import:
+def import_(text: SourceText, node: Node) -> nodes.Import:
     return nodes.Import(node.start_byte, node.end_byte, _aliases(text, parts(node)[1:]))
 
 
-def _aliases(text: Text, children: list[Node]) -> list[nodes.ImportAlias]:
+def _aliases(text: SourceText, children: list[Node]) -> list[nodes.ImportAlias]:
     if children[0].kind_id == kinds.PARENTHESIS:
         children = children[1:-1]
     elif children[-1].kind_id == kinds.COMMA:
@@ -24,7 +24,7 @@ def _aliases(text: Text, children: list[Node]) -> list[nodes.ImportAlias]:
     return [_alias(text, child) for child in separated(children)]
 
 
-def _alias(text: Text, node: Node) -> nodes.ImportAlias:
+def _alias(text: SourceText, node: Node) -> nodes.ImportAlias:
     at, to = node.start_byte, node.end_byte
     if node.kind_id == kinds.DOTTED_NAME:
         return nodes.ImportAlias(at, to, dotted_name(text, node), None)
@@ -32,11 +32,11 @@ def _alias(text: Text, node: Node) -> nodes.ImportAlias:
     return nodes.ImportAlias(at, to, dotted_name(text, original), as_name(text, as_, only_name(text, alias)))
 
 
-def as_name(text: Text, token: Node, name: nodes.Name | nodes.Tuple | nodes.List) -> nodes.AsName:
+def as_name(text: SourceText, token: Node, name: nodes.Name | nodes.Tuple | nodes.List) -> nodes.AsName:
     return nodes.AsName(token.start_byte, name.to, name)
 
 
-def import_from(text: Text, node: Node) -> nodes.ImportFrom:
+def import_from(text: SourceText, node: Node) -> nodes.ImportFrom:
     _, source, _, *rest = parts(node)
     relative: list[nodes.Dot] = []
     module: nodes.Attribute | nodes.Name | None = None
@@ -56,6 +56,6 @@ def import_from(text: Text, node: Node) -> nodes.ImportFrom:
         names = nodes.ImportStar(star.start_byte, star.end_byte)
     else:
         names = _aliases(text, rest)
-        if any(isinstance(each.name, nodes.Attribute) for each in names):
+        if any(isinstance(alias.name, nodes.Attribute) for alias in names):
             raise ValueError
     return nodes.ImportFrom(node.start_byte, node.end_byte, module, names, relative)

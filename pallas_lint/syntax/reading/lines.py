@@ -1,4 +1,4 @@
-"""Logical lines: where statements may begin. tree-sitter takes a line's end for a space wherever it expects more."""
+"""Logical lines: where statements may begin. tree-sitter reads a line's end as a space wherever it expects more."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.reading import kinds
-from pallas_lint.syntax.reading.tokens import Reader, Text, expression, parts
+from pallas_lint.syntax.reading.tokens import Reader, SourceText, expression, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ _PLAIN_PREFIXES = frozenset(("", "r", "b", "u", "br", "rb"))
 _FORMATTED_PREFIXES = frozenset(("f", "fr", "rf"))
 
 
-def _number(text: Text, node: Node) -> nodes.BaseExpression:
+def _number(text: SourceText, node: Node) -> nodes.BaseExpression:
     at, to = node.start_byte, node.end_byte
     value = text[at:to].decode()
     if _INTEGER.match(value):
@@ -37,7 +37,7 @@ def _number(text: Text, node: Node) -> nodes.BaseExpression:
     return nodes.Float(at, to, value)
 
 
-def _string(text: Text, node: Node) -> nodes.SimpleString | nodes.FormattedString:
+def _string(text: SourceText, node: Node) -> nodes.SimpleString | nodes.FormattedString:
     start = node.children[0]
     opening = text.of(start)
     prefix = opening.rstrip("\"'").lower()
@@ -52,7 +52,9 @@ def _string(text: Text, node: Node) -> nodes.SimpleString | nodes.FormattedStrin
     return nodes.FormattedString(node.start_byte, node.end_byte, found, opening, text.of(end))
 
 
-def _formatted_parts(text: Text, children: Iterable[Node], at: int, to: int) -> list[nodes.BaseFormattedStringContent]:
+def _formatted_parts(
+    text: SourceText, children: Iterable[Node], at: int, to: int
+) -> list[nodes.BaseFormattedStringContent]:
     found: list[nodes.BaseFormattedStringContent] = []
     for child in children:
         if child.kind_id in (kinds.INTERPOLATION, kinds.FORMAT_EXPRESSION):
@@ -65,11 +67,11 @@ def _formatted_parts(text: Text, children: Iterable[Node], at: int, to: int) -> 
     return found
 
 
-def _formatted_text(text: Text, at: int, to: int) -> nodes.FormattedStringText:
+def _formatted_text(text: SourceText, at: int, to: int) -> nodes.FormattedStringText:
     return nodes.FormattedStringText(at, to, text[at:to].decode())
 
 
-def _interpolation(text: Text, node: Node) -> nodes.FormattedStringExpression:
+def _interpolation(text: SourceText, node: Node) -> nodes.FormattedStringExpression:
     _, inner, *rest = parts(node)
     if inner.kind_id == kinds.NAMED_EXPRESSION or b"lambda" in text[inner.start_byte : inner.end_byte]:
         raise ValueError  # to Python `=`, or the colon, begins the format here
@@ -88,7 +90,7 @@ def _interpolation(text: Text, node: Node) -> nodes.FormattedStringExpression:
     return nodes.FormattedStringExpression(node.start_byte, node.end_byte, value, conversion, spec, equal)
 
 
-def _concatenated(text: Text, node: Node) -> nodes.BaseExpression:
+def _concatenated(text: SourceText, node: Node) -> nodes.BaseExpression:
     *strings, last = (_string(text, child) for child in parts(node))
     if len({_is_bytes(string) for string in (*strings, last)}) > 1:
         raise ValueError

@@ -1,4 +1,4 @@
-"""Patterns of `match` statements, from tree-sitter's nodes to ours; what is not plainly a pattern raises."""
+"""Patterns of `match` statements, from tree-sitter's nodes to ours; everything else raises."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.reading import kinds
-from pallas_lint.syntax.reading.tokens import Text, dotted_name, exactly, expression, only_name, parts, separated
+from pallas_lint.syntax.reading.tokens import SourceText, dotted_name, exactly, expression, only_name, parts, separated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-def pattern_of(text: Text, head: list[Node]) -> nodes.MatchPattern:
-    """What stands behind `case`: one pattern, or several that are a sequence without brackets."""
+def pattern_of(text: SourceText, head: list[Node]) -> nodes.MatchPattern:
+    """The pattern after `case`: one pattern, or several that are a sequence without brackets."""
     if len(head) == 1:
         return pattern(text, head[0])
     elements = [_sequence_element(text, child) for child in separated(head)]
     return nodes.MatchList(head[0].start_byte, head[-1].end_byte, elements)
 
 
-def pattern(text: Text, node: Node) -> nodes.MatchPattern:
-    """Of a `case_pattern`, or of what stands in one."""
+def pattern(text: SourceText, node: Node) -> nodes.MatchPattern:
+    """The pattern of a `case_pattern`, or of its content."""
     if node.kind_id == kinds.CASE_PATTERN:
         children = parts(node)
         if len(children) > 1:
@@ -32,12 +32,12 @@ def pattern(text: Text, node: Node) -> nodes.MatchPattern:
     return _PATTERNS[node.kind_id](text, node)
 
 
-def _value(text: Text, node: Node) -> nodes.MatchValue:
+def _value(text: SourceText, node: Node) -> nodes.MatchValue:
     value = _literal(text, parts(node) if node.kind_id == kinds.CASE_PATTERN else [node])
     return nodes.MatchValue(node.start_byte, node.end_byte, value)
 
 
-def _literal(text: Text, tokens: list[Node]) -> nodes.BaseExpression:
+def _literal(text: SourceText, tokens: list[Node]) -> nodes.BaseExpression:
     """A number with its sign, or the sum of two."""
     if tokens[0].kind_id == kinds.COMPLEX_PATTERN:
         tokens = parts(tokens[0])
@@ -59,30 +59,30 @@ def _literal(text: Text, tokens: list[Node]) -> nodes.BaseExpression:
     return result
 
 
-def _singleton(text: Text, node: Node) -> nodes.MatchSingleton:
+def _singleton(text: SourceText, node: Node) -> nodes.MatchSingleton:
     at, to = node.start_byte, node.end_byte
     return nodes.MatchSingleton(at, to, nodes.Name(at, to, text.of(node)))
 
 
-def _name(text: Text, node: Node) -> nodes.MatchPattern:
+def _name(text: SourceText, node: Node) -> nodes.MatchPattern:
     found = dotted_name(text, node)
     if isinstance(found, nodes.Name):
         return nodes.MatchAs(found.at, found.to, None, found)
     return nodes.MatchValue(found.at, found.to, found)
 
 
-def _anything(text: Text, node: Node) -> nodes.MatchAs:
+def _anything(text: SourceText, node: Node) -> nodes.MatchAs:
     return nodes.MatchAs(node.start_byte, node.end_byte, None, None)
 
 
-def _as(text: Text, node: Node) -> nodes.MatchAs:
+def _as(text: SourceText, node: Node) -> nodes.MatchAs:
     inner, _, name = exactly(node, 3)
     if text.of(name) == "_":
         raise ValueError
     return nodes.MatchAs(node.start_byte, node.end_byte, pattern(text, inner), only_name(text, name))
 
 
-def _union(text: Text, node: Node) -> nodes.MatchOr:
+def _union(text: SourceText, node: Node) -> nodes.MatchOr:
     groups: list[list[Node]] = [[]]
     for child in parts(node):
         if child.kind_id == kinds.BAR:
@@ -101,7 +101,7 @@ def _union(text: Text, node: Node) -> nodes.MatchOr:
     return nodes.MatchOr(node.start_byte, node.end_byte, elements)
 
 
-def _sequence_element(text: Text, node: Node) -> nodes.MatchSequenceElement | nodes.MatchStar:
+def _sequence_element(text: SourceText, node: Node) -> nodes.MatchSequenceElement | nodes.MatchStar:
     at, to = node.start_byte, node.end_byte
     (only,) = parts(node) if node.kind_id == kinds.CASE_PATTERN and node.child_count == 1 else (node,)
     if only.kind_id == kinds.SPLAT_PATTERN:
@@ -112,12 +112,12 @@ def _sequence_element(text: Text, node: Node) -> nodes.MatchSequenceElement | no
     return nodes.MatchSequenceElement(at, to, pattern(text, node))
 
 
-def _list(text: Text, node: Node) -> nodes.MatchList:
+def _list(text: SourceText, node: Node) -> nodes.MatchList:
     elements = [_sequence_element(text, child) for child in separated(node.children[1:-1])]
     return nodes.MatchList(node.start_byte, node.end_byte, elements)
 
 
-def _tuple(text: Text, node: Node) -> nodes.MatchPattern:
+def _tuple(text: SourceText, node: Node) -> nodes.MatchPattern:
     inner = parts(node)[1:-1]
     if len(inner) == 1:
         return pattern(text, inner[0])
@@ -125,7 +125,7 @@ def _tuple(text: Text, node: Node) -> nodes.MatchPattern:
     return nodes.MatchTuple(at, to, [_sequence_element(text, child) for child in separated(inner)])
 
 
-def _class(text: Text, node: Node) -> nodes.MatchClass:
+def _class(text: SourceText, node: Node) -> nodes.MatchClass:
     named, opening, *inside, _ = parts(node)
     if opening.kind_id != kinds.PARENTHESIS:
         raise ValueError
@@ -148,7 +148,7 @@ def _class(text: Text, node: Node) -> nodes.MatchClass:
     return nodes.MatchClass(node.start_byte, node.end_byte, dotted_name(text, named), patterns, keywords)
 
 
-def _mapping(text: Text, node: Node) -> nodes.MatchMapping:
+def _mapping(text: SourceText, node: Node) -> nodes.MatchMapping:
     elements: list[nodes.MatchMappingElement] = []
     rest = None
     inside = [child for child in parts(node)[1:-1] if child.kind_id != kinds.COMMA]
@@ -170,7 +170,7 @@ def _mapping(text: Text, node: Node) -> nodes.MatchMapping:
 
 
 _SIGNS: dict[int, type[nodes.Add | nodes.Subtract]] = kinds.by_kind({"+": nodes.Add, "-": nodes.Subtract})
-_READERS: dict[str, Callable[[Text, Node], nodes.MatchPattern]] = {
+_READERS: dict[str, Callable[[SourceText, Node], nodes.MatchPattern]] = {
     "integer": _value,
     "float": _value,
     "string": _value,

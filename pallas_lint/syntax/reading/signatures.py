@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.reading import kinds
 from pallas_lint.syntax.reading.expressions import subscript_elements
-from pallas_lint.syntax.reading.tokens import Reader, Text, exactly, expression, only_name, parts, separated
+from pallas_lint.syntax.reading.tokens import Reader, SourceText, exactly, expression, only_name, parts, separated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-def _lambda(text: Text, node: Node) -> nodes.Lambda:
+def _lambda(text: SourceText, node: Node) -> nodes.Lambda:
     _, *given, _, body = parts(node)
     if given:
         (inside,) = given
@@ -25,7 +25,7 @@ def _lambda(text: Text, node: Node) -> nodes.Lambda:
     return nodes.Lambda(node.start_byte, node.end_byte, params, expression(text, body))
 
 
-def parameters(text: Text, children: Iterable[Node], at: int, to: int) -> nodes.Parameters:
+def parameters(text: SourceText, children: Iterable[Node], at: int, to: int) -> nodes.Parameters:
     plain: list[nodes.Param] = []
     positional_only: list[nodes.Param] = []
     keyword_only: list[nodes.Param] = []
@@ -65,7 +65,7 @@ def parameters(text: Text, children: Iterable[Node], at: int, to: int) -> nodes.
 _STARS = {kinds.LIST_SPLAT_PATTERN: "*", kinds.DICTIONARY_SPLAT_PATTERN: "**"}
 
 
-def _parameter(text: Text, node: Node) -> nodes.Param:
+def _parameter(text: SourceText, node: Node) -> nodes.Param:
     annotation = default = None
     named = node
     if node.kind_id == kinds.DEFAULT_PARAMETER:
@@ -87,24 +87,24 @@ def _parameter(text: Text, node: Node) -> nodes.Param:
     return nodes.Param(at, to, only_name(text, named), annotation, default, star)
 
 
-def annotated(text: Text, node: Node) -> nodes.Annotation:
+def annotated(text: SourceText, node: Node) -> nodes.Annotation:
     (inner,) = exactly(node, 1)
     read = _starred_type if inner.kind_id == kinds.SPLAT_TYPE else expression
     return nodes.Annotation(node.start_byte, node.end_byte, read(text, inner))
 
 
-def _type(text: Text, node: Node) -> nodes.BaseExpression:
+def _type(text: SourceText, node: Node) -> nodes.BaseExpression:
     (inner,) = exactly(node, 1)
     return expression(text, inner)
 
 
-def _generic_type(text: Text, node: Node) -> nodes.Subscript:
+def _generic_type(text: SourceText, node: Node) -> nodes.Subscript:
     value, given = exactly(node, 2)
     slices = subscript_elements(text, parts(given)[1:-1])
     return nodes.Subscript(node.start_byte, node.end_byte, expression(text, value), slices)
 
 
-def _union_type(text: Text, node: Node) -> nodes.BaseExpression:
+def _union_type(text: SourceText, node: Node) -> nodes.BaseExpression:
     """`A | B | C`, which tree-sitter groups from the right."""
     first, *rest = _united(node)
     result = expression(text, first)
@@ -127,7 +127,7 @@ def _united(node: Node) -> list[Node]:
     return [*_united(left), token, *(_united(right) if right.kind_id == kinds.TYPE else [right])]
 
 
-def _starred_type(text: Text, node: Node) -> nodes.StarredElement:
+def _starred_type(text: SourceText, node: Node) -> nodes.StarredElement:
     star, value = exactly(node, 2)
     if star.kind_id != kinds.STAR:
         raise ValueError

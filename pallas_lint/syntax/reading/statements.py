@@ -1,4 +1,4 @@
-"""Statements, from tree-sitter's nodes to ours; what is not plainly what it should be raises, as in `expressions`."""
+"""Statements, from tree-sitter's nodes to ours; unexpected nodes raise, as in `expressions`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pallas_lint.syntax.reading.imports import as_name, import_, import_from
 from pallas_lint.syntax.reading.match_patterns import pattern_of
 from pallas_lint.syntax.reading.signatures import annotated, parameters
 from pallas_lint.syntax.reading.tokens import (
-    Text,
+    SourceText,
     exactly,
     expression,
     only_name,
@@ -40,7 +40,7 @@ _AUGMENTED: dict[int, type[nodes.BaseAugOp]] = {
 _UP_TO_LINE_END = re.compile(rb"[ \t\f]*(?:#[^\n]*|\r(?=\n))?(\n)?")
 
 
-def block(text: Text, children: Sequence[Node], indent: bytes | None = None) -> list[nodes.BaseStatement]:
+def block(text: SourceText, children: Sequence[Node], indent: bytes | None = None) -> list[nodes.BaseStatement]:
     """The statements of a module or of an indented block; those that share a line are one."""
     found: list[nodes.BaseStatement] = []
     line: list[nodes.BaseSmallStatement] = []
@@ -69,7 +69,7 @@ def block(text: Text, children: Sequence[Node], indent: bytes | None = None) -> 
     return found
 
 
-def _same_line(text: Text, at: int, to: int) -> bool:
+def _same_line(text: SourceText, at: int, to: int) -> bool:
     """Whether no line ends between two bytes."""
     found = _UP_TO_LINE_END.match(text, at, to)
     if found is None or (found[1] is None and found.end() != to):
@@ -77,7 +77,7 @@ def _same_line(text: Text, at: int, to: int) -> bool:
     return found[1] is None
 
 
-def _suite(text: Text, colon: Node, node: Node) -> nodes.IndentedBlock | nodes.SimpleStatementSuite:
+def _suite(text: SourceText, colon: Node, node: Node) -> nodes.IndentedBlock | nodes.SimpleStatementSuite:
     if _same_line(text, colon.end_byte, node.start_byte):
         body = [_SMALL[child.kind_id](text, child) for child in parts(node) if child.kind_id != kinds.SEMICOLON]
         return nodes.SimpleStatementSuite(body[0].at, body[-1].to, body)
@@ -88,7 +88,7 @@ def _suite(text: Text, colon: Node, node: Node) -> nodes.IndentedBlock | nodes.S
 # -- small statements ----------------------------------------------------------------------------------------------
 
 
-def _expression_statement(text: Text, node: Node) -> nodes.BaseSmallStatement:
+def _expression_statement(text: SourceText, node: Node) -> nodes.BaseSmallStatement:
     children = parts(node)
     at, to = node.start_byte, node.end_byte
     if len(children) > 1:
@@ -103,7 +103,7 @@ def _expression_statement(text: Text, node: Node) -> nodes.BaseSmallStatement:
     return nodes.Expr(at, to, yielded(text, child))
 
 
-def _assignment(text: Text, node: Node) -> nodes.BaseSmallStatement:
+def _assignment(text: SourceText, node: Node) -> nodes.BaseSmallStatement:
     at, to = node.start_byte, node.end_byte
     targets: list[nodes.AssignTarget] = []
     while node.kind_id == kinds.ASSIGNMENT:
@@ -121,7 +121,7 @@ def _assignment(text: Text, node: Node) -> nodes.BaseSmallStatement:
     return nodes.Assign(at, to, targets, yielded(text, node))
 
 
-def _plainly_annotated(text: Text, node: Node) -> nodes.Annotation:
+def _plainly_annotated(text: SourceText, node: Node) -> nodes.Annotation:
     """An annotation of anything but `*args`, which alone takes a star."""
     annotation = annotated(text, node)
     if isinstance(annotation.annotation, nodes.StarredElement):
@@ -136,7 +136,7 @@ def _single(target: nodes.BaseExpression) -> nodes.BaseExpression:
 
 
 def _target(target: nodes.BaseExpression) -> nodes.BaseExpression:
-    """What stands where something is bound or deleted, but where tree-sitter takes any expression."""
+    """A target that is bound or deleted, for which tree-sitter accepts any expression."""
     if isinstance(target, nodes.Tuple | nodes.List):
         for element in target.elements:
             _target(element.value)
@@ -144,7 +144,7 @@ def _target(target: nodes.BaseExpression) -> nodes.BaseExpression:
     return _single(target)
 
 
-def _return(text: Text, node: Node) -> nodes.Return:
+def _return(text: SourceText, node: Node) -> nodes.Return:
     _, *rest = parts(node)
     value = None
     if rest:
@@ -153,7 +153,7 @@ def _return(text: Text, node: Node) -> nodes.Return:
     return nodes.Return(node.start_byte, node.end_byte, value)
 
 
-def _raise(text: Text, node: Node) -> nodes.Raise:
+def _raise(text: SourceText, node: Node) -> nodes.Raise:
     _, *rest = parts(node)
     exc = cause = None
     if rest:
@@ -170,7 +170,7 @@ def _not_open(value: nodes.BaseExpression, node: Node) -> nodes.BaseExpression:
     return value
 
 
-def _assert(text: Text, node: Node) -> nodes.Assert:
+def _assert(text: SourceText, node: Node) -> nodes.Assert:
     _, *rest = parts(node)
     test, *messages = separated(rest)
     message = None
@@ -180,30 +180,32 @@ def _assert(text: Text, node: Node) -> nodes.Assert:
     return nodes.Assert(node.start_byte, node.end_byte, expression(text, test), message)
 
 
-def _delete(text: Text, node: Node) -> nodes.Del:
+def _delete(text: SourceText, node: Node) -> nodes.Del:
     _, target = exactly(node, 2)
     deleted = _target(expression(text, target))
-    if any(isinstance(each, nodes.StarredElement) for each in walk(deleted)):
+    if any(isinstance(inner, nodes.StarredElement) for inner in walk(deleted)):
         raise ValueError
     return nodes.Del(node.start_byte, node.end_byte, deleted)
 
 
-def _declaration(kind: type[nodes.Global | nodes.Nonlocal]) -> Callable[[Text, Node], nodes.BaseSmallStatement]:
-    def made(text: Text, node: Node) -> nodes.BaseSmallStatement:
+def _declaration(kind: type[nodes.Global | nodes.Nonlocal]) -> Callable[[SourceText, Node], nodes.BaseSmallStatement]:
+    def made(text: SourceText, node: Node) -> nodes.BaseSmallStatement:
         names = [only_name(text, child) for child in separated(parts(node)[1:])]
-        return kind(node.start_byte, node.end_byte, [nodes.NameItem(each.at, each.to, each) for each in names])
+        return kind(node.start_byte, node.end_byte, [nodes.NameItem(name.at, name.to, name) for name in names])
 
     return made
 
 
-def _word(kind: type[nodes.Pass | nodes.Break | nodes.Continue]) -> Callable[[Text, Node], nodes.BaseSmallStatement]:
+def _word(
+    kind: type[nodes.Pass | nodes.Break | nodes.Continue],
+) -> Callable[[SourceText, Node], nodes.BaseSmallStatement]:
     return lambda text, node: kind(node.start_byte, node.end_byte)
 
 
 # -- compound statements -------------------------------------------------------------------------------------------
 
 
-def _clauses(text: Text, clauses: list[Node]) -> nodes.If | nodes.Else | None:
+def _clauses(text: SourceText, clauses: list[Node]) -> nodes.If | nodes.Else | None:
     """What follows the body of an `if`."""
     if not clauses:
         return None
@@ -216,32 +218,32 @@ def _clauses(text: Text, clauses: list[Node]) -> nodes.If | nodes.Else | None:
     return _if_of(text, first.start_byte, test, colon, body, rest)
 
 
-def _clause(text: Text, owner: Node, clause: Node) -> Node:
-    """A clause stands on a line of its own, as far in as its statement."""
+def _clause(text: SourceText, owner: Node, clause: Node) -> Node:
+    """Check that a clause begins a line, indented like its statement."""
     text.begin(clause, text.indents[owner.start_byte])
     return clause
 
 
-def _if(text: Text, node: Node) -> nodes.If:
+def _if(text: SourceText, node: Node) -> nodes.If:
     _, test, colon, body, *clauses = parts(node)
     for clause in clauses:
         _clause(text, node, clause)
     return _if_of(text, node.start_byte, test, colon, body, clauses)
 
 
-def _if_of(text: Text, at: int, test: Node, colon: Node, body: Node, clauses: list[Node]) -> nodes.If:
+def _if_of(text: SourceText, at: int, test: Node, colon: Node, body: Node, clauses: list[Node]) -> nodes.If:
     suite = _suite(text, colon, body)
     orelse = _clauses(text, clauses)
     return nodes.If(at, (orelse or suite).to, named(text, test), suite, orelse)
 
 
-def _else(text: Text, node: Node) -> nodes.Else:
+def _else(text: SourceText, node: Node) -> nodes.Else:
     _, colon, body = parts(node)
     suite = _suite(text, colon, body)
     return nodes.Else(node.start_byte, suite.to, suite)
 
 
-def _orelse(text: Text, owner: Node, clauses: list[Node]) -> nodes.Else | None:
+def _orelse(text: SourceText, owner: Node, clauses: list[Node]) -> nodes.Else | None:
     if not clauses:
         return None
     (clause,) = clauses
@@ -250,7 +252,7 @@ def _orelse(text: Text, owner: Node, clauses: list[Node]) -> nodes.Else | None:
     return _else(text, _clause(text, owner, clause))
 
 
-def _for(text: Text, node: Node) -> nodes.For:
+def _for(text: SourceText, node: Node) -> nodes.For:
     children = parts(node)
     async_ = asynchronous(children)
     if async_ is not None:
@@ -262,13 +264,13 @@ def _for(text: Text, node: Node) -> nodes.For:
     return nodes.For(node.start_byte, to, bound, expression(text, iterable), suite, orelse, async_)
 
 
-def _while(text: Text, node: Node) -> nodes.While:
+def _while(text: SourceText, node: Node) -> nodes.While:
     _, test, colon, body, *clauses = parts(node)
     suite, orelse = _suite(text, colon, body), _orelse(text, node, clauses)
     return nodes.While(node.start_byte, (orelse or suite).to, named(text, test), suite, orelse)
 
 
-def _try(text: Text, node: Node) -> nodes.BaseStatement:
+def _try(text: SourceText, node: Node) -> nodes.BaseStatement:
     _, colon, body, *clauses = parts(node)
     suite = _suite(text, colon, body)
     for clause in clauses:
@@ -289,13 +291,13 @@ def _try(text: Text, node: Node) -> nodes.BaseStatement:
         finalbody = nodes.Finally(last.start_byte, final.to, final)
     if (handlers and star_handlers) or not (handlers or star_handlers or finalbody):
         raise ValueError
-    to = [each for each in (suite, *handlers, *star_handlers, orelse, finalbody) if each is not None][-1].to
+    to = [part for part in (suite, *handlers, *star_handlers, orelse, finalbody) if part is not None][-1].to
     if star_handlers:
         return nodes.TryStar(node.start_byte, to, suite, star_handlers, orelse, finalbody)
     return nodes.Try(node.start_byte, to, suite, handlers, orelse, finalbody)
 
 
-def _handler(text: Text, node: Node) -> nodes.ExceptHandler | nodes.ExceptStarHandler:
+def _handler(text: SourceText, node: Node) -> nodes.ExceptHandler | nodes.ExceptStarHandler:
     _, *head, colon, body = parts(node)
     star = bool(head) and head[0].kind_id == kinds.STAR
     if star:
@@ -316,7 +318,7 @@ def _handler(text: Text, node: Node) -> nodes.ExceptHandler | nodes.ExceptStarHa
     return nodes.ExceptStarHandler(node.start_byte, suite.to, suite, kind, name)
 
 
-def _with(text: Text, node: Node) -> nodes.With:
+def _with(text: SourceText, node: Node) -> nodes.With:
     children = parts(node)
     async_ = asynchronous(children)
     if async_ is not None:
@@ -335,14 +337,14 @@ def _with(text: Text, node: Node) -> nodes.With:
 
 
 def _without_parentheses(item: Node) -> tuple[int, int]:
-    """Where the sole item of a `with` stands: the outer parentheses are the statement's."""
+    """The position of the sole item of a `with`: the outer parentheses belong to the statement."""
     (value,) = exactly(item, 1)
     if value.kind_id == kinds.PARENTHESIZED_EXPRESSION:
         _, value, _ = exactly(value, 3)
     return value.start_byte, value.end_byte
 
 
-def _with_item(text: Text, node: Node) -> nodes.WithItem:
+def _with_item(text: SourceText, node: Node) -> nodes.WithItem:
     (value,) = exactly(node, 1)
     name = None
     if value.kind_id == kinds.AS_PATTERN:
@@ -352,10 +354,10 @@ def _with_item(text: Text, node: Node) -> nodes.WithItem:
     return nodes.WithItem(node.start_byte, node.end_byte, expression(text, value), name)
 
 
-def _decorated(text: Text, node: Node) -> nodes.BaseStatement:
+def _decorated(text: SourceText, node: Node) -> nodes.BaseStatement:
     first, *others = parts(node)
-    for each in others:
-        _clause(text, node, each)
+    for clause in others:
+        _clause(text, node, clause)
     *decorators, definition = (first, *others)
     found: list[nodes.Decorator] = []
     for decorator in decorators:
@@ -365,7 +367,7 @@ def _decorated(text: Text, node: Node) -> nodes.BaseStatement:
     return kind(text, definition, found)
 
 
-def _function(text: Text, node: Node, decorators: list[nodes.Decorator] | None = None) -> nodes.FunctionDef:
+def _function(text: SourceText, node: Node, decorators: list[nodes.Decorator] | None = None) -> nodes.FunctionDef:
     children = parts(node)
     async_ = asynchronous(children)
     if async_ is not None:
@@ -386,7 +388,7 @@ def _function(text: Text, node: Node, decorators: list[nodes.Decorator] | None =
     )
 
 
-def _class(text: Text, node: Node, decorators: list[nodes.Decorator] | None = None) -> nodes.ClassDef:
+def _class(text: SourceText, node: Node, decorators: list[nodes.Decorator] | None = None) -> nodes.ClassDef:
     _, name, *head, colon, body = parts(node)
     generic = _type_parameters(text, head.pop(0)) if head and head[0].kind_id == kinds.TYPE_PARAMETER else None
     args: list[nodes.Arg] = []
@@ -402,7 +404,7 @@ def _class(text: Text, node: Node, decorators: list[nodes.Decorator] | None = No
     return nodes.ClassDef(node.start_byte, suite.to, named, suite, bases, keywords, decorators or [], generic)
 
 
-def _type_parameters(text: Text, node: Node) -> nodes.TypeParameters:
+def _type_parameters(text: SourceText, node: Node) -> nodes.TypeParameters:
     params = [_type_parameter(text, child) for child in separated(node.children[1:-1])]
     return nodes.TypeParameters(node.start_byte, node.end_byte, params)
 
@@ -413,7 +415,7 @@ _UNPACKED: dict[int, type[nodes.TypeVarTuple | nodes.ParamSpec]] = {
 }
 
 
-def _type_parameter(text: Text, node: Node) -> nodes.TypeParam:
+def _type_parameter(text: SourceText, node: Node) -> nodes.TypeParam:
     at, to = node.start_byte, node.end_byte
     (inner,) = exactly(node, 1)
     param: nodes.TypeVar | nodes.TypeVarTuple | nodes.ParamSpec
@@ -430,7 +432,7 @@ def _type_parameter(text: Text, node: Node) -> nodes.TypeParam:
     return nodes.TypeParam(at, to, param, "", None)
 
 
-def _type_alias(text: Text, node: Node) -> nodes.TypeAlias:
+def _type_alias(text: SourceText, node: Node) -> nodes.TypeAlias:
     _, left, _, right = exactly(node, 4)
     (named,) = exactly(left, 1)
     generic = None
@@ -441,7 +443,7 @@ def _type_alias(text: Text, node: Node) -> nodes.TypeAlias:
     return nodes.TypeAlias(node.start_byte, node.end_byte, only_name(text, named), value, generic)
 
 
-def _match(text: Text, node: Node) -> nodes.Match:
+def _match(text: SourceText, node: Node) -> nodes.Match:
     *head, _, body = parts(node)
     subjects = separated(head[1:])
     subject = (
@@ -451,13 +453,13 @@ def _match(text: Text, node: Node) -> nodes.Match:
     )
     first, *others = parts(body)
     indent = text.begin(first)
-    for each in others:
-        text.begin(each, indent)
+    for clause in others:
+        text.begin(clause, indent)
     cases = [_case(text, child) for child in (first, *others)]
     return nodes.Match(node.start_byte, cases[-1].to, subject, cases)
 
 
-def _case(text: Text, node: Node) -> nodes.MatchCase:
+def _case(text: SourceText, node: Node) -> nodes.MatchCase:
     _, *head, colon, body = parts(node)
     guard = None
     if head[-1].kind_id == kinds.IF_CLAUSE:
@@ -467,7 +469,7 @@ def _case(text: Text, node: Node) -> nodes.MatchCase:
     return nodes.MatchCase(node.start_byte, suite.to, pattern_of(text, head), suite, guard)
 
 
-_SMALL_READERS: dict[str, Callable[[Text, Node], nodes.BaseSmallStatement]] = {
+_SMALL_READERS: dict[str, Callable[[SourceText, Node], nodes.BaseSmallStatement]] = {
     "expression_statement": _expression_statement,
     "return_statement": _return,
     "raise_statement": _raise,
@@ -483,7 +485,7 @@ _SMALL_READERS: dict[str, Callable[[Text, Node], nodes.BaseSmallStatement]] = {
     "future_import_statement": import_from,
     "type_alias_statement": _type_alias,
 }
-_COMPOUND_READERS: dict[str, Callable[[Text, Node], nodes.BaseStatement]] = {
+_COMPOUND_READERS: dict[str, Callable[[SourceText, Node], nodes.BaseStatement]] = {
     "if_statement": _if,
     "for_statement": _for,
     "while_statement": _while,

@@ -1,7 +1,7 @@
-"""What every part of the reader needs: the text, the children of a node, and names.
+"""Helpers of all readers: the text, the children of a node, and names.
 
-Whatever is not plainly what it should be is a KeyError, a ValueError or an IndexError here: then libcst is asked, which
-says what is wrong, or parses what tree-sitter's grammar does not know. tree-sitter accepts more than Python does.
+Unexpected nodes raise KeyError, ValueError or IndexError here. Then libcst parses the code: it reports the error, or
+handles what tree-sitter's grammar does not know. tree-sitter accepts more than Python does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KEYWORDS = frozenset(kwlist)
 
 
-class Text(bytes):
+class SourceText(bytes):
     """The text that a tree was made of, and the logical lines of it: where they begin, and how far in."""
 
     indents: dict[int, bytes]
@@ -38,13 +38,13 @@ class Text(bytes):
         return self[node.start_byte : node.end_byte].decode()
 
 
-Reader: TypeAlias = "Callable[[Text, Node], nodes.BaseExpression]"
+Reader: TypeAlias = "Callable[[SourceText, Node], nodes.BaseExpression]"
 # What reads each kind of expression, by tree-sitter's number for it. Expressions hold expressions of all kinds, so that
 # the package fills this with what its modules have.
 EXPRESSIONS: dict[int, Reader] = {}
 
 
-def expression(text: Text, node: Node) -> nodes.BaseExpression:
+def expression(text: SourceText, node: Node) -> nodes.BaseExpression:
     return EXPRESSIONS[node.kind_id](text, node)
 
 
@@ -60,7 +60,7 @@ def exactly(node: Node, count: int) -> list[Node]:
 
 
 def separated(children: Iterable[Node]) -> list[Node]:
-    """What stands between commas; nothing else may stand between them."""
+    """The nodes between commas; exactly one between two of them."""
     found: list[Node] = []
     open_ = True
     for child in children:
@@ -77,7 +77,7 @@ def separated(children: Iterable[Node]) -> list[Node]:
     return found
 
 
-def name(text: Text, node: Node) -> nodes.Name:
+def name(text: SourceText, node: Node) -> nodes.Name:
     at, to = node.start_byte, node.end_byte
     value = text[at:to].decode()
     if value in _KEYWORDS or (not value.isascii() and not value.isidentifier()):
@@ -85,14 +85,14 @@ def name(text: Text, node: Node) -> nodes.Name:
     return nodes.Name(at, to, value)
 
 
-def only_name(text: Text, node: Node) -> nodes.Name:
-    """The name that stands where nothing but a name may."""
+def only_name(text: SourceText, node: Node) -> nodes.Name:
+    """The name where only a name is valid."""
     if node.kind_id != kinds.IDENTIFIER:
         raise ValueError(text.of(node))
     return name(text, node)
 
 
-def dotted_name(text: Text, node: Node) -> nodes.Attribute | nodes.Name:
+def dotted_name(text: SourceText, node: Node) -> nodes.Attribute | nodes.Name:
     first, *rest = parts(node)
     result: nodes.Attribute | nodes.Name = only_name(text, first)
     for part in rest[1::2]:

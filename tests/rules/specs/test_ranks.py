@@ -238,13 +238,13 @@ def test_what_is_mapped_sees_one_of_many(decorator: str, call: str) -> None:
 )
 def test_what_is_made_from_an_argument_has_its_rank(made: str) -> None:
     code = _BLOCKS.format(spec="pl.BlockSpec((8, 128), lambda i: (i, 0))", grid="grid=(2,),", use="flag")
-    told = code.replace("    return pl.pallas_call(", f"    x = {made}\n    return pl.pallas_call(")
-    assert told != code
-    assert not lint(told, "0.10.2", select="PAL310")
+    changed = code.replace("    return pl.pallas_call(", f"    x = {made}\n    return pl.pallas_call(")
+    assert changed != code
+    assert not lint(changed, "0.10.2", select="PAL310")
 
 
 def test_a_shape_that_is_told_holds() -> None:
     code = _BLOCKS.format(spec="pl.BlockSpec((8, 128), lambda i: (i, 0))", grid="grid=(2,),", use="flag")
     made = "    x = jnp.zeros_like(x, shape=(4, 16, 128))\n"
-    told = code.replace("    return pl.pallas_call(", f"{made}    return pl.pallas_call(")
-    assert lint(told, "0.10.2", select="PAL310")
+    changed = code.replace("    return pl.pallas_call(", f"{made}    return pl.pallas_call(")
+    assert lint(changed, "0.10.2", select="PAL310")

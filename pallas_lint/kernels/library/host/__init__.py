@@ -1,1 +1,1 @@
-"""What code of the host computes between a caller and a launch: with Python's numbers, objects and functions."""
+"""Host code between a caller and a launch: Python's numbers, objects and functions."""

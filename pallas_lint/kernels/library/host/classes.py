@@ -1,7 +1,7 @@
-"""Classes of the project: what calling them makes, and what their instances have.
+"""Classes of the project: instances and their attributes.
 
-Configurations are data classes, named tuples and members of enumerations; what makes data classes of them (dataclasses,
-attrs, flax, chex) is not asked for: annotated names are fields wherever a class has no `__init__` of its own.
+Configurations are data classes, named tuples and members of enumerations. Annotated names are fields wherever a class
+has no `__init__` of its own, whichever library makes it a data class (dataclasses, attrs, flax, chex).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.questions import MEMBER, MEMBERS
+from pallas_lint.kernels.model.queries import MEMBER, MEMBERS
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.trace import refs_in
 from pallas_lint.kernels.model.values import (
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.library.operands import Model
 
 PROPERTY = "property"  # what `@value.setter` makes of the getter and the setter
-_DEPTH = 8  # of bases of bases
-# What says more of a field than its default, by the last part of the name.
+_MAX_DEPTH = 8  # of bases of bases
+# Field specifiers, by the last part of the name.
 _FIELDS = frozenset(("field", "Field", "ib", "attrib", "static_field"))
 _NO_FIELDS = frozenset(("ClassVar", "KW_ONLY"))
 _TUPLES = ("typing.NamedTuple", "typing_extensions.NamedTuple")
@@ -54,18 +54,18 @@ METHODS = frozenset(("replace", "_replace", "_asdict"))
 
 def class_member(interp: Interpreter, cls: Class, name: str, depth: int = 0) -> Value | None:
     """What the class body, or that of a base, binds to `name`."""
-    interp.memo.read(MEMBER, cls.piece, name)
+    interp.memo.record_dependency(MEMBER, cls.piece, name)
     value = cls.env.vars.get(name)
     if value is None:
         for member in cls.piece.members:
             if member.may_bind(name):
                 names = member.words if member.kind == "block" else member.names
-                with interp.memo.under((MEMBER, cls.piece, each) for each in names):
+                with interp.memo.attribute_dependencies((MEMBER, cls.piece, bound) for bound in names):
                     interp.run_piece(member, cls.env)
         value = cls.env.vars.get(name)
     if value is not None:
         return _as_member(cls, name, value) if _derives(cls, _ENUMS) else value
-    if depth > _DEPTH:
+    if depth > _MAX_DEPTH:
         return None
     for base in cls.bases:
         if isinstance(base, Class):
@@ -84,7 +84,7 @@ def class_attribute(interp: Interpreter, cls: Class, name: str) -> Value:
 
 def _derives(cls: Class, names: tuple[str, ...], depth: int = 0) -> bool:
     """Whether the class has one of these among its bases, and those of its bases."""
-    return depth <= _DEPTH and any(
+    return depth <= _MAX_DEPTH and any(
         base.name in names
         if isinstance(base, External)
         else isinstance(base, Class) and _derives(base, names, depth + 1)
@@ -126,7 +126,7 @@ def _member_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Value:
 
 def _lines(interp: Interpreter, cls: Class) -> Iterator[nodes.Node]:
     """The simple statements of a class body."""
-    interp.memo.read(MEMBERS, cls.piece)
+    interp.memo.record_dependency(MEMBERS, cls.piece)
     bodies = [member.body for member in cls.piece.members] if cls.piece.members else []
     if not bodies and cls.node is not None and isinstance(cls.node.body, nodes.IndentedBlock):
         bodies = [cls.node.body.body]
@@ -145,7 +145,7 @@ def _assigned(interp: Interpreter, cls: Class) -> list[str]:
 
 
 @frozen
-class _Field:
+class _ClassField:
     """A field of a data class. `positional`: its value may be passed without its name."""
 
     name: str
@@ -154,14 +154,14 @@ class _Field:
     is_parameter: bool = True
 
 
-def _fields(interp: Interpreter, cls: Class, depth: int = 0) -> dict[str, _Field]:
+def _fields(interp: Interpreter, cls: Class, depth: int = 0) -> dict[str, _ClassField]:
     """The fields of a class, those of its bases first."""
-    found: dict[str, _Field] = {}
-    for base in reversed(cls.bases) if depth <= _DEPTH else ():
+    found: dict[str, _ClassField] = {}
+    for base in reversed(cls.bases) if depth <= _MAX_DEPTH else ():
         if isinstance(base, Class):
             found.update(_fields(interp, base, depth + 1))
     for name in cls.fields:
-        found[name] = _Field(name, True, class_member(interp, cls, name))
+        found[name] = _ClassField(name, True, class_member(interp, cls, name))
     positional = True
     for line in _lines(interp, cls):
         if not isinstance(line, nodes.AnnAssign) or not isinstance(line.target, nodes.Name):
@@ -177,33 +177,33 @@ def _fields(interp: Interpreter, cls: Class, depth: int = 0) -> dict[str, _Field
     return found
 
 
-def _field(interp: Interpreter, name: str, default: Value | None, *, positional: bool) -> _Field:
+def _field(interp: Interpreter, name: str, default: Value | None, *, positional: bool) -> _ClassField:
     if not isinstance(default, CallResult) or default.short not in _FIELDS:
-        return _Field(name, positional, default)
-    told: Value | None = default.argument("default", 0 if default.short == "Field" else None)
+        return _ClassField(name, positional, default)
+    value: Value | None = default.argument("default", 0 if default.short == "Field" else None)
     factory = default.argument("default_factory") or default.argument("factory")
-    if isinstance(told, CallResult) and told.short == "Factory":
-        factory, told = told.argument("factory", 0), None
+    if isinstance(value, CallResult) and value.short == "Factory":
+        factory, value = value.argument("factory", 0), None
     if factory is not None:
-        told = interp.call(factory, Arguments(), default.site.node)
-    elif told is None and default.open:
-        told = UNKNOWN
+        value = interp.call(factory, Arguments(), default.site.node)
+    elif value is None and default.open:
+        value = UNKNOWN
     is_parameter = default.argument("init") != Const(False)
     named = default.argument("kw_only") == Const(True)
-    return _Field(name, positional and is_parameter and not named, told, is_parameter)
+    return _ClassField(name, positional and is_parameter and not named, value, is_parameter)
 
 
 def instance_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Value:
     """What calling the class makes."""
     if _derives(cls, _ENUMS):
         return _member_of(interp, cls, arguments)
-    instance = Instance(cls, made_by=interp.running)
+    instance = Instance(cls, made_by=interp.current_run)
     init = class_member(interp, cls, "__init__")
     if isinstance(init, Func):
         interp.call_function(evolve(init, method_of=instance), arguments)
         return instance
     fields = _fields(interp, cls)
-    given = dict(zip((each.name for each in fields.values() if each.positional), arguments.positional, strict=False))
+    given = dict(zip((item.name for item in fields.values() if item.positional), arguments.positional, strict=False))
     given |= arguments.keywords
     for each in fields.values():
         value = given.pop(each.name, each.default)
@@ -225,12 +225,12 @@ def instance_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Value:
 
 
 def remade(interp: Interpreter, cls: Value, known: dict[str, Value]) -> Value:
-    """An object of which this much is known: a field that is not told need not have its default."""
+    """A partly known object: a field that is not given need not have its default."""
     if not isinstance(cls, Class) or _derives(cls, _ENUMS):
         return UNKNOWN
     fields = _fields(interp, cls)
     attributes = {**dict.fromkeys(fields, UNKNOWN), **known}
-    return Instance(cls, attributes, interp.running, tuple(fields) if _derives(cls, _TUPLES) else None)
+    return Instance(cls, attributes, interp.current_run, tuple(fields) if _derives(cls, _TUPLES) else None)
 
 
 def instance_attribute(interp: Interpreter, owner: Instance, name: str, node: nodes.Node) -> Value:
@@ -261,8 +261,8 @@ def set_attribute(interp: Interpreter, owner: Instance, name: str, value: Value)
     if isinstance(member, CallResult) and member.function == PROPERTY and isinstance(member.args[1], Func):
         interp.call_function(evolve(member.args[1], method_of=owner), Arguments([value]))
         return
-    interp.change(owner.made_by)
-    interp.changes += 1
+    interp.record_mutation(owner.made_by)
+    interp.mutations += 1
     owner.attributes[name] = value
 
 
@@ -290,9 +290,9 @@ def _replaced(interp: Interpreter, owner: Instance, arguments: Arguments) -> Val
     if isinstance(class_member(interp, owner.cls, "__init__"), Func):
         return UNKNOWN
     kept = {
-        each.name: owner.attributes[each.name]
-        for each in _fields(interp, owner.cls).values()
-        if each.is_parameter and each.name in owner.attributes
+        item.name: owner.attributes[item.name]
+        for item in _fields(interp, owner.cls).values()
+        if item.is_parameter and item.name in owner.attributes
     }
     if arguments.open:
         return instance_of(interp, owner.cls, Arguments(open=True))
@@ -304,13 +304,13 @@ def _replace(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     owner = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(owner, Instance) and owner.attributes:
         return _replaced(interp, owner, arguments.rest(1))
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def _as_dictionary(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     owner = arguments.positional[0] if arguments.positional else UNKNOWN
     if not isinstance(owner, Instance) or not owner.attributes or len(arguments.positional) > 1 or arguments.keywords:
-        return interp.made(name, arguments, node)
+        return interp.opaque_call(name, arguments, node)
     names = _fields(interp, owner.cls)
     plain = {key: _plain(interp, owner.attributes.get(key, UNKNOWN)) for key in names}
     if name.endswith("astuple"):
@@ -326,7 +326,7 @@ def _plain(interp: Interpreter, value: Value) -> Value:
 def _copy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if len(arguments.positional) == 1 else UNKNOWN
     if isinstance(value, Instance) and value.made_by is not ENUM_MEMBER:
-        return evolve(value, attributes=dict(value.attributes), made_by=interp.running)
+        return evolve(value, attributes=dict(value.attributes), made_by=interp.current_run)
     return value
 
 
@@ -335,21 +335,22 @@ def _set(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
     if len(arguments.positional) == 3 and isinstance(arguments.positional[0], Instance):
         owner, key, value = arguments.positional
         if isinstance(owner, Instance) and isinstance(key, Const):
-            interp.change(owner.made_by)
-            interp.changes += 1
+            interp.record_mutation(owner.made_by)
+            interp.mutations += 1
             owner.attributes[str(key.value)] = value
     return NONE
 
 
 def _namedtuple(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`collections.namedtuple("Pair", "first second", defaults=(1,))`."""
-    title, told = arguments.get("typename", 0), arguments.get("field_names", 1) or UNKNOWN
-    if isinstance(told, Const) and isinstance(told.value, str):
-        names = told.value.replace(",", " ").split()
+    title, field_names = arguments.get("typename", 0), arguments.get("field_names", 1) or UNKNOWN
+    if isinstance(field_names, Const) and isinstance(field_names.value, str):
+        names = field_names.value.replace(",", " ").split()
     else:
-        names = [item.value for item in told.items if isinstance(item, Const)] if isinstance(told, Seq) else []
-        if not isinstance(told, Seq) or told.open or len(names) < len(told.items):
-            return interp.made(name, arguments, node)
+        items = field_names.items if isinstance(field_names, Seq) else ()
+        names = [item.value for item in items if isinstance(item, Const)]
+        if not isinstance(field_names, Seq) or field_names.open or len(names) < len(field_names.items):
+            return interp.opaque_call(name, arguments, node)
     defaults = arguments.keywords.get("defaults", Seq(()))
     env = Env(interp.frame.module, interp.frame.module.env, is_class=True)
     if defaults != NONE:

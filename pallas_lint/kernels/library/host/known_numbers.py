@@ -1,4 +1,4 @@
-"""What Python itself computes of values that are known: numbers, text, and what goes over them in order."""
+"""Python's computations on known values: numbers, strings and iterators."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.arguments import Arguments
 
-_MOST_LISTED = 32  # numbers of a `range` that are written out
-_MOST_COMBINED = 256  # of what `itertools.product` combines
-_LARGEST = 2**80
-_LONGEST = 4096  # characters of a text
+_MAX_LISTED = 32  # numbers of a `range` that are written out
+_MAX_COMBINED = 256  # of what `itertools.product` combines
+_MAX_INTEGER = 2**80
+_MAX_LENGTH = 4096  # characters of a text
 # Methods of texts that give the same whenever they are called, and take nothing but texts and numbers.
 _OF_TEXT = frozenset(
     "capitalize casefold count endswith find index isalnum isalpha isdigit lower lstrip partition removeprefix"
@@ -44,16 +44,16 @@ def items_of(value: Value) -> tuple[Value, ...] | None:
         return None if value.open else value.items
     if isinstance(value, Dictionary):
         return None if value.open else tuple(key for key, _ in value.items)
-    if isinstance(value, Const) and isinstance(value.value, str) and len(value.value) <= _MOST_LISTED:
+    if isinstance(value, Const) and isinstance(value.value, str) and len(value.value) <= _MAX_LISTED:
         return tuple(map(Const, value.value))
     if isinstance(value, CallResult) and value.function == "builtins.range":
         bounds = [bound for bound in map(integer, value.args) if bound is not None]
         if 0 < len(bounds) == len(value.args) and bounds[2:] != [0]:
             numbers = range(*bounds)
-            return None if numbers[_MOST_LISTED:] else tuple(map(Const, numbers))
+            return None if numbers[_MAX_LISTED:] else tuple(map(Const, numbers))
     if isinstance(value, CallResult) and value.function == "itertools.product" and not value.keywords:
         known = [items for items in map(items_of, value.args) if items is not None]
-        if not value.open and len(known) == len(value.args) and prod(map(len, known)) <= _MOST_COMBINED:
+        if not value.open and len(known) == len(value.args) and prod(map(len, known)) <= _MAX_COMBINED:
             return tuple(map(Seq, product(*known)))
     return None
 
@@ -73,12 +73,12 @@ def _value(result: Any) -> Value:
     """The value of what Python has computed."""
     if isinstance(result, tuple | list):
         return Seq(tuple(map(_value, result)), "tuple" if isinstance(result, tuple) else "list")
-    too_large = isinstance(result, int) and abs(result) > _LARGEST
-    return UNKNOWN if too_large or (isinstance(result, str) and len(result) > _LONGEST) else Const(result)
+    too_large = isinstance(result, int) and abs(result) > _MAX_INTEGER
+    return UNKNOWN if too_large or (isinstance(result, str) and len(result) > _MAX_LENGTH) else Const(result)
 
 
 def text_method(owner: str, name: str, arguments: Arguments) -> Value:
-    """`name.split("_")`, `"x".join(names)`: unknown where the text does not tell."""
+    """`name.split("_")`, `"x".join(names)`: unknown where an argument is."""
     given = arguments.positional
     if name == "join" and len(given) == 1 and (items := items_of(given[0])) is not None:
         parts = [item.value for item in items if isinstance(item, Const) and isinstance(item.value, str)]
@@ -104,8 +104,8 @@ def sort(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
     items = items_of(arguments.positional[0]) if arguments.positional else None
     reverse = arguments.keywords.get("reverse", Const(False))
     known = [item.value for item in items or () if isinstance(item, Const)]
-    told = items is not None and len(known) == len(items) and "key" not in arguments.keywords
-    if told and isinstance(reverse, Const):
+    sortable = items is not None and len(known) == len(items) and "key" not in arguments.keywords
+    if sortable and isinstance(reverse, Const):
         try:
             return Seq(tuple(map(Const, sorted(known, reverse=bool(reverse.value)))), "list")
         except TypeError:

@@ -1,4 +1,4 @@
-"""Shapes and dtypes of what `jax.random` draws, and of its keys."""
+"""Shapes and dtypes of the results of `jax.random`, and of its keys."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ _DTYPES = {"randint": "i64", "rademacher": "i64", "bernoulli": "bool", "poisson"
 def drawn(name: str, args: list[Value], keywords: Keywords) -> Value:
     short = last_part(name)
     at = _SHAPE_AT[short]
-    asked = argument(args, keywords, "dtype", at + (3 if short == "randint" else 1))
+    requested = argument(args, keywords, "dtype", at + (3 if short == "randint" else 1))
     sizes = shape_argument(argument(args, keywords, "shape", at) or Seq(()))
-    if asked is not None:
-        return Array(sizes, element_of(asked))
+    if requested is not None:
+        return Array(sizes, element_of(requested))
     return Array(sizes, INTEGER if short == "bits" else _DTYPES.get(short, "f64"))
 
 
 def _of_parameters(name: str, args: list[Value], keywords: Keywords) -> Value:
     short = last_part(name)
     at = _OF_PARAMETERS[short]
-    asked, told = argument(args, keywords, "dtype", at + 1), argument(args, keywords, "shape", at)
+    requested, given_shape = argument(args, keywords, "dtype", at + 1), argument(args, keywords, "shape", at)
     given = args[1:at]
     sizes: Shape | None = None
-    if told is not None:
-        sizes = shape_argument(told)
+    if given_shape is not None:
+        sizes = shape_argument(given_shape)
     elif short == "bernoulli" and len(args) == 1 and "p" not in keywords:
         sizes = ()  # p is a half
     elif len(given) == at - 1:
         sizes = broadcast([None if isinstance(value, Sym) else shape(value) for value in given])
-    if asked is not None and short != "bernoulli":
-        return Array(sizes, element_of(asked))
+    if requested is not None and short != "bernoulli":
+        return Array(sizes, element_of(requested))
     return Array(sizes, _DTYPES.get(short, "f64"))
 
 
@@ -80,9 +80,9 @@ def _permutation(name: str, args: list[Value], keywords: Keywords) -> Value:
 
 
 def _categorical(name: str, args: list[Value], keywords: Keywords) -> Value:
-    told = argument(args, keywords, "shape", 3)
-    if told is not None:
-        return Array(shape_argument(told), "i64")
+    given_shape = argument(args, keywords, "shape", 3)
+    if given_shape is not None:
+        return Array(shape_argument(given_shape), "i64")
     sizes = shape(args[1]) if len(args) > 1 else None
     at = axes(argument(args, keywords, "axis", 2) or Const(-1), len(sizes)) if sizes else None
     return Array(None if sizes is None or at is None else (*sizes[: at[0]], *sizes[at[0] + 1 :]), "i64")

@@ -1,13 +1,13 @@
-"""Calls of what jax makes of a function: `jax.vmap(f)(x)`, `jax.grad(f)(x)`, `jax.eval_shape(f, x)`.
+"""Calls of transformed functions: `jax.vmap(f)(x)`, `jax.grad(f)(x)`, `jax.eval_shape(f, x)`.
 
-What is known of the arguments goes through to the function, and what that returns comes back.
+Known arguments are passed to the function, and its result is returned.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.library import spreading
+from pallas_lint.kernels.library import sharding
 from pallas_lint.kernels.library.host.trees import as_arrays, axis_of, map_leaves
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
@@ -28,21 +28,21 @@ _PULLBACK, _PUSHFORWARD = "jax.vjp()", "jax.linearize()"
 
 
 def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value | None:
-    """Call what a transformation gave; None where nothing is known of what goes in, or of the transformation."""
+    """Call a transformed function; None where the arguments or the transformation are unknown."""
     if made.function == _PULLBACK:
         return Seq(tuple(map_leaves(_plain, as_arrays(value)) for value in made.args))
     model = _MADE.get(made.function)
-    told = model is not None and interp.kernel is None and not made.open and _tells(arguments)
-    return model(interp, made, arguments, node) if model is not None and told else None
+    known = model is not None and interp.kernel is None and not made.open and _has_known_arguments(arguments)
+    return model(interp, made, arguments, node) if model is not None and known else None
 
 
 def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value | None:
-    """Call one of DIRECT; None where nothing is known of what goes in."""
-    told = interp.kernel is None and arguments.positional and _tells(arguments.rest(1))
-    return _DIRECT[name](interp, name, arguments, node) if told else None
+    """Call one of DIRECT; None where the arguments are unknown."""
+    known = interp.kernel is None and arguments.positional and _has_known_arguments(arguments.rest(1))
+    return _DIRECT[name](interp, name, arguments, node) if known else None
 
 
-def _tells(arguments: Arguments) -> bool:
+def _has_known_arguments(arguments: Arguments) -> bool:
     """Whether the shape of an array is among the arguments."""
     values = (*arguments.positional, *arguments.keywords.values())
     shapes = (leaf.shape for value in values for leaf in tree_leaves(as_arrays(value)) if isinstance(leaf, Array))
@@ -67,8 +67,8 @@ def _vmap(interp: Interpreter, made: CallResult, arguments: Arguments, node: nod
     size: Dim = next((size for size in sizes if isinstance(size, int)), sizes[0] if sizes else None)
     one = [_without_axis(as_arrays(value), axis) for value, axis in every]
     named = dict(zip(arguments.keywords, one[count:], strict=True))
-    around = interp.frame.around if made.function == "jax.vmap" else spreading.unknown(interp, made.function)
-    with spreading.within(interp, around):
+    context = interp.frame.sharding_context if made.function == "jax.vmap" else sharding.unknown(interp, made.function)
+    with sharding.within(interp, context):
         result = interp.call(_function(made), Arguments(one[:count], named), node)
     return _with_axis(result, made.argument("out_axes", 2) or Const(0), size)
 
@@ -161,7 +161,7 @@ def _derive(interp: Interpreter, made: CallResult, arguments: Arguments, node: n
 
 def _make_jaxpr(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """The function is traced, and nothing of it runs."""
-    with interp.maybe(), spreading.within(interp, evolve(interp.frame.around, traced=True)):
+    with interp.maybe(), sharding.within(interp, evolve(interp.frame.sharding_context, traced=True)):
         interp.call(_function(made), Arguments(list(map(as_arrays, arguments.positional)), arguments.keywords), node)
     return UNKNOWN
 
@@ -169,7 +169,7 @@ def _make_jaxpr(interp: Interpreter, made: CallResult, arguments: Arguments, nod
 def _of_primals(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.vjp(f, *primals)`, `jax.linearize(f, *primals)`: the result, and a function."""
     result = interp.call(arguments.positional[0], Arguments(arguments.positional[1:], open=arguments.open), node)
-    made = interp.made(_PULLBACK if name == "jax.vjp" else _PUSHFORWARD, arguments.rest(1), node)
+    made = interp.opaque_call(_PULLBACK if name == "jax.vjp" else _PUSHFORWARD, arguments.rest(1), node)
     has_aux = arguments.keywords.get("has_aux", Const(False))
     if has_aux == Const(False):
         return Seq((result, made))
@@ -187,10 +187,10 @@ def _jvp(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
 
 
 def _eval_shape(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """What the function would return, of which nothing runs; structs stand for arrays."""
+    """The result of the function without running it, with structs for arrays."""
     given = list(map(as_arrays, arguments.positional[1:]))
     named = {name: as_arrays(value) for name, value in arguments.keywords.items()}
-    with interp.maybe(), spreading.within(interp, evolve(interp.frame.around, traced=True)):
+    with interp.maybe(), sharding.within(interp, evolve(interp.frame.sharding_context, traced=True)):
         return interp.call(arguments.positional[0], Arguments(given, named, arguments.open), node)
 
 

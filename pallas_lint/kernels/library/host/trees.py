@@ -1,4 +1,4 @@
-"""Trees as jax has them: nested tuples, lists, dictionaries and objects, and the arrays in them."""
+"""Pytrees: nested tuples, lists, dictionaries and objects, and the arrays in them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def map_leaves(function: Callable[[Value], Value], tree: Value) -> Value:
 
 
 def as_arrays(tree: Value) -> Value:
-    """Structs as the arrays that they stand for."""
+    """Shape structs as arrays."""
     return map_leaves(_as_array, tree) if isinstance(tree, Seq | Dictionary | CallResult | Instance) else tree
 
 
@@ -93,7 +93,7 @@ def _flatten(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     found = None if tree is None or "is_leaf" in arguments.keywords else leaves(tree)
     if found is None or tree is None or len(arguments.positional) > 1:
         return None
-    listed, structure = Seq(tuple(found), "list"), interp.made(_STRUCTURE, Arguments([tree]), node)
+    listed, structure = Seq(tuple(found), "list"), interp.opaque_call(_STRUCTURE, Arguments([tree]), node)
     if name.endswith("leaves"):
         return listed
     return structure if name.endswith("structure") else Seq((listed, structure))

@@ -1,4 +1,4 @@
-"""Questions about the type of a value: `isinstance`, `type`, `hasattr`, `callable`."""
+"""Type tests on a value: `isinstance`, `type`, `hasattr`, `callable`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _is_constant_of(value: Const, name: str) -> bool | None:
 
 
 def _derives(cls: Class, base: Class) -> bool:
-    return cls is base or any(isinstance(each, Class) and _derives(each, base) for each in cls.bases)
+    return cls is base or any(isinstance(parent, Class) and _derives(parent, base) for parent in cls.bases)
 
 
 def type_of(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -177,7 +177,7 @@ def is_callable(interp: Interpreter, name: str, arguments: Arguments, node: node
 
 
 def is_scalar(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """`np.isscalar(x)`, which is false for everything traced, and `jnp.isscalar(x)`, which asks for no dimensions."""
+    """`np.isscalar(x)`, which is false for everything traced, and `jnp.isscalar(x)`, which is true for rank 0."""
     value = arguments.get("element", 0) or UNKNOWN
     if isinstance(value, Const) and value.kind in (bool, int, float, complex):
         return Const(True)
@@ -185,7 +185,7 @@ def is_scalar(interp: Interpreter, name: str, arguments: Arguments, node: nodes.
         if name.startswith("numpy."):
             return Const(False)
         return UNKNOWN if value.rank is None else Const(value.rank == 0)
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)
 
 
 def rank(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -195,4 +195,4 @@ def rank(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
         return Const(0)
     if isinstance(value, Array | Ref) and value.rank is not None:
         return Const(value.rank)
-    return interp.made(name, arguments, node)
+    return interp.opaque_call(name, arguments, node)

@@ -1,14 +1,14 @@
-"""What a call did, told as if it had been made with other arguments of the same kinds.
+"""Replays a recorded call with other arguments of the same kinds: substitutes values in its events and result.
 
-Values say where they come from: an array's origin is the operation that made it. To tell a call again is to make its
-operations anew, on what the new call passes, so that all that is derived from an argument is derived from the new one.
+An array refers to its origin, the operation that computed it. A replay therefore copies the operations of the call, so
+that all values derived from an argument are derived from the new one.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.model.trace import Access, Capture, Concretization, Op
 from pallas_lint.kernels.model.values import Array, CallResult, Dictionary, Func, OneOf, Ref, Seq, Slice
 from pallas_lint.records import define, evolve, field
@@ -39,7 +39,7 @@ def identity(part: Array | Ref) -> object:
 
 
 def _inside(value: Value) -> tuple[Value, ...]:
-    """The values of which one consists that does not change."""
+    """The parts of an immutable value."""
     if isinstance(value, Seq):
         return value.items
     if isinstance(value, OneOf):
@@ -57,16 +57,16 @@ def _inside(value: Value) -> tuple[Value, ...]:
 
 
 @define(eq=False)
-class Retelling:
-    """One more telling of a call. What it makes anew is remembered by what it was, which is held meanwhile."""
+class CallReplay:
+    """One replay of a call: a mapping from recorded values, operations and guards to their copies."""
 
-    _values: dict[Same, Value] = field(factory=dict)
+    _values: dict[ById, Value] = field(factory=dict)
     _origins: dict[Op, Op | None] = field(factory=dict)
     _guards: dict[Guard, Guard] = field(factory=dict)
 
-    def take(self, old: Array | Ref, new: Array | Ref) -> None:
-        """What was `old` in the call that was made is `new` in this one."""
-        self._values[Same(old)] = new
+    def substitute(self, old: Array | Ref, new: Array | Ref) -> None:
+        """Replace `old` of the recorded call with `new`."""
+        self._values[ById(old)] = new
         if isinstance(old, Array) and isinstance(new, Array) and old.origin is not None:
             self._origins[old.origin] = new.origin
 
@@ -74,26 +74,26 @@ class Retelling:
         """An event under new guards instead of the first `skipped` ones."""
         if isinstance(event, Capture):
             return event
-        around = (*guards, *map(self._guard, event.guards[skipped:]))
+        new_guards = (*guards, *map(self._guard, event.guards[skipped:]))
         if isinstance(event, Concretization):
-            return evolve(event, value=self.value(event.value), guards=around)
+            return evolve(event, value=self.value(event.value), guards=new_guards)
         if isinstance(event, Access):
             value = self._anew(event.value) if event.kind == "load" else self.value(event.value)
             ref, index = self._ref(event.ref), self.value(event.index)
-            return evolve(event, ref=ref, index=index, value=value, guards=around)
+            return evolve(event, ref=ref, index=index, value=value, guards=new_guards)
         args, keywords = self._all(event.args), self._named(event.keywords)
-        op = evolve(event, args=args, keywords=keywords, result=self._anew(event.result), guards=around)
+        op = evolve(event, args=args, keywords=keywords, result=self._anew(event.result), guards=new_guards)
         self._origins[event] = op
         return op
 
     def value(self, value: Value) -> Value:
-        """What a value of the call is in this telling."""
-        known = self._values.get(Same(value))
+        """The value in this replay."""
+        known = self._values.get(ById(value))
         if known is not None:
             return known
         made = self._made(value)
         if made is not value:
-            self._values[Same(value)] = made
+            self._values[ById(value)] = made
         return made
 
     def _made(self, value: Value) -> Value:
@@ -128,7 +128,7 @@ class Retelling:
         return evolve(value, args=args, keywords=keywords)
 
     def _all(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The values in this telling; the very tuple where all are what they were."""
+        """The values in this replay; the same tuple where none changed."""
         made = tuple(map(self.value, values))
         return made if any(one is not other for one, other in zip(made, values, strict=True)) else values
 
@@ -149,22 +149,22 @@ class Retelling:
 
     def _ref(self, ref: Ref) -> Ref:
         views = []
-        while Same(ref) not in self._values and ref.parent is not None:
+        while ById(ref) not in self._values and ref.parent is not None:
             views.append(ref)
             ref = ref.parent
-        made = self._values.get(Same(ref), ref)
+        made = self._values.get(ById(ref), ref)
         assert isinstance(made, Ref)
         for view in reversed(views):
             indexer = None if view.indexer is None else self.value(view.indexer)
             made = (
                 view if made is view.parent and indexer is view.indexer else evolve(view, parent=made, indexer=indexer)
             )
-            self._values[Same(view)] = made
+            self._values[ById(view)] = made
         return made
 
     def _anew(self, value: Value) -> Value:
-        """A copy of what an event made: two tellings do not make the same."""
-        known = self._values.get(Same(value))
+        """A copy of the result of an event: two replays do not share results."""
+        known = self._values.get(ById(value))
         if known is not None:
             return known
         if isinstance(value, Array):
@@ -173,7 +173,7 @@ class Retelling:
             made = evolve(value, items=tuple(map(self._anew, value.items)))
         else:
             return self.value(value)
-        self._values[Same(value)] = made
+        self._values[ById(value)] = made
         return made
 
     def _guard(self, guard: Guard) -> Guard:

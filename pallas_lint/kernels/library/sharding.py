@@ -1,6 +1,6 @@
-"""What spreads code over devices: `jax.shard_map`, and programs in which something lies on a mesh.
+"""Sharding over devices: `jax.shard_map`, and `jax.jit` programs in which something is placed on a mesh.
 
-`jax.jit` makes one program of all that runs in it, for all devices that anything in it names.
+`jax.jit` compiles everything in it into one program for all devices that any of its shardings name.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.library.jit import shardings_of
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
@@ -38,117 +38,126 @@ if TYPE_CHECKING:
 
 _SETTING_MESH = frozenset({"jax.set_mesh", "jax.sharding.set_mesh", "jax.sharding.use_mesh"})
 PLACING = frozenset({"jax.device_put", "jax.lax.with_sharding_constraint", "jax.reshard", "jax.sharding.reshard"})
-# What runs the function that it is given as part of the same program, for the same devices.
+# These run their function as part of the same program, for the same devices.
 _TRANSFORMING = frozenset(
     f"jax.{name}"
     for name in "vmap grad value_and_grad vjp jvp linearize jacrev jacfwd hessian eval_shape make_jaxpr".split()
 )
-# Whose decorators and functions do nothing of the kind.
+# The decorators and functions of these do not shard.
 _HARMLESS = ("pytest.", "unittest.", "absl.", "functools.", "contextlib.", "typing.", *_TRANSFORMING)
 
 
 @define(eq=False)
-class Program:
-    """The code in an outermost `jit`, or under a mesh that was set. `shardings`: all that name devices in it."""
+class JitProgram:
+    """The code in an outermost `jit`, or under a mesh that was set. `shardings`: all those in it."""
 
     shardings: list[Value] = field(factory=list)
 
 
 @frozen
-class Around:
-    """What code outside kernels runs in. `shard_map` is the innermost."""
+class ShardingContext:
+    """How code outside kernels is sharded. `shard_map` is the innermost."""
 
-    program: Program | None = None
+    program: JitProgram | None = None
     shard_map: CallResult | None = None
-    nested: bool = False  # that stands in another one, or may
-    hidden: bool = False  # something unknown is around the code, in all that: it may be a `shard_map`
-    sure: bool = True  # no branch that the text leaves open stands between
-    traced: bool = False  # jax is asked what the code would return, or do: nothing of it runs
-    abroad: bool = False  # the code is another module's, which is entered only to see what it launches in there
+    nested: bool = False  # it is inside another one, or may be
+    hidden: bool = False  # unknown code is in between, which may be a `shard_map`
+    sure: bool = True  # independent of branches that the text does not decide
+    traced: bool = False  # only traced, not run, as by `jax.eval_shape`
+    in_other_module: bool = False  # the code is of another module, entered only to find its launches
 
 
 @contextmanager
-def within(interp: Interpreter, around: Around) -> Iterator[None]:
-    """Code within runs in that."""
-    before, interp.frame.around = interp.frame.around, around
+def within(interp: Interpreter, context: ShardingContext) -> Iterator[None]:
+    """Run code within in that context."""
+    before, interp.frame.sharding_context = interp.frame.sharding_context, context
     try:
         yield
     finally:
-        interp.frame.around = before
+        interp.frame.sharding_context = before
 
 
 # -- entering --------------------------------------------------------------------------------------------------------
 
 
-def entered(interp: Interpreter, func: Func) -> Around:
-    """What the body of a function runs in."""
-    around = interp.frame.around
+def entered(interp: Interpreter, func: Func) -> ShardingContext:
+    """The context of the body of a function."""
+    context = interp.frame.sharding_context
     if func.program is not None:
-        interp.handed.pop(Same(func.program), None)
-        around = _in_program(around, *func.program)
-    return evolve(around, hidden=True) if func.hidden else around
+        interp.mapped_functions.pop(ById(func.program), None)
+        context = _in_program(context, *func.program)
+    return evolve(context, hidden=True) if func.hidden else context
 
 
-def _in_program(around: Around, *shardings: Value) -> Around:
-    program = around.program or Program()
+def _in_program(context: ShardingContext, *shardings: Value) -> ShardingContext:
+    program = context.program or JitProgram()
     program.shardings.extend(shardings)
-    return around if around.program is program else evolve(around, program=program)
+    return context if context.program is program else evolve(context, program=program)
 
 
-def unknown(interp: Interpreter, name: str = "") -> Around:
-    """What a function runs in that something unknown got, or the jax function of that name."""
-    return interp.frame.around if name.startswith(_HARMLESS) else evolve(interp.frame.around, hidden=True)
+def unknown(interp: Interpreter, name: str = "") -> ShardingContext:
+    """The context of a function passed to unknown code, or to the jax function of that name."""
+    return (
+        interp.frame.sharding_context
+        if name.startswith(_HARMLESS)
+        else evolve(interp.frame.sharding_context, hidden=True)
+    )
 
 
 def decorated(value: Value, decorator: Value) -> Value:
-    """A function with a decorator of which nothing is known but, perhaps, its name."""
+    """A function with an unknown decorator."""
     name = decorator.name if isinstance(decorator, External) else getattr(decorator, "function", "")
     return value if not isinstance(value, Func) or name.startswith(_HARMLESS) else evolve(value, hidden=True)
 
 
-def on_mesh(interp: Interpreter, contexts: list[Value]) -> Around:
-    """What the body of a `with` statement runs in."""
+def on_mesh(interp: Interpreter, contexts: list[Value]) -> ShardingContext:
+    """The context of the body of a `with` statement."""
     setting = [value for value in contexts if isinstance(value, CallResult) and value.function in _SETTING_MESH]
     # In a `jit` it is too late to set one.
     return (
-        _in_program(interp.frame.around, *setting)
-        if setting and interp.frame.around.program is None
-        else interp.frame.around
+        _in_program(interp.frame.sharding_context, *setting)
+        if setting and interp.frame.sharding_context.program is None
+        else interp.frame.sharding_context
     )
 
 
 def place(interp: Interpreter, name: str, arguments: Arguments) -> Value | None:
-    """`device_put(x, sharding)` and its like: the array that lies there; None where nothing is known of it."""
+    """The array that `device_put(x, sharding)` and its like return; None where its sharding is not known."""
     if name not in PLACING or len(arguments.positional) == 0:
         return None
     sharding = arguments.get("device", 1) or arguments.get("shardings", 1) or arguments.get("out_shardings", 1)
     if sharding is None or not any(True for _ in _meshes(sharding)):
         return None
-    if interp.frame.around.program is not None and interp.frame.around.shard_map is None:
-        interp.frame.around.program.shardings.append(sharding)
+    if interp.frame.sharding_context.program is not None and interp.frame.sharding_context.shard_map is None:
+        interp.frame.sharding_context.program.shardings.append(sharding)
     value = arguments.positional[0]
     return evolve(value, sharding=sharding) if isinstance(value, Array) else None
 
 
 def mapped(interp: Interpreter, made: CallResult) -> CallResult:
-    """A `shard_map` of a function was made: where nobody is seen to call it, somebody else will."""
-    if interp.frame.around.program is not None and interp.frame.around.shard_map is None:
-        interp.frame.around.program.shardings.append(made)
-    hand_out(interp, made, made)
+    """A `shard_map` of a function. It is run at the end of the root if no call of it is found."""
+    if interp.frame.sharding_context.program is not None and interp.frame.sharding_context.shard_map is None:
+        interp.frame.sharding_context.program.shardings.append(made)
+    defer(interp, made, made)
     return made
 
 
-def hand_out(interp: Interpreter, key: object, value: Value) -> None:
-    """Keep what is to be run at the end if nobody has called it by then."""
-    if interp.running_piece is not None and interp.running is not None and interp.kernel is None:
-        interp.handed[Same(key)] = value
+def defer(interp: Interpreter, key: object, value: Value) -> None:
+    """Run a function at the end of the root, unless it is called before."""
+    if interp.current_root is not None and interp.current_run is not None and interp.kernel is None:
+        interp.mapped_functions[ById(key)] = value
 
 
 def call_mapped(interp: Interpreter, made: CallResult, node: nodes.Node) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
-    interp.handed.pop(Same(made), None)
-    around = interp.frame.around
-    mapped = Around(around.program, made, nested=around.shard_map is not None or around.hidden, abroad=around.abroad)
+    interp.mapped_functions.pop(ById(made), None)
+    context = interp.frame.sharding_context
+    mapped = ShardingContext(
+        context.program,
+        made,
+        nested=context.shard_map is not None or context.hidden,
+        in_other_module=context.in_other_module,
+    )
     with within(interp, mapped):
         for option in options(made.argument("f", 0) or UNKNOWN):
             if isinstance(option, Func | CallResult):
@@ -157,33 +166,35 @@ def call_mapped(interp: Interpreter, made: CallResult, node: nodes.Node) -> Valu
 
 
 def jitted(interp: Interpreter, made: CallResult) -> CallResult:
-    """A `jit` with shardings of a launch, or of something mapped."""
-    hand_out(interp, made, made)
+    """A `jit` with shardings of a launch, or of a mapped function."""
+    defer(interp, made, made)
     return made
 
 
 def call_jitted(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
-    """Call what `jax.jit` made of such a value."""
-    interp.handed.pop(Same(made), None)
-    with within(interp, _in_program(interp.frame.around, *shardings_of(Arguments(keywords=dict(made.keywords))))):
+    """Call the result of `jitted`."""
+    interp.mapped_functions.pop(ById(made), None)
+    with within(
+        interp, _in_program(interp.frame.sharding_context, *shardings_of(Arguments(keywords=dict(made.keywords))))
+    ):
         return interp.call(made.args[0], arguments, node)
 
 
-def run_handed_out(interp: Interpreter) -> None:
-    """Run what was mapped over devices, and returned or passed on."""
-    while interp.handed:
-        value = interp.handed.pop(next(iter(interp.handed)))
+def run_mapped_functions(interp: Interpreter) -> None:
+    """Run functions that were mapped over devices, and returned or passed on instead of called."""
+    while interp.mapped_functions:
+        value = interp.mapped_functions.pop(next(iter(interp.mapped_functions)))
         if isinstance(value, CallResult):
             interp.call(value, Arguments(open=True), value.site.node)
         elif isinstance(value, Func):
             interp.call_function(value, Arguments(open=True))
 
 
-# -- what rules ask --------------------------------------------------------------------------------------------------
+# -- for rules -------------------------------------------------------------------------------------------------------
 
 
 def is_checked(shard_map: CallResult) -> bool | None:
-    """Whether the `shard_map` checks over which mesh axes values vary; None where that is not known."""
+    """Whether the `shard_map` checks varying mesh axes (`check_vma`); None where that is not known."""
     given = shard_map.argument("check_vma") or shard_map.argument("check_rep", 4)
     if given is None:
         return None if shard_map.open else True
@@ -191,8 +202,8 @@ def is_checked(shard_map: CallResult) -> bool | None:
 
 
 @frozen
-class Spread:
-    """What makes the program of a launch one for several devices. `devices`: None where their number is not known."""
+class PartitioningReason:
+    """A reason why the program of a launch runs on several devices. `devices`: None where their number is not known."""
 
     site: Site
     what: str
@@ -200,24 +211,26 @@ class Spread:
     sure: bool
 
 
-def spread_by(launch: Launch) -> Spread | None:
-    """Why the launch would have to be partitioned: the surest reason."""
-    found: list[Spread] = []
-    for at, around in enumerate(launch.around):
-        if around.hidden:
+def partitioning_reason(launch: Launch) -> PartitioningReason | None:
+    """The surest reason why the launch would have to be partitioned."""
+    found: list[PartitioningReason] = []
+    for at, context in enumerate(launch.sharding_contexts):
+        if context.hidden:
             continue
-        if around.shard_map is not None:
-            if not around.nested and _leaves_axes(around.shard_map):
-                found.append(Spread(around.shard_map.site, "`shard_map` of some axes only", 2, around.sure))
+        if context.shard_map is not None:
+            if not context.nested and _leaves_axes(context.shard_map):
+                found.append(
+                    PartitioningReason(context.shard_map.site, "`shard_map` of some axes only", 2, context.sure)
+                )
             continue
-        placed = list(around.program.shardings) if around.program is not None else []
+        placed = list(context.program.shardings) if context.program is not None else []
         if at == 0:  # the call whose operands were kept
             placed += [each for operand in launch.operands or () if (each := _sharding(operand)) is not None]
         for sharding in placed:
             for mesh, made in _meshes(sharding):
                 devices = _device_count(mesh)
                 if devices != 1:
-                    found.append(Spread(made.site, _described(made), devices, around.sure))
+                    found.append(PartitioningReason(made.site, _described(made), devices, context.sure))
     return min(found, key=lambda spread: (not spread.sure, spread.devices is None), default=None)
 
 
@@ -235,12 +248,12 @@ def _described(made: CallResult) -> str:
 
 
 def _meshes(sharding: Value) -> Iterator[tuple[Value, CallResult]]:
-    """The meshes that a sharding, or what holds some, names, and by what."""
+    """The meshes of a sharding, or of a tree of shardings, each with the call that names it."""
     for leaf in tree_leaves(sharding):
         if isinstance(leaf, OneOf):
             found = [list(_meshes(option)) for option in leaf.options]
-            # Which one it is, the text leaves open; with none at all there may be a way without `shard_map`.
-            yield from ((UNKNOWN, made) for each in found for _, made in each if all(found))
+            # It is not known which; if one has no mesh there may be a way without `shard_map`.
+            yield from ((UNKNOWN, made) for meshes in found for _, made in meshes if all(found))
         elif isinstance(leaf, CallResult):
             if leaf.short == "NamedSharding" or leaf.function in _SETTING_MESH:
                 yield leaf.argument("mesh", 0) or UNKNOWN, leaf
@@ -251,7 +264,7 @@ def _meshes(sharding: Value) -> Iterator[tuple[Value, CallResult]]:
 
 
 def _device_count(mesh: Value) -> int | None:
-    """How many devices a mesh has; None where that is not known."""
+    """The number of devices of a mesh; None where that is not known."""
     if not isinstance(mesh, CallResult):
         return None
     name = mesh.short

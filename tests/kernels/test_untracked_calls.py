@@ -1,4 +1,4 @@
-"""What a kernel calls that is not seen, and what it can reach."""
+"""Calls of unknown functions in a kernel, and the refs that they can reach."""
 
 from __future__ import annotations
 

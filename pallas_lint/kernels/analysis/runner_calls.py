@@ -1,7 +1,7 @@
-"""With which arguments those call a function who run tests and scripts: pytest, unittest, absl, jax's own tests.
+"""Arguments with which test runners and scripts call a function: pytest, unittest, absl, jax's own tests.
 
-Nobody else calls a test: what its decorators, its fixtures and its defaults say is all that it ever gets. Of the
-combinations that they make, those are told that differ most in what a kernel can see.
+Only test runners call a test, so that its decorators, fixtures and defaults give all its arguments. Of their
+combinations, those are used that differ most in what a kernel depends on.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
     Row = dict[str, Value]  # what one call gives to some parameters
 
-_MOST_CALLS = 3  # of one function
-_MOST_COMBINATIONS = 256  # that they are chosen from
-_MOST_ROWS = 64  # of one list of cases
-_DEPTH = 4  # of fixtures that need fixtures
+_MAX_CALLS = 3  # of one function
+_MAX_COMBINATIONS = 256  # that they are chosen from
+_MAX_ROWS = 64  # of one list of cases
+_MAX_DEPTH = 4  # of fixtures that need fixtures
 _NOT_RUN = frozenset(("skip", "xfail", "expectedFailure"))
 _SKIPPING = frozenset(("skip", "skipTest", "xfail"))
 _SET_UP = ("setUpClass", "setUp", "setup_class", "setup_method")
@@ -63,7 +63,7 @@ class _Mark:
 
 
 def calls_of(interp: Interpreter, func: Func, instance: Instance | None) -> Iterator[Arguments]:
-    """The calls of a function found in a module; where nobody is known to call it, one with open arguments."""
+    """The calls of a function by test runners; without any, one with open arguments."""
     first = [] if instance is None else [instance]
     if not isinstance(func.node, nodes.FunctionDef) or not _is_run(func):
         yield Arguments([*first], open=True)
@@ -76,7 +76,7 @@ def calls_of(interp: Interpreter, func: Func, instance: Instance | None) -> Iter
     axes = [axis for mark in marks if mark.name in _CASES for axis in _axes(mark, names)]
     axes += [axis for fixture in fixtures.values() for axis in _params(interp, fixture)]
     rows = [_most_different(axis) for axis in axes if axis]
-    for row in _most_different([_merged(rows) for rows in islice(product(*rows), _MOST_COMBINATIONS)]):
+    for row in _most_different([_merged(rows) for rows in islice(product(*rows), _MAX_COMBINATIONS)]):
         owner = _set_up(interp, instance) if instance is not None else None
         requests = {name: value for name, value in row.items() if name.startswith(_REQUEST + " ")}
         given = {name: value for name, value in row.items() if name in names}
@@ -97,7 +97,7 @@ def _names(node: nodes.FunctionDef) -> list[str]:
 
 
 def _skips_itself(node: nodes.FunctionDef) -> bool:
-    """Whether the body says that nothing of it is to be run, whatever else it says."""
+    """Whether the body skips the test in any case."""
     body = node.body.body
     for line in body:
         small = line.body[0] if isinstance(line, nodes.SimpleStatementLine) and line.body else None
@@ -110,7 +110,7 @@ def _skips_itself(node: nodes.FunctionDef) -> bool:
 
 def _set_up(interp: Interpreter, instance: Instance) -> Instance:
     """The object that a test is a method of: each has its own, set up anew."""
-    made = Instance(instance.cls, made_by=interp.running)
+    made = Instance(instance.cls, made_by=interp.current_run)
     for name in _SET_UP:
         method = classes.class_member(interp, made.cls, name)
         if isinstance(method, Func):
@@ -118,7 +118,7 @@ def _set_up(interp: Interpreter, instance: Instance) -> Instance:
     return made
 
 
-# -- what decorators say ---------------------------------------------------------------------------------------------
+# -- decorators ------------------------------------------------------------------------------------------------------
 
 
 def _marks(interp: Interpreter, func: Func, cls: Class | None) -> Iterator[_Mark]:
@@ -161,10 +161,10 @@ def _axes(mark: _Mark, names: list[str]) -> list[list[Row]]:
         cases = given.positional
         if len(cases) == 1 and not (isinstance(cases[0], Seq) and cases[0].kind == "tuple"):
             cases = [*(items_of(cases[0]) or ())] if not isinstance(cases[0], Dictionary) else cases
-        return [[_case(case, names, named=mark.name == "named_parameters") for case in cases[:_MOST_ROWS]]]
-    axes = [[_case(case, names) for case in (items_of(cases) or ())[:_MOST_ROWS]] for cases in given.positional]
+        return [[_case(case, names, named=mark.name == "named_parameters") for case in cases[:_MAX_ROWS]]]
+    axes = [[_case(case, names) for case in (items_of(cases) or ())[:_MAX_ROWS]] for cases in given.positional]
     for name, values in given.keywords.items():
-        axes.append([{name: value} for value in (items_of(values) or ())[:_MOST_ROWS]])
+        axes.append([{name: value} for value in (items_of(values) or ())[:_MAX_ROWS]])
     return axes
 
 
@@ -179,11 +179,11 @@ def _parametrized(given: Arguments) -> list[Row]:
         names = [name.value for name in items_of(named) or () if isinstance(name, Const)]
         single = False
     rows: list[Row] = []
-    for value in (items_of(values) or ())[:_MOST_ROWS]:
+    for value in (items_of(values) or ())[:_MAX_ROWS]:
         parts: tuple[Value, ...] | None
         if isinstance(value, CallResult) and value.function == _PARAM:
             marks = dict(value.keywords).get("marks", NONE)
-            marked = [mark for each in (items_of(marks) or (marks,)) for mark in _mark_made(each)]
+            marked = [mark for value in (items_of(marks) or (marks,)) for mark in _mark_made(value)]
             if any(mark.name in _NOT_RUN for mark in marked):
                 continue
             parts = value.args
@@ -214,9 +214,9 @@ def _fixtures(
         fixture = _fixture(interp, func.module, instance, name)
         if fixture is not None and fixture.node is not func.node and isinstance(fixture.node, nodes.FunctionDef):
             found[name] = fixture
-            if depth < _DEPTH:
+            if depth < _MAX_DEPTH:
                 needed = _names(fixture.node)
-                found |= _fixtures(interp, fixture, instance, [each for each in needed if each not in found], depth + 1)
+                found |= _fixtures(interp, fixture, instance, [need for need in needed if need not in found], depth + 1)
     return found
 
 
@@ -267,7 +267,7 @@ def _params(interp: Interpreter, fixture: Func) -> Iterator[list[Row]]:
 def _provided(interp: Interpreter, fixture: Func, owner: Instance | None, requests: Row, depth: int) -> Value:
     """What a fixture returns or yields."""
     node = fixture.node
-    if depth > _DEPTH or not isinstance(node, nodes.FunctionDef):
+    if depth > _MAX_DEPTH or not isinstance(node, nodes.FunctionDef):
         return UNKNOWN
     names = _names(node)
     is_member = owner is not None and fixture.env.is_class
@@ -279,12 +279,12 @@ def _provided(interp: Interpreter, fixture: Func, owner: Instance | None, reques
             given[name] = Instance(
                 Class(_REQUEST, None, fixture.piece, fixture.module, Env(fixture.module, fixture.env)),
                 {"param": param},
-                made_by=interp.running,
+                made_by=interp.current_run,
             )
         elif other is not None:
             given[name] = _provided(interp, other, owner, requests, depth + 1)
     arguments = Arguments([owner] if is_member and owner is not None else [], given)
-    yielded = next((each for each in walk(node.body) if isinstance(each, nodes.Yield)), None)
+    yielded = next((inner for inner in walk(node.body) if isinstance(inner, nodes.Yield)), None)
     if yielded is None:
         return interp.call_function(fixture, arguments)
     if not isinstance(yielded.value, nodes.BaseExpression):
@@ -309,7 +309,7 @@ def _most_different(rows: list[Row]) -> list[Row]:
     left = list(rows)
     chosen: list[Row] = []
     seen: set[object] = set()
-    while left and len(chosen) < _MOST_CALLS:
+    while left and len(chosen) < _MAX_CALLS:
         scores = [sum(weight for seen_as, weight in _features(row) if seen_as not in seen) for row in left]
         best = 0 if not chosen else max(range(len(left)), key=scores.__getitem__)
         if chosen and not scores[best]:
@@ -335,7 +335,7 @@ def _seen(value: Value, depth: int) -> Iterator[tuple[tuple[object, ...], int]]:
         yield ("dtype", value.name), 4
     elif isinstance(value, External):
         yield ("name", value.name), 4
-    elif isinstance(value, Seq) and depth < _DEPTH:
+    elif isinstance(value, Seq) and depth < _MAX_DEPTH:
         yield ("rank", len(value.items)), 4
         for at, item in enumerate(value.items):
             for feature, weight in _seen(item, depth + 1):

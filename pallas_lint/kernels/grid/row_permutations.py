@@ -1,13 +1,13 @@
-"""Stores that put what was read at one row of an input into another row of an output: permutations, scatters."""
+"""Stores of input rows to other rows of an output: permutations, scatters."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pallas_lint.identity import Same, each_once
+from pallas_lint.identity import ById, iter_unique
 from pallas_lint.kernels.grid.grid_points import axis_of
+from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PALLAS, PROGRAM_ID
-from pallas_lint.kernels.model.shared_parts import asked_once
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Sym, Value
 from pallas_lint.records import define, field, frozen
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _MIXING = frozenset("dot matmul dot_general einsum sum max min prod mean argmax argmin any all cumsum sort".split())
 _SAME = frozenset("astype convert_element_type asarray array multiple_of squeeze reshape max_contiguous".split())
 COPIES = tuple(f"{PALLAS}.{name}" for name in ("tpu.make_async_copy", "tpu.async_copy", "tpu.sync_copy"))
-_DEPTH = 30
+_MAX_DEPTH = 30
 
 
 @frozen(eq=False)
-class RowMove:
+class RowPermutation:
     """`how`: whether the row that is written is read from memory ("data") or worked out ("computed")."""
 
     output: Ref
@@ -36,7 +36,7 @@ class RowMove:
     alone: bool = True  # what is written was made of this one load: it is the row itself
 
 
-def row_moves(trace: KernelTrace) -> list[RowMove]:
+def row_permutations(trace: KernelTrace) -> list[RowPermutation]:
     """Every store to an output whose row is another than the one its value was read at."""
     loads = _loads(trace)
     found = []
@@ -49,12 +49,12 @@ def row_moves(trace: KernelTrace) -> list[RowMove]:
                 continue
             how = _difference(_index(event), _index(load), loads)
             if how is not None:
-                found.append(RowMove(event.ref, load.ref, event, how, alone=len(sources) == 1))
+                found.append(RowPermutation(event.ref, load.ref, event, how, alone=len(sources) == 1))
                 break
     return [*found, *_copies(trace, loads)]
 
 
-def _copies(trace: KernelTrace, loads: dict[Same, Access]) -> Iterator[RowMove]:
+def _copies(trace: KernelTrace, loads: dict[ById, Access]) -> Iterator[RowPermutation]:
     for op in trace.ops(*COPIES):
         source, target = (op.argument(name, at) for at, name in enumerate(("src_ref", "dst_ref")))
         if not isinstance(source, Ref) or not isinstance(target, Ref) or source.indexer is None:
@@ -64,17 +64,17 @@ def _copies(trace: KernelTrace, loads: dict[Same, Access]) -> Iterator[RowMove]:
         how = _difference(target.indexer, source.indexer, loads)
         if how is not None:
             store = Access("store", target, target.indexer, op.site, guards=op.guards, certain=op.certain)
-            yield RowMove(target, source, store, how, copy=True)
+            yield RowPermutation(target, source, store, how, copy=True)
 
 
-def is_filled_before(move: RowMove, trace: KernelTrace) -> bool:
+def is_filled_before(permutation: RowPermutation, trace: KernelTrace) -> bool:
     """Whether the whole output is surely written before rows move to it: those left out do not hold garbage."""
     for event in trace.accesses():
-        if event is move.store:
+        if event is permutation.store:
             return False
         stored = event.kind == "store" and event.certain and not event.guards
         whole = event.ref.indexer is None and is_full_index(event.index)
-        if stored and whole and event.ref.buffer == move.output.buffer:
+        if stored and whole and event.ref.buffer == permutation.output.buffer:
             return True
     return False
 
@@ -88,30 +88,30 @@ def _index(access: Access) -> Value:
     return access.ref.indexer if access.ref.indexer is not None else access.index
 
 
-def _loads(trace: KernelTrace) -> dict[Same, Access]:
+def _loads(trace: KernelTrace) -> dict[ById, Access]:
     """Loads by the identity of what was loaded."""
     return {
-        Same(event.value): event
+        ById(event.value): event
         for event in trace.events
         if isinstance(event, Access) and event.kind == "load" and isinstance(event.value, Array)
     }
 
 
-def _sources(value: Value, loads: dict[Same, Access]) -> Iterator[Access]:
+def _sources(value: Value, loads: dict[ById, Access]) -> Iterator[Access]:
     """The loads that a value was made of row by row."""
     yield from _walk(value, loads, _MIXING)
 
 
-def _walk(value: Value, loads: dict[Same, Access], barred: frozenset[str]) -> Iterator[Access]:
+def _walk(value: Value, loads: dict[ById, Access], barred: frozenset[str]) -> Iterator[Access]:
     stack = [value]
-    for current in each_once(stack):
-        load = loads.get(Same(current))
+    for current in iter_unique(stack):
+        load = loads.get(ById(current))
         if load is not None:
             yield load
             continue
         if isinstance(current, Array) and current.origin is not None:
             op = current.origin
-            load = loads.get(Same(op.result))
+            load = loads.get(ById(op.result))
             if load is not None:
                 yield load
             elif op.short not in barred:
@@ -122,11 +122,11 @@ def _walk(value: Value, loads: dict[Same, Access], barred: frozenset[str]) -> It
             stack.extend(part for part in (current.start, current.stop, current.size) if part is not None)
 
 
-def _loads_of(value: Value, loads: dict[Same, Access]) -> list[Access]:
+def _loads_of(value: Value, loads: dict[ById, Access]) -> list[Access]:
     return list(_walk(value, loads, frozenset()))
 
 
-def _difference(target: Value, source: Value, loads: dict[Same, Access]) -> Literal["data", "computed"] | None:
+def _difference(target: Value, source: Value, loads: dict[ById, Access]) -> Literal["data", "computed"] | None:
     """How the row that is written differs from the one that is read; None where it may be the same."""
     written, read, forms = _parts(target), _parts(source), _Forms(loads)
     form_written = [forms.of(part) for part in written]
@@ -153,14 +153,14 @@ def _parts(index: Value) -> list[Value]:
 
 
 def _is_placed(part: Value) -> bool:
-    """Whether an index says where in a dimension: it is no number, and does not take all of it."""
+    """Whether an index selects rows of a dimension: it is not a number, and does not take the whole dimension."""
     return not isinstance(part, Const) and not is_full_index(part)
 
 
 def _terms(part: Value) -> Iterator[Value]:
     """What is added up in an index, dimensions of size 1 left out: `start + offsets[:, None]`."""
     stack = [part]
-    for current in each_once(stack):
+    for current in iter_unique(stack):
         op = current.origin if isinstance(current, Array) else None
         if isinstance(current, Slice) and current.size is not None:
             stack.append(current.start)
@@ -193,13 +193,13 @@ class _Form:
 class _Forms:
     """The forms of values: the very same one for values that surely are the same."""
 
-    loads: dict[Same, Access]
+    loads: dict[ById, Access]
     _known: dict[tuple[Hashable, ...], _Form] = field(factory=dict)
 
-    @asked_once
+    @memoize_by_identity
     def of(self, value: Value | None, depth: int = 0) -> _Form | None:
         """The form of a value; None where that is not known."""
-        if depth > _DEPTH or value is None:
+        if depth > _MAX_DEPTH or value is None:
             return None
         if isinstance(value, Const):
             return self._form("const", value.value)
@@ -210,9 +210,9 @@ class _Forms:
                 return self._form("slice")
             # `i * B : (i + 1) * B` and `pl.ds(i * B, B)`: where it starts is what counts.
             return self.of(value.start, depth + 1)
-        load = self.loads.get(Same(value))
+        load = self.loads.get(ById(value))
         if load is None and isinstance(value, Array) and value.origin is not None:
-            load = self.loads.get(Same(value.origin.result))
+            load = self.loads.get(ById(value.origin.result))
         if load is not None:
             inner = self.of(load.index, depth + 1)
             return self._form("load", load.ref.buffer, load if inner is None else inner)
@@ -225,8 +225,8 @@ class _Forms:
     def is_split(self, written: list[Value], read: list[Value]) -> bool:
         """Whether rows are counted in one dimension here and in two there: `o[c, at]` of `x[c * chunk + at]`.
 
-        What is read from memory is then added in one place and stands alone in the other; what else goes into the
-        index comes from the grid, in both.
+        A value read from memory is then an operand of a sum in one place and alone in the other; all other parts of the
+        index come from the grid, in both.
         """
         if sum(map(_is_placed, written)) == sum(map(_is_placed, read)):
             return False

@@ -1,8 +1,7 @@
-"""What was found in a file, to be said again after an edit that cannot change it.
+"""Cache of a file's findings, reused after edits that cannot change them.
 
-What rules say of a launch follows from the launch with its traces, from the launches that share code with it, and from
-what is looked up on the way. What they say of the uses of jax names in a piece follows from the piece, from imports,
-and from what asks about jax versions.
+Findings on a launch depend on the launch with its traces, on the launches that share code with it, and on names looked
+up on the way. Findings on the uses of jax names in a piece depend on the piece, on imports, and on version guards.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Position, Span
-from pallas_lint.identity import Same
+from pallas_lint.identity import ById
 from pallas_lint.kernels.model.launch import Launch
-from pallas_lint.kernels.model.questions import GUARDING
+from pallas_lint.kernels.model.queries import GUARDING
 from pallas_lint.kernels.model.trace import KernelTrace
-from pallas_lint.kernels.model.values import Call, Sym
+from pallas_lint.kernels.model.values import Sym, SymbolOwner
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -26,45 +25,45 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.model.values import CallResult
-    from pallas_lint.memo.answers import Answer, Question
+    from pallas_lint.memo.query_cache import CacheEntry, Query
     from pallas_lint.syntax import Outline, Piece, nodes
     from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
 
-# The kinds of questions on which findings rest, besides those of the runs, and how each goes on.
+# The kinds of queries that findings depend on, besides those of the runs, with their arguments.
 FILE = "file"  # settings, what imports bind, and the names of jax that something assigns
 BOUND = "bound"  # what imports bind, where nothing hides it
-NEIGHBOURS = "neighbours"  # launch: those that share something with it, and itself
-ASKED_BY_ALL = "asked by all"
-PRESUMED = "presumed"  # launch: the backend that it is taken to be for
+NEIGHBOURS = "neighbours"  # launch: those that share something with it, with itself
+SHARED_FACTS = "shared facts"
+PRESUMED = "presumed"  # launch: the backend that is inferred for it
 SPECS = "specs"  # piece: the specs that are made in it
-USED = "used"  # functions: those of them that are index maps of launches
+USED = "used"  # functions: those that are index maps of launches
 
 
 @define(eq=False)
-class Said:
+class CachedFindings:
     """Findings, and for each the pieces that its lines belong to: line -> (piece, lines below its first)."""
 
     findings: list[Finding]
     lines: list[dict[int, tuple[Piece, int]]]
-    beside: Any = None  # what else was found out
-    stood: list[tuple[Piece, int]] = field(init=False)  # the pieces, and on which line each began
+    extra: Any = None  # other results of the same computation
+    positions: list[tuple[Piece, int]] = field(init=False)  # the pieces, with the line on which each began
 
     def __attrs_post_init__(self) -> None:
         pieces = dict.fromkeys(piece for lines in self.lines for piece, _ in lines.values())
-        self.stood = [(piece, piece.first) for piece in pieces]
+        self.positions = [(piece, piece.first) for piece in pieces]
 
-    def now(self, source: Source) -> bool:
-        """Whether all of their code stands in `source`; the findings are then moved to where it does."""
-        if any(piece.source is not source for piece, _ in self.stood):
+    def relocate(self, source: Source) -> bool:
+        """Move the findings to where their code is in `source`; False where not all of it is there."""
+        if any(piece.source is not source for piece, _ in self.positions):
             return False
-        if any(piece.first != first for piece, first in self.stood):
-            for at, (finding, lines) in enumerate(zip(self.findings, self.lines, strict=True)):
+        if any(piece.first != first for piece, first in self.positions):
+            for index, (finding, lines) in enumerate(zip(self.findings, self.lines, strict=True)):
                 now = {line: piece.first + below for line, (piece, below) in lines.items()}
                 if any(before != after for before, after in now.items()):
-                    self.findings[at] = _at_lines(finding, now, source.path)
-                    self.lines[at] = {now[line]: place for line, place in lines.items()}
-            self.stood = [(piece, piece.first) for piece, _ in self.stood]
+                    self.findings[index] = _at_lines(finding, now, source.path)
+                    self.lines[index] = {now[line]: place for line, place in lines.items()}
+            self.positions = [(piece, piece.first) for piece, _ in self.positions]
         return True
 
 
@@ -77,92 +76,93 @@ class Maps:
 
 
 @define(eq=False)
-class KeptFindings:
-    """What is said of one file, and kept in its memo."""
+class FindingCache:
+    """The findings of one file, cached in its memo."""
 
     analysis: Analysis
-    asked: Callable[[], object]  # changes where a rule fails, or looks at all of the file: such findings are not kept
+    fingerprint: Callable[[], object]  # changes where a rule fails or reads the whole file: its findings are not cached
     _places: _Lines | None = field(default=None, init=False)
     _uses: dict[Piece, tuple[list[Use], frozenset[str]]] = field(factory=dict, init=False)
 
     @classmethod
-    def of(cls, analysis: Analysis, settings: Settings, asked: Callable[[], object]) -> KeptFindings | None:
-        """What is kept of an analysed file; None where nothing is."""
-        if not analysis.memo.keeps:
+    def of(cls, analysis: Analysis, settings: Settings, fingerprint: Callable[[], object]) -> FindingCache | None:
+        """The cache of an analysed file; None where its memo is not persistent."""
+        if not analysis.memo.persistent:
             return None
-        kept = cls(analysis, asked)
-        kept._teach(settings)
-        return kept
+        cache = cls(analysis, fingerprint)
+        cache._register_queries(settings)
+        return cache
 
-    def _teach(self, settings: Settings) -> None:
-        """Have the memo ask what findings rest on."""
+    def _register_queries(self, settings: Settings) -> None:
+        """Register the queries that findings depend on."""
         analysis, memo = self.analysis, self.analysis.memo
         uses = analysis.module.uses
         bound = memo.interned(BOUND, tuple(uses.bound.items()))
-        memo.teach(BOUND, lambda: bound)
+        memo.register_query(BOUND, lambda: bound)
         self._read_uses()
-        file = memo.interned(FILE, (Same(settings), bound, uses.stored))
-        asked = memo.interned(ASKED_BY_ALL, _asked_by_all(analysis))
+        file = memo.interned(FILE, (ById(settings), bound, uses.stored))
+        shared = memo.interned(SHARED_FACTS, _shared_facts(analysis))
         neighbours = _neighbours(analysis.launches)
-        specs: dict[Piece, tuple[Same, ...]] = {}
+        specs: dict[Piece, tuple[ById, ...]] = {}
         for made in analysis.outcome.effects.specs_made:
-            specs[made.site.piece] = (*specs.get(made.site.piece, ()), Same(made))
-        memo.teach(FILE, lambda: file)
-        memo.teach(ASKED_BY_ALL, lambda: asked)
-        memo.teach(NEIGHBOURS, lambda launch: neighbours.get(launch, ()))
-        memo.teach(PRESUMED, analysis.presumed.get)
-        memo.teach(SPECS, lambda piece: specs.get(piece, ()))
-        memo.teach(GUARDING, lambda: tuple(analysis.guards.asking_pieces))
+            specs[made.site.piece] = (*specs.get(made.site.piece, ()), ById(made))
+        memo.register_query(FILE, lambda: file)
+        memo.register_query(SHARED_FACTS, lambda: shared)
+        memo.register_query(NEIGHBOURS, lambda launch: neighbours.get(launch, ()))
+        memo.register_query(PRESUMED, analysis.presumed.get)
+        memo.register_query(SPECS, lambda piece: specs.get(piece, ()))
+        memo.register_query(GUARDING, lambda: tuple(analysis.guards.asking_pieces))
 
     def of_launch(self, launch: Launch, find: Callable[[], list[Finding]]) -> list[Finding]:
-        """What is to be said of a launch; `find` finds it out."""
-        return self._said(("launch", launch), _about(launch), lambda: (find(), None)).findings
+        """The findings on a launch; `find` computes them."""
+        return self._cached(("launch", launch), _queries_of(launch), lambda: (find(), None)).findings
 
     def of_maps(
-        self, what: Launch | CallResult, find: Callable[[], tuple[list[Finding], Maps]]
+        self, owner: Launch | CallResult, find: Callable[[], tuple[list[Finding], Maps]]
     ) -> tuple[list[Finding], Maps]:
-        """What is to be said of the index maps of a launch, or of a spec by itself."""
+        """The findings on the index maps of a launch, or of a spec by itself."""
         memo = self.analysis.memo
 
-        def found() -> tuple[list[Finding], Maps]:
+        def compute() -> tuple[list[Finding], Maps]:
             findings, maps = find()
-            if not isinstance(what, Launch):  # of a spec only those are judged that no launch is seen to use
-                memo.read(USED, maps.functions)
+            if not isinstance(owner, Launch):  # of a spec, only maps that no known launch uses are checked
+                memo.record_dependency(USED, maps.functions)
             return findings, maps
 
-        said = self._said(("maps", Same(what)), _about(what) if isinstance(what, Launch) else (), found)
-        return said.findings, said.beside
+        queries = _queries_of(owner) if isinstance(owner, Launch) else ()
+        cached = self._cached(("maps", ById(owner)), queries, compute)
+        return cached.findings, cached.extra
 
     def of_piece(self, piece: Piece, find: Callable[[list[Use]], list[Finding]]) -> list[Finding]:
-        """What is to be said of the uses of jax names in a piece: in the header of a class whose members are pieces."""
+        """The findings on uses of jax names in a piece; of a class whose members are pieces, in its header."""
         stored = self.analysis.module.uses.stored
 
-        def found() -> tuple[list[Finding], None]:
+        def compute() -> tuple[list[Finding], None]:
             uses, _ = self._uses_in(piece)
             return find([use for use in uses if use.name.startswith("jax") and use.name not in stored]), None
 
-        if not piece.in_tree:  # what stands in a broken tree depends on what is broken
-            return found()[0]
-        return self._said(piece, ((SPECS, piece),), found).findings
+        if not piece.in_tree:  # how broken code is parsed depends on all of it
+            return compute()[0]
+        return self._cached(piece, ((SPECS, piece),), compute).findings
 
-    def _said(
-        self, about: Hashable, questions: Iterable[Question], find: Callable[[], tuple[list[Finding], Any]]
-    ) -> Said:
+    def _cached(
+        self, key: Hashable, queries: Iterable[Query], compute: Callable[[], tuple[list[Finding], Any]]
+    ) -> CachedFindings:
         module, memo = self.analysis.module, self.analysis.memo
-        known: Answer[Said] | None = memo.known(about)
-        if known is not None and known.value.now(module.source):
+        known: CacheEntry[CachedFindings] | None = memo.lookup(key)
+        if known is not None and known.value.relocate(module.source):
             return known.value
-        before = self.asked()
-        with memo.asking() as read:
-            memo.read(FILE)
-            for question in questions:
-                memo.read(*question)
-            findings, beside = find()
+        before = self.fingerprint()
+        with memo.track_dependencies() as read:
+            memo.record_dependency(FILE)
+            for query in queries:
+                memo.record_dependency(*query)
+            findings, extra = compute()
         lines = [self._lines_of(finding) for finding in findings]
-        said = Said(findings, [each for each in lines if each is not None], beside)
-        if None not in lines and self.asked() == before:
-            memo.keep(about, said, read)
-        return said
+        result = CachedFindings(findings, [places for places in lines if places is not None], extra)
+        if None not in lines and self.fingerprint() == before:
+            memo.store(key, result, read)
+        return result
 
     def _lines_of(self, finding: Finding) -> dict[int, tuple[Piece, int]] | None:
         if self._places is None:
@@ -173,23 +173,23 @@ class KeptFindings:
     # -- uses of names ---------------------------------------------------------------------------------------------
 
     def _read_uses(self) -> None:
-        """Tell all uses what names of jax something in the file assigns: nothing is said of their uses anywhere."""
+        """Give `Uses` the jax names that something in the file assigns, whose uses are not checked anywhere."""
         module, memo = self.analysis.module, self.analysis.memo
         stored: set[str] = set()
         spellings: set[tuple[str, str]] = set()
         for piece in module.outline.walk():
             if piece.in_tree:
-                assigned, spelled = memo.answer(("names", piece), partial(self._names_in, piece)).value
+                assigned, spelled = memo.get_or_compute(("names", piece), partial(self._names_in, piece)).value
             else:
                 assigned, spelled = self._names_in(piece)
             stored |= assigned
             spellings |= spelled
         module.uses.stored = frozenset(stored)
-        module.uses.spellings = frozenset(each for each in spellings if each[1] not in stored)
+        module.uses.spellings = frozenset(pair for pair in spellings if pair[1] not in stored)
 
     def _names_in(self, piece: Piece) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
-        """The names that are assigned in a piece, and what its uses begin with and stand for."""
-        self.analysis.memo.read(BOUND)
+        """The jax names assigned in a piece, and the pairs (alias, name) of its uses."""
+        self.analysis.memo.record_dependency(BOUND)
         uses, assigned = self._uses_in(piece)
         return assigned, frozenset((use.alias, use.name) for use in uses if not use.imported)
 
@@ -202,12 +202,12 @@ class KeptFindings:
         return known
 
 
-def _about(launch: Launch) -> Iterable[Question]:
-    return (NEIGHBOURS, launch), (ASKED_BY_ALL,), (PRESUMED, launch)
+def _queries_of(launch: Launch) -> Iterable[Query]:
+    return (NEIGHBOURS, launch), (SHARED_FACTS,), (PRESUMED, launch)
 
 
 class _Lines:
-    """Which piece a line belongs to."""
+    """A map from lines to pieces."""
 
     def __init__(self, outline: Outline, path: str) -> None:
         self._path = path
@@ -215,7 +215,7 @@ class _Lines:
         self._firsts = [piece.first for piece in self._pieces]
 
     def of(self, finding: Finding) -> dict[int, tuple[Piece, int]] | None:
-        """The lines that a finding speaks of; None where one is no piece's, so that nobody knows where it would be."""
+        """The lines of a finding; None where one belongs to no piece, so that it cannot be relocated."""
         found = {}
         for span in _spans(finding):
             for place in (span.start, span.end) if span.path == self._path else ():
@@ -223,7 +223,7 @@ class _Lines:
                 if at < 0:
                     return None
                 piece = self._pieces[at]
-                # Edits that insert or take out whole lines end at the beginning of the line below.
+                # Edits that insert or remove whole lines end at the beginning of the line below.
                 if place.line > piece.last + (place.column == 1):
                     return None
                 found[place.line] = piece, place.line - piece.first
@@ -247,7 +247,7 @@ def _at_lines(finding: Finding, lines: dict[int, int], path: str) -> Finding:
 
 
 def _shared(launch: Launch) -> frozenset[object]:
-    """A place, a kernel and traces, by which a launch may be tied to others."""
+    """A launch site, kernels and traces: launches with one in common are neighbours."""
     shared: set[object] = {launch, launch.site.key, *(body.node for body in launch.bodies)}
     for trace in launch.traces:
         shared |= {trace, trace.site.key, trace.launch}
@@ -255,7 +255,7 @@ def _shared(launch: Launch) -> frozenset[object]:
 
 
 def _neighbours(launches: list[Launch]) -> dict[Launch, tuple[Launch, ...]]:
-    """For each launch, those that share something with it and itself, in order."""
+    """For each launch, its neighbours with itself, in order."""
     shared = {launch: _shared(launch) for launch in launches}
     sharing: dict[object, list[int]] = {}
     for at, launch in enumerate(launches):
@@ -268,16 +268,16 @@ def _neighbours(launches: list[Launch]) -> dict[Launch, tuple[Launch, ...]]:
     return found
 
 
-def _asked_by_all(analysis: Analysis) -> Hashable:
-    """What any launch may be asked about that others say: sizes that are none of a single run's."""
-    notes = analysis.outcome.effects
+def _shared_facts(analysis: Analysis) -> Hashable:
+    """Facts from other runs that findings on any launch may use: those on sizes that belong to no single run."""
+    effects = analysis.outcome.effects
     shared = (
-        frozenset(size.text for size in sizes if not isinstance(size.owner, Call | KernelTrace))
-        for sizes in (notes.remainders, notes.divisors)
+        frozenset(size.text for size in sizes if not isinstance(size.owner, SymbolOwner | KernelTrace))
+        for sizes in (effects.remainders, effects.divisors)
     )
     multiples = frozenset(
         (size.text, number)
-        for size, number in notes.multiples
-        if isinstance(size, Sym) and not isinstance(size.owner, Call | KernelTrace)
+        for size, number in effects.multiples
+        if isinstance(size, Sym) and not isinstance(size.owner, SymbolOwner | KernelTrace)
     )
-    return tuple(shared), multiples, frozenset(notes.checkified), analysis.outcome.checkified_unknown
+    return tuple(shared), multiples, frozenset(effects.checkified), analysis.outcome.checkified_unknown

@@ -1,4 +1,4 @@
-"""Whether code is a test, or a demonstration that only runs as a script."""
+"""Detection of test code, and of demonstrations that only run as a script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def is_test(node: tree_sitter.Node, module: Module) -> bool:
-    """Whether a node of the file stands in a test: by the file's name, or that of a function or class around it."""
+    """Whether a node is in a test: by the name of the file, or of an enclosing function or class."""
     if is_test_file(module):
         return True
     return any(
@@ -24,7 +24,7 @@ def is_test(node: tree_sitter.Node, module: Module) -> bool:
 
 
 def is_script(node: tree_sitter.Node) -> bool:
-    """Whether a node stands under `if __name__ == "__main__":`."""
+    """Whether a node is under `if __name__ == "__main__":`."""
     outer = node.parent
     while outer is not None:
         if outer.type == "if_statement" and "__name__" in text_of(outer.child_by_field_name("condition")):

@@ -1,4 +1,4 @@
-"""Calls of a helper with other arrays of the same kinds: what it did is told again, of these arrays."""
+"""The call cache: repeated calls of a helper are replayed with the new arguments."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _trace(helpers: str, *calls: str) -> KernelTrace:
     assert judgement.analysis is not None
     (trace,) = judgement.analysis.traces
     assert trace.complete
-    assert not trace.unseen
+    assert not trace.untracked_at
     return trace
 
 
@@ -70,7 +70,7 @@ _CALLS = [f"write(x_ref, o_ref, pl.program_id({axis}))" for axis in (0, 1, 0)]
     ],
     ids=["directly", "by a helper of its own", "in a closure"],
 )
-def test_what_is_made_of_an_argument_is_made_of_the_new_one(helper: str) -> None:
+def test_values_from_arguments_are_from_the_new_ones(helper: str) -> None:
     stores = [event for event in _trace(helper, *_CALLS).accesses("o_ref") if event.kind == "store"]
     starts = [store.index.start for store in stores if isinstance(store.index, Slice)]
     assert [_axis(start) for start in starts] == [0, 1, 0]
@@ -95,11 +95,11 @@ def test_results_come_from_the_new_arguments() -> None:
     assert [_axis(store.index) for store in _trace(helper, *calls).accesses("o_ref")] == [0, 1, 0]
 
 
-def test_views_are_told_apart() -> None:
+def test_views_are_distinguished() -> None:
     helper = "def copy(a_ref, b_ref):\n    b_ref[...] = a_ref[...]\n"
     calls = [f"copy(x_ref.at[pl.program_id({axis})], o_ref.at[pl.program_id({axis})])" for axis in (0, 1)]
-    told = [event for event in _trace(helper, *calls).events if isinstance(event, Access)]
-    assert [(event.kind, _axis(event.ref.indexer)) for event in told if event.ref.indexer is not None] == [
+    accesses = [event for event in _trace(helper, *calls).events if isinstance(event, Access)]
+    assert [(event.kind, _axis(event.ref.indexer)) for event in accesses if event.ref.indexer is not None] == [
         ("load", 0),
         ("store", 0),
         ("load", 1),
@@ -107,7 +107,7 @@ def test_views_are_told_apart() -> None:
     ]
 
 
-def test_the_same_conditions_do_not_make_views_the_same() -> None:
+def test_equal_guards_do_not_make_views_equal() -> None:
     helpers = "def put(ref, value):\n    ref[...] = value\n"
     body = "".join(f"    put({ref}.at[{at}:{at + 4}], x_ref[0:4])\n" for ref in ("o_ref", "y_ref") for at in (0, 4))
     judgement = judge(
@@ -125,7 +125,7 @@ def test_the_same_conditions_do_not_make_views_the_same() -> None:
     assert "PAL406" not in {finding.code for finding in judgement.result.findings}
 
 
-def test_what_is_loaded_is_loaded_by_one_access() -> None:
+def test_a_loaded_value_has_one_access() -> None:
     helper = "def double(ref, at):\n    return ref[at] * 2\n"
     calls = [f"o_ref[{at}] = double({ref}, pl.program_id({at}))" for at, ref in enumerate(["x_ref", "x_ref", "y_ref"])]
     trace = _trace(helper, *calls)
@@ -136,7 +136,7 @@ def test_what_is_loaded_is_loaded_by_one_access() -> None:
     assert [_axis(loads[id(op.args[0])].index) for op in products] == [0, 1, 2]
 
 
-def test_one_array_twice_is_no_example_for_two() -> None:
+def test_one_array_twice_is_not_replayed_for_two() -> None:
     helper = "def add(a, b):\n    return a + b\n"
     calls = [
         "i = pl.program_id(0); o_ref[add(i, i)] = x_ref[...]",
@@ -146,7 +146,7 @@ def test_one_array_twice_is_no_example_for_two() -> None:
     assert [[_axis(value) for value in op.args] for op in sums] == [[0, 0], [0, 1]]
 
 
-def test_what_a_closure_finds_stays() -> None:
+def test_captured_variables_stay() -> None:
     helper = "def unused():\n    pass\n"
     body = [
         "    i = pl.program_id(0)",
@@ -164,7 +164,7 @@ def test_what_a_closure_finds_stays() -> None:
     assert [[_axis(value) for value in op.args] for op in sums] == [[0, 0], [1, 0]]
 
 
-def test_methods_are_those_of_their_objects() -> None:
+def test_methods_belong_to_their_objects() -> None:
     helper = (
         "class Part:\n    def __init__(self, at):\n        self.at = at\n\n"
         "    def store(self, x_ref, o_ref):\n        o_ref[self.at] = x_ref[...]\n"

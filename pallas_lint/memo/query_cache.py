@@ -1,0 +1,162 @@
+"""A dependency-tracking cache across revisions of one file.
+
+An entry is valid while every query it read returns the same value, wherever the code now is in the file. The last few
+revisions count: results are still known after broken code is mended, or an edit is undone.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pallas_lint.records import define, field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator
+
+_T = TypeVar("_T")
+Query = tuple["Hashable", ...]  # its kind and its arguments
+_MAX_REVISIONS = 12  # an entry that was not used for so many revisions is dropped
+_MAX_INPUTS = 4
+
+
+@define(eq=False)
+class CacheEntry(Generic[_T]):
+    """A cached value with its dependencies."""
+
+    value: _T
+    inputs: object  # the revision inputs that it was computed with
+    dependencies: dict[Query, object]
+    used: int  # the last revision in which it was valid
+
+    def __repr__(self) -> str:
+        return f"CacheEntry({self.value!r})"
+
+
+@define(eq=False)
+class Memo:
+    """The cache of one file. If not `persistent`, entries are dropped with each revision."""
+
+    persistent: bool = False
+    inputs: list[Any] = field(factory=list)  # of the last revisions
+    _revision: int = 0
+    _entries: dict[Hashable, list[CacheEntry[Any]]] = field(factory=dict, init=False)
+    _interned: dict[Hashable, Any] = field(factory=dict, init=False)
+    _queries: dict[Hashable, Callable[..., object]] = field(factory=dict)
+    _tracked: list[set[Query]] = field(factory=list)  # the dependencies of the entries that are being computed
+    _attributed: dict[Query, list[set[Query]]] = field(factory=dict)
+
+    def begin_revision(self, inputs: object) -> None:
+        """Start a revision. Only entries computed with the same `inputs`, compared by identity, are valid in it."""
+        self._revision += 1
+        self.inputs = [*(earlier for earlier in self.inputs[1 - _MAX_INPUTS :] if earlier is not inputs), inputs]
+        self._attributed.clear()
+        if not self.persistent:
+            self._entries.clear()
+        oldest = self._revision - _MAX_REVISIONS
+        for key, entries in list(self._entries.items()):
+            entries[:] = [entry for entry in entries if entry.used >= oldest]
+            if not entries:
+                del self._entries[key]
+
+    def register_query(self, kind: Hashable, function: Callable[..., object]) -> None:
+        """Evaluate queries of a kind with `function` in this revision."""
+        self._queries[kind] = function
+
+    def interned(self, kind: Hashable, value: _T) -> _T:
+        """The value of the previous revision if equal, which makes comparing it with cached ones quick."""
+        before = self._interned.get(kind)
+        if before != value:
+            self._interned[kind] = before = value
+        return before
+
+    def clear(self) -> None:
+        """Drop all entries."""
+        self._entries.clear()
+
+    def record_dependency(self, *query: Hashable) -> None:
+        """Record a dependency of the entry being computed."""
+        if self._tracked:
+            self._tracked[-1].add(query)
+
+    @contextmanager
+    def track_dependencies(self) -> Iterator[set[Query]]:
+        """All dependencies recorded within; they are dependencies of the enclosing computation, too."""
+        read: set[Query] = set()
+        if not self.persistent:
+            yield read
+            return
+        self._tracked.append(read)
+        try:
+            yield read
+        finally:
+            self._tracked.pop()
+            self.add_dependencies(read)
+
+    @contextmanager
+    def attribute_dependencies(self, queries: Iterable[Query]) -> Iterator[None]:
+        """Dependencies recorded within are dependencies of everything that reads one of these queries.
+
+        For values that are computed once a revision, by the first reader.
+        """
+        with self.track_dependencies() as read:
+            if self.persistent:
+                for query in queries:
+                    self._attributed.setdefault(query, []).append(read)
+            yield
+
+    def get_or_compute(self, key: Hashable, compute: Callable[[], _T]) -> CacheEntry[_T]:
+        """The valid entry of a key, computed now if there is none."""
+        known: CacheEntry[_T] | None = self.lookup(key)
+        if known is None:
+            with self.track_dependencies() as read:
+                value = compute()
+            return self.store(key, value, read)
+        self.add_dependencies(known.dependencies)
+        return known
+
+    def lookup(self, key: Hashable) -> CacheEntry[Any] | None:
+        """The entry of a key that is valid in this revision."""
+        entries: list[CacheEntry[Any]] = self._entries.get(key, [])
+        for entry in entries[::-1]:
+            if entry.used == self._revision:
+                return entry
+            if entry.inputs is self.inputs[-1] and self._is_valid(entry.dependencies):
+                entry.used = self._revision
+                return entry
+        return None
+
+    def _is_valid(self, dependencies: dict[Query, object]) -> bool:
+        queries = self._queries  # a local: this runs for every entry after every edit
+        return all(queries[query[0]](*query[1:]) == value for query, value in dependencies.items())
+
+    def store(self, key: Hashable, value: _T, read: Iterable[Query]) -> CacheEntry[_T]:
+        """Add an entry."""
+        dependencies = {query: self._evaluate(query) for query in self._transitive(read)}
+        entry = CacheEntry(value, self.inputs[-1], dependencies, self._revision)
+        self._entries.setdefault(key, []).append(entry)
+        return entry
+
+    def add_dependencies(self, read: Iterable[Query]) -> None:
+        """Record dependencies of the entry being computed: those of an entry that it uses."""
+        if self._tracked:
+            self._tracked[-1].update(read)
+
+    def extend_dependencies(self, entry: CacheEntry[Any], read: Iterable[Query]) -> None:
+        """Add dependencies to a finished entry, whose value was completed later."""
+        for query in self._transitive(read):
+            if query not in entry.dependencies:
+                entry.dependencies[query] = self._evaluate(query)
+
+    def _transitive(self, read: Iterable[Query]) -> set[Query]:
+        """Queries with all that is attributed to them."""
+        found = set(read)
+        stack = list(found)
+        while stack:
+            for below in self._attributed.get(stack.pop(), ()):
+                stack.extend(below - found)
+                found |= below
+        return found
+
+    def _evaluate(self, query: Query) -> object:
+        return self._queries[query[0]](*query[1:])
