@@ -147,6 +147,11 @@ def test_await_at_the_top() -> None:
     assert places(notebook(IMPORTS, f"import asyncio\nawait asyncio.sleep(0)\n{KERNEL}", SILENT)) == [("PAL101", 2, 4)]
 
 
+def test_cells_that_begin_with_a_byte_order_mark() -> None:
+    marked = ["\ufeff" + text for text in (IMPORTS, KERNEL, LAUNCH)]
+    assert places(notebook(*marked)) == places(notebook(IMPORTS, KERNEL, LAUNCH)) != []
+
+
 def test_a_cell_that_ends_in_a_carriage_return() -> None:
     assert places(notebook(IMPORTS + "\r", KERNEL.replace("\n", "\r\n") + "\r", SILENT)) == [("PAL101", 2, 2)]
 

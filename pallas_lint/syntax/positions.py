@@ -81,7 +81,7 @@ def offsets(module: cst.Module, text: str) -> dict[int, Range]:
 def _aligned(generated: str, text: str, offsets: list[int]) -> list[int]:
     """Ascending offsets into `generated` as offsets into `text`, from which it differs in white space only.
 
-    libcst forgets the spaces before the `!` of a replacement field.
+    libcst forgets the spaces before the `!` of a replacement field, and a byte order mark.
     """
     found: list[int] = []
     at = 0
@@ -90,7 +90,7 @@ def _aligned(generated: str, text: str, offsets: list[int]) -> list[int]:
         while at < offset:
             if there < len(text) and generated[at] == text[there]:
                 at, there = at + 1, there + 1
-            elif there < len(text) and text[there].isspace():
+            elif there < len(text) and (text[there].isspace() or text[there] == "\ufeff"):
                 there += 1
             elif generated[at].isspace():
                 at += 1

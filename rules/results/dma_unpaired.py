@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pallas_lint.backend_failures import up_to
@@ -212,7 +213,7 @@ def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:
     """Starts on semaphores on which nothing waits, and waits on those that nothing signals."""
     for signal in copies.of("start", "wait"):
         opposite = ("wait",) if signal.kind == "start" else ("start", "arrive")
-        if not copies.is_checkable(signal) or any(other.may_meet(signal) for other in copies.of(*opposite)):
+        if not copies.is_checkable(signal) or any(other.kind in opposite for other in copies.meeting(signal)):
             continue
         surely = signal.op.certain and signal.ref is not None and signal.ref.role == "scratch"
         if signal.kind == "wait":
@@ -274,7 +275,7 @@ def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
     for start in copies.of("start"):
         if not copies.is_checkable(start) or start.op.name in REMOTE or not start.op.name.endswith("_copy.start"):
             continue
-        meeting = [other for other in copies.signals if other is not start and other.may_meet(start)]
+        meeting = list(islice((other for other in copies.meeting(start) if other is not start), 2))
         if len(meeting) != 1 or meeting[0].kind != "wait" or not _same_copy(start, meeting[0]):
             continue
         wait = meeting[0]
@@ -303,13 +304,16 @@ def _shared(copies: Copies, context: Context) -> Iterator[Finding]:
     plain = [
         signal for signal in copies.signals if copies.is_checkable(signal) and not signal.in_loop and signal.op.certain
     ]
-    for at, first in enumerate(plain):
-        if first.kind != "start" or not isinstance(first.target, Ref):
+    in_order: dict[object, list[BarrierSignal]] = {}  # by semaphore
+    for signal in plain:
+        if signal.ref is not None and signal.slot is not None:
+            in_order.setdefault((signal.ref.buffer, signal.slot), []).append(signal)
+    fours = [four for each in in_order.values() for four in zip(each, each[1:], each[2:], each[3:], strict=False)]
+    for first, second, wait, last in sorted(fours, key=lambda four: four[0].at):
+        if [signal.kind for signal in (first, second, wait, last)] != ["start", "start", "wait", "wait"]:
             continue
-        rest = [signal for signal in plain[at + 1 :] if _is_same_semaphore(signal, first)]
-        if [signal.kind for signal in rest[:3]] != ["start", "wait", "wait"]:
+        if not isinstance(first.target, Ref):
             continue
-        second, wait, last = rest[:3]
         if not isinstance(second.target, Ref) or not isinstance(wait.target, Ref):
             continue
         if not isinstance(last.target, Ref) or last.target.buffer == wait.target.buffer:
@@ -320,7 +324,7 @@ def _shared(copies: Copies, context: Context) -> Iterator[Finding]:
             continue
         for event in copies.trace.events[wait.at : last.at]:
             if isinstance(event, Access) and event.kind == "load" and event.ref.buffer == wait.target.buffer:
-                if _is_copy(event, copies):
+                if event.site.key in copies.sites:
                     continue
                 yield context.finding(
                     wait.op.site,
@@ -356,15 +360,6 @@ def _barrier_use(copies: Copies, context: Context) -> Iterator[Finding]:
                 severity=Severity.ERROR if signal.op.certain else Severity.WARNING,
                 versions=versions,
             )
-
-
-def _is_same_semaphore(one: BarrierSignal, other: BarrierSignal) -> bool:
-    same = one.ref is not None and other.ref is not None and one.ref.buffer == other.ref.buffer
-    return same and one.slot is not None and one.slot == other.slot
-
-
-def _is_copy(access: Access, copies: Copies) -> bool:
-    return access.site.key in copies.made or access.site.key in {signal.op.site.key for signal in copies.signals}
 
 
 # -- Mosaic GPU: copies to GMEM ------------------------------------------------------------------------------------

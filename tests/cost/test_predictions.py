@@ -79,7 +79,7 @@ def test_skipping_changes_nothing(name: str) -> None:
     assert replace(some, transfers=(), waits=()) == replace(whole, transfers=(), waits=())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["rows-v5e-0.0.50.1", "parallel_rows-v5p-0.0.50.1"])
 def test_skipping_a_million_steps_changes_nothing(name: str) -> None:
     program = translate(read((SCHEDULES / f"{name}.txt").read_text()), {})

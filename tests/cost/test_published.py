@@ -13,8 +13,6 @@ import pytest
 from tests.probe.running import run
 from tests.rules.interpreted import python
 
-pytestmark = pytest.mark.slow
-
 # Nanoseconds of a product of (m, k) and (k, n) in bfloat16 on a v6e, the slope of a loop: "TPU Matmul Benchmark & Shape
 # Analysis". Left out is what is alike: all 46 are within 3.1 %.
 MEASURED = {
@@ -45,6 +43,7 @@ def looped(x, w, turns=1000):
 """
 
 
+@pytest.mark.nightly
 def test_products_in_a_loop_on_a_v6e(tmp_path: Path) -> None:
     (tmp_path / "loop.py").write_text(LOOP)
     predicted = {}
@@ -76,6 +75,7 @@ COMPUTING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", COMPUTING)
 def test_libtpu_estimates_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     for name in ("kernels.py", "pitfalls.py"):

@@ -41,6 +41,10 @@ BROKEN = {
 _WHENS = "".join(f"    @pl.when(pl.program_id(0) == {at})\n    def _(): o_ref[...] = {at}\n" for at in range(1000))
 
 
+_COPIES = "".join(
+    f"    c{at} = pltpu.make_async_copy(x_ref.at[{at}], o_ref.at[{at}], sem)\n    c{at}.start()\n    c{at}.wait()\n"
+    for at in range(1500)
+)
 _ONE_LINE = "; ".join(["y = " + " ".join(RUN.partition("return")[2].split())] * 100)
 
 
@@ -60,6 +64,10 @@ FILES = {
     "assume comments": HEAD + "# pallas-lint: assume(x=1)\n" * 20_000 + COPY + RUN,
     "disable-file": HEAD + "# pallas-lint: disable-file=PAL101\n" * 20_000 + COPY + RUN,
     "pl.when": HEAD + "def kernel(x_ref, o_ref):\n" + _WHENS + "\n\n" + RUN,
+    "copies": "from jax.experimental.pallas import tpu as pltpu\n"
+    + HEAD
+    + f"def kernel(x_ref, o_ref, sem):\n{_COPIES}\n\n"
+    + RUN.replace("grid=", "scratch_shapes=[pltpu.SemaphoreType.DMA], grid="),
     **{name: KERNEL + text for name, text in BROKEN.items()},
     "derivatives of a launcher": KERNEL + "".join(f"f{at} = jax.grad(run)\n" for at in range(1000)),
     "tests of derivatives": KERNEL + "".join(f"def test_{at}(x):\n    return jax.vjp(run, x)\n" for at in range(1000)),

@@ -6,6 +6,7 @@ function or another loop step, with other refs of the same size.
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -78,14 +79,6 @@ class BarrierSignal:
     def in_loop(self) -> bool:
         return any(guard.kind == "loop" for guard in self.op.guards)
 
-    def may_meet(self, other: BarrierSignal) -> bool:
-        """Whether both may concern the same semaphore."""
-        if self.ref is None or other.ref is None:
-            return True
-        if self.ref.buffer != other.ref.buffer:
-            return False
-        return not self.slot or not other.slot or self.slot == other.slot
-
     @property
     def spelled(self) -> str:
         """ "sem", "sems.at[1]"."""
@@ -120,6 +113,29 @@ class Copies:
 
     def of(self, *kinds: str) -> Iterator[BarrierSignal]:
         return (signal for signal in self.signals if signal.kind in kinds)
+
+    @cached_property
+    def _by_semaphore(self) -> dict[tuple[str, object] | None, dict[tuple[int, ...], list[BarrierSignal]]]:
+        """By buffer (None: not known) and slot (empty: the whole, or not known): a kernel may have thousands."""
+        found: dict[tuple[str, object] | None, dict[tuple[int, ...], list[BarrierSignal]]] = {}
+        for signal in self.signals:
+            buffer = None if signal.ref is None else signal.ref.buffer
+            found.setdefault(buffer, {}).setdefault(signal.slot or (), []).append(signal)
+        return found
+
+    def meeting(self, signal: BarrierSignal) -> Iterator[BarrierSignal]:
+        """All that may concern the same semaphore, itself included, in no order."""
+        if signal.ref is None:
+            return iter(self.signals)
+        slots = self._by_semaphore.get(signal.ref.buffer, {})
+        alike = [slots.get((), ()), slots.get(signal.slot, ())] if signal.slot else slots.values()
+        unknown = self._by_semaphore.get(None, {}).values()
+        return itertools.chain.from_iterable((*alike, *unknown))
+
+    @cached_property
+    def sites(self) -> set[object]:
+        """Where copies are described, started and waited for, by the keys of these places."""
+        return {*self.made, *(signal.op.site.key for signal in self.signals)}
 
     def is_checkable(self, signal: BarrierSignal) -> bool:
         """Whether all that happens to the semaphore is seen."""
@@ -213,8 +229,7 @@ def miscounts(copies: Copies) -> Iterator[Miscount]:
         if signal.ref is not None and signal.slot is not None and copies.is_checkable(signal):
             groups.setdefault((signal.ref.buffer, signal.slot), []).append(signal)
     for group in groups.values():
-        meeting = [signal for signal in copies.signals if signal.may_meet(group[0])]
-        if len(meeting) > len(group) or len({signal.conditions for signal in group}) > 1:
+        if sum(1 for _ in copies.meeting(group[0])) > len(group) or len({signal.conditions for signal in group}) > 1:
             continue
         kinds = [signal.kind for signal in group]
         amounts = _amounts(group, copies) if all(signal.op.certain for signal in group) else None
