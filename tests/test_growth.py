@@ -190,7 +190,7 @@ def _cost(files: dict[str, str]) -> int:
         assert not judgement.result.errors, judgement.result.errors
         assert judgement.analysis is not None
         events = sum(len(trace.events) for trace in judgement.analysis.traces)
-        total += judgement.analysis.interpreter.taken + events + len(judgement.analysis.launches)
+        total += judgement.analysis.interpreter.total_steps + events + len(judgement.analysis.launches)
     return total + visits
 
 

@@ -27,7 +27,15 @@ END: dict[str, Any] = {
     [
         {"event": "begin", "task": "load"},
         {"event": "died", "task": None, "reason": "exit", "status": -6, "output": ""},
-        {"event": "compile", "launch": 0, "target": "tpu", "file": "f", "ins": [[[8], "f32"]], "outs": []},
+        {
+            "event": "compile",
+            "launch": 0,
+            "target": "tpu",
+            "file": "f",
+            "ins": [[[8], "f32", None]],
+            "outs": [],
+            "axes": {"x": 4},
+        },
         END,
         {**END, "added": "by a later version"},
     ],
@@ -51,7 +59,10 @@ def test_events_are_read(event: dict[str, Any]) -> None:
         (json.dumps({**END, "stage": "fly"}), "event 'end': `stage` is \"fly\""),
         (json.dumps({**END, "problems": [{"kind": "raised"}]}), "event 'end': `problems.0` is {\"kind\": \"raised\"}"),
         (json.dumps({**END, "problems": [{"kind": "odd", "message": "m"}]}), "`problems.0`"),
-        ('{"event": "compile", "launch": 0, "target": "", "file": "", "ins": [[[8]]], "outs": []}', "`ins.0` is [[8]]"),
+        (
+            '{"event": "compile", "launch": 0, "target": "", "file": "", "ins": [[[8]]], "outs": [], "axes": {}}',
+            "`ins.0` is [[8]]",
+        ),
     ],
 )  # fmt: skip
 def test_others_are_told(line: str | bytes, said: str) -> None:

@@ -145,6 +145,9 @@ async def editor(
     if not file.exists():
         file.write_text(text)
     (folder / "pallas-lint.toml").touch()
+    given = dict(options or {})
+    if "interpreter" not in given:
+        given["interpreter"] = python()
     client = make_test_lsp_client()
     found = Editor(client, file, text)
     for method in (
@@ -173,7 +176,7 @@ async def editor(
                 root_uri=folder.as_uri(),
                 workspace_folders=[lsp.WorkspaceFolder(folder.as_uri(), "ws")],
                 initialization_options={
-                    "settings": {"interpreter": python(), "jaxVersion": "0.10.2", **(options or {})},
+                    "settings": {"jaxVersion": "0.10.2", **given},
                     "clientCommands": ["pallasLint.showLayout"] if profile == "visual-studio-code" else [],
                 },
             )

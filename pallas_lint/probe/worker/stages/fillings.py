@@ -71,12 +71,13 @@ def _integers(launch: Launch, values: list[Any], chosen: list[int]) -> Iterator[
 
 
 def _floats(launch: Launch, values: list[Any], chosen: list[int]) -> Iterator[list[Any]]:
-    """Small and large ones, ones, one operand larger than the next and the other way round, matrices of identity."""
+    """Small and large ones, ones, halves, operands each larger or smaller than the next, matrices of identity."""
     import numpy as np
 
     random = np.random.default_rng(2)
     yield _with(values, chosen, lambda _, old: _SMALL * random.standard_normal(old.shape))
     yield _with(values, chosen, lambda _, old: np.ones(old.shape))
+    yield _with(values, chosen, lambda _, old: np.full(old.shape, 0.5))  # its square is less than it
     yield _with(values, chosen, lambda _, old: random.uniform(*_LARGE, old.shape))
     yield _with(values, chosen, lambda rank, old: np.full(old.shape, 1.0 + rank))
     yield _with(values, chosen, lambda rank, old: np.full(old.shape, float(len(chosen) - rank)))

@@ -293,7 +293,8 @@ def raised(error: Exception) -> Race | InInterpreter | Raised:
     text, name = _own_words(str(error).strip() or type(error).__name__), type(error).__name__
     if _RACE.search(text):
         return races(text)[0]
-    if _OUT_OF_BOUNDS.search(text):
+    # All of a buffer, as the interpreter takes a gather that it does not follow, is not outside of it.
+    if _OUT_OF_BOUNDS.search(text) and "[()]" not in text:
         return {"kind": "out-of-bounds", "type": name, "message": text[:2_000], "places": locate.places(error)}
     if _PROTOCOL.search(text):
         words = _ITS_OWN_NAMES.sub("", first_line(text))
