@@ -61,18 +61,19 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     unreadable = [spec for spec in told if isinstance(spec, specs.UnreadableComment)]
     if not wanted:
         raise UsageError(str(unreadable[0]))
+    first = wanted[0]
     if options.tune:
         from pallas_lint.cli import tune
 
-        tune.check(options)
+        first = tune.with_first_choices(first, options)
     if "::" in options.paths[0]:
         from pallas_lint.cli import signatures
 
-        misfit = signatures.misfit(wanted[0], _text(cwd, wanted[0].file))
+        misfit = signatures.misfit(first, _text(cwd, first.file))
         if misfit is not None:
-            return _report([], options, finder, cwd, [LintError(wanted[0].file, misfit)])
+            return _report([], options, finder, cwd, [LintError(first.file, misfit)])
     try:
-        python = find_python((cwd / wanted[0].file).parent, options.python or settings.get("python"))
+        python = find_python((cwd / first.file).parent, options.python or settings.get("python"))
     except InterpreterError as error:
         raise UsageError(str(error)) from error
     if options.tune:

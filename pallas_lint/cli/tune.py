@@ -15,6 +15,7 @@ from pallas_lint.probe.client import WorkerError
 from pallas_lint.probe.perf import better
 from pallas_lint.probe.perf.figures import microseconds
 from pallas_lint.probe.perf.tuning import ANY, TIE, Choices, Tuning
+from pallas_lint.records import evolve
 from pallas_lint.report import full
 from pallas_lint.report.json import finding_document
 from pallas_lint.report.lines import Lines
@@ -34,9 +35,11 @@ _MOST = 1000  # choices
 _SHOWN = 20  # of them
 
 
-def check(options: argparse.Namespace) -> None:
-    """Raises UsageError for choices that cannot be read."""
-    _choices(options.tune)
+def with_first_choices(spec: Spec, options: argparse.Namespace) -> Spec:
+    """The function with the first of the values to try of each keyword. Raises UsageError for those not to be read."""
+    choices = _choices(options.tune)
+    keywords = (keyword for keyword in spec.keywords if keyword[0] not in choices)
+    return evolve(spec, keywords=(*keywords, *((name, values[0][1]) for name, values in choices.items())))
 
 
 def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, conditions: Conditions, cwd: Path) -> int:

@@ -105,3 +105,14 @@ def test_the_command_imports_nothing(tmp_path: Path) -> None:
         )
         assert (done.returncode, done.stdout) == (2, "") and words in done.stderr
         assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "imported").exists()
+
+
+@pytest.mark.parametrize(("tried", "words"), [("bq=8,16", "bq"), ("bm=8,16", "no-python")])
+def test_choices_of_tune_are_arguments(tmp_path: Path, tried: str, words: str) -> None:
+    (tmp_path / "k.py").write_text("def tiled(x, *, bm): return x\n")
+    command = ("k.py::tiled", "f32[8]", "--tune", tried, "--python", "no-python")
+    done = subprocess.run(
+        [sys.executable, "-m", "pallas_lint", "probe", *command],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and words in done.stderr, done.stderr
