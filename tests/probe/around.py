@@ -14,7 +14,7 @@ SPLIT = P("rows")
 
 
 def launch(kernel, x, *more, **named):
-    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), **named)(x, *more)
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), **named)(x, *more)  # launch
 
 
 def _twice(x_ref, o_ref):
@@ -91,6 +91,11 @@ def leaves(x, mask):
     return launch(_left, x, mask)
 
 
+def of_wide_numbers(x):
+    with jax.enable_x64(True):
+        return launch(_twice, x.astype(jnp.float64))
+
+
 if __name__ == "__main__":
     x = jnp.sin(jnp.arange(16.0 * 128)).reshape(16, 128)
     sums_on_devices(jnp.tile(x, (4, 1)))
@@ -99,4 +104,6 @@ if __name__ == "__main__":
     jax.jit(stores)(x, x > 0)
     roots(x)
     jax.jit(lambda x: launch(_twice, x)).trace(x).lower(lowering_platforms=("tpu",))  # as without capture
+    of_wide_numbers(x)
+    jax.set_mesh(jax.make_mesh((4,), ("rows",)))  # which launches before it did not stand in
     print("the end")

@@ -132,6 +132,53 @@ def table_in_scalar_memory(table, x):
     return pl.pallas_call(_with_table, grid_spec=spec, out_shape=like(x))(table, x)
 
 
+# -- vectors of bytes ------------------------------------------------------------------------------------------------
+
+
+def _whatever(x_ref, o_ref):
+    o_ref[...] = jnp.zeros_like(o_ref)
+
+
+def bytes_in_blocks(x):
+    block = pl.BlockSpec((10 << 20,), lambda i: (i,))
+    kept = pl.BlockSpec((8, 128), lambda i: (0, 0))
+    grid = (x.size >> 20) // 10
+    out = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+    return pl.pallas_call(_whatever, grid=(grid,), in_specs=[block], out_specs=kept, out_shape=out)(x)
+
+
+# -- outputs that are read first -------------------------------------------------------------------------------------
+
+
+def _add_to_output(x_ref, _, o_ref):
+    o_ref[...] += x_ref[...]
+
+
+def added_to_alias(x, y):
+    return pl.pallas_call(_add_to_output, out_shape=like(x), input_output_aliases={1: 0})(x, y)
+
+
+def added_to_output(x, y):
+    return pl.pallas_call(_add_to_output, out_shape=like(x))(x, y)
+
+
+# -- grids that are data ---------------------------------------------------------------------------------------------
+
+
+def _add_up(x_ref, o_ref):
+    @pl.when(pl.program_id(0) == 0)
+    def _():
+        o_ref[...] = jnp.zeros_like(o_ref)
+
+    o_ref[...] += x_ref[...]
+
+
+def first_rows_summed(x, steps):
+    block, kept = pl.BlockSpec((8, 128), lambda i: (i, 0)), pl.BlockSpec((8, 128), lambda i: (0, 0))
+    out = jax.ShapeDtypeStruct((8, 128), x.dtype)
+    return pl.pallas_call(_add_up, grid=(steps,), in_specs=[block], out_specs=kept, out_shape=out)(x)
+
+
 # -- blocks and warpgroups of a GPU ----------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.probe.running import HERE, Probed, run
+from tests.probe.running import HERE, Probed, jax_version, run
 from tests.rules.interpreted import python
 
 if TYPE_CHECKING:
@@ -43,6 +43,15 @@ def test_what_is_wrong_whatever_is_around(
     assert told == [(code, severity, line_of(mark))], probed.findings
 
 
+@pytest.mark.skipif(jax_version() < (0, 10, 2), reason="this jax has no such types for kernels")
+def test_types_that_stand_for_arrays(worker: Worker) -> None:
+    probed = Probed(worker, "pairs.py::of_pairs", "f32[8,128]", "f32[8,128]", targets=TPU, stage="interpret")
+    assert (probed.codes, probed.errors) == ([], [])
+    (launch,) = probed.launches
+    told = {stage.detail for stage in launch.stages if stage.ok is None}
+    assert told == {"not judged: its operands are of a type that stands for several arrays"}
+
+
 def test_the_users_own_assertion_is_quoted(worker: Worker) -> None:
     [finding] = Probed(worker, "around.py::odd_rows", "f32[24,128]", stage="trace").findings
     assert finding.message == "`odd_rows` does not trace: `assert x.shape[0] % 16 == 0` fails"
@@ -73,7 +82,7 @@ def test_a_device_that_is_missing_here_is_no_fault(worker: Worker) -> None:
 
 
 def test_a_captured_program() -> None:
-    """Its faults are found on the values that it has, in its meshes, and it runs as it does without."""
+    """Its faults are found on the values, in the meshes and with the settings that it has; it runs as without."""
     options = ("--target", "tpu:v5e", "--output-format", "json", "--")
     devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     done = run("--capture", *options, python(), "around.py", cwd=HERE, env=devices)
@@ -83,6 +92,7 @@ def test_a_captured_program() -> None:
         ("PAL101", "error", line_of("sums on several devices")),
         ("PAL907", "error", line_of("adds")),
         ("PAL412", "error", line_of("stores")),
+        ("PAL105", "error", line_of("launch")),
     }
     assert expected < set(found)
     assert [code for code, _, _ in sorted(set(found) - expected)] == ["PAL906"]

@@ -33,6 +33,10 @@ def loud(worker: Worker, function: str, *arguments: str, target: str = "tpu:v5e"
         ("of_lengths_guarded", LENGTHS, "tpu:v5e"),
         ("scalars_copied_out", ["f32[8,128]"], "tpu:v5e"),
         ("table_in_scalar_memory", ["i32[128,128]", "f32[16,128]"], "tpu:v5e"),
+        ("bytes_in_blocks", ["i8[10485760]"], "tpu:v5e"),
+        ("added_to_alias", ["f32[8,128]", "f32[8,128]"], "triton"),
+        ("added_to_alias", ["i32[8,128]", "i32[8,128]"], "triton"),
+        ("first_rows_summed", ["f32[32,128]", "i32[]=2"], "tpu:v5e"),
         ("the_same_by_two_blocks", [], "mosaic-gpu"),
         ("rows_of_subcores", [FLOATS], "tpu:tpu7x"),
     ],
@@ -50,10 +54,20 @@ def test_working(worker: Worker, function: str, arguments: list[str], target: st
         ("of_lengths_awaited_whole", LENGTHS, "PAL910", Severity.ERROR),
         ("half_whatever_lengths", LENGTHS, "PAL907", Severity.ERROR),
         ("table_in_scalar_memory", ["i32[2048,128]", "f32[16,128]"], "PAL213", Severity.ERROR),
+        ("bytes_in_blocks", ["i8[20971520]"], "PAL213", Severity.ERROR),
+        ("added_to_alias", ["f32[8,128]", "f32[8,128]"], "PAL907", Severity.ERROR),
+        ("added_to_output", ["f32[8,128]", "f32[8,128]"], "PAL907", Severity.ERROR),
+        ("first_rows_summed", ["f32[32,128]", "2"], "PAL420", Severity.WARNING),
     ],
 )
 def test_broken(worker: Worker, function: str, arguments: list[str], code: str, severity: Severity) -> None:
     assert loud(worker, function, *arguments) == [(code, severity)]
+
+
+def test_an_alias_that_is_read_first(worker: Worker) -> None:
+    """It is right on GPUs, and nobody said that the kernel is for one."""
+    probed = Probed(worker, "idioms.py::added_to_alias", "f32[8,128]", "f32[8,128]", stage="interpret")
+    assert [(each.code, each.severity) for each in probed.findings] == [("PAL907", Severity.INFO)]
 
 
 def test_different_values_by_two_blocks(worker: Worker) -> None:

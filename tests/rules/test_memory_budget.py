@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pallas_lint.finding import Severity
+from pallas_lint.kernels.facts import memory_budget
+from pallas_lint.probe.worker.stages import memory
 from pallas_lint.testing import lint
 
 CODE = "PAL213"
@@ -68,6 +70,53 @@ def mib(number: int) -> str:
 def test_measured_limits(rows: int, target: str, limit: str, fits: bool) -> None:
     expected = None if fits else Severity.ERROR if limit else Severity.WARNING
     assert severity(rows, target, limit=limit) is expected
+
+
+# Bytes of a block that stays, as libtpu 0.0.42 and 0.0.50 report them for v5e and v6e.
+@pytest.mark.parametrize(
+    ("shape", "dtype", "size"),
+    [
+        ((1000,), "i8", 1024),
+        ((7 << 20,), "i8", 7 << 20),
+        ((7 << 19,), "bf16", 7 << 20),
+        ((1280,), "f32", 5120),
+        ((1, 4096), "i8", 4 * 4096),
+        ((3, 4096), "bf16", 4 * 8192),
+        ((2, 4096), "f32", 2 * 16384),
+        ((9, 4096), "i8", 16 * 4096),
+        ((17, 4096), "bf16", 24 * 8192),
+        ((40, 4096), "i8", 40 * 4096),
+        ((24, 4096), "i4", 24 * 2048),
+        ((5, 2, 4096), "f32", 10 * 16384),
+        ((5, 40, 4096), "i8", 200 * 4096),
+    ],
+)
+def test_measured_sizes(shape: tuple[int, ...], dtype: str, size: int) -> None:
+    """As the rule and the probe have them."""
+    assert memory_budget.padded_bytes(shape, dtype) == size
+    assert memory.padded_bytes(shape, memory_budget.bits(dtype)) == size
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(1, True), (4, False)])
+def test_vectors_of_bytes(rows: int, fits: bool) -> None:
+    """One block of 10 MiB fits, two do not."""
+    code = f"""
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = jnp.zeros_like(o_ref)
+
+def run():
+    x = jnp.ones(({rows} * 10485760,), jnp.int8)
+    block = pl.BlockSpec((10485760,), lambda i: (i,))
+    out = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+    return pl.pallas_call(
+        kernel, grid=({rows},), in_specs=[block], out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)), out_shape=out
+    )(x)
+"""
+    assert bool(lint(code, "0.12.0.1", "tpu:v5e", CODE)) is not fits
 
 
 def test_unknown_device() -> None:

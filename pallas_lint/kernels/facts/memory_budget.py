@@ -82,18 +82,24 @@ def size(number: int) -> str:
 
 
 def padded_bytes(shape: tuple[int, ...], dtype: str) -> int:
-    """The size of a VMEM buffer, its last two dimensions filled up to tiles."""
+    """The size of a VMEM buffer, filled up to tiles.
+
+    A vector takes rows of 128 words of 32 bits. In a matrix, rows come in tiles of eight, or of two or four where there
+    are no more rows, whatever the dtype; a word holds numbers of so many rows as fit into it. Where there are more
+    dimensions, XLA finds layouts for few rows that waste less: they count as they are.
+    """
     width = 32 if dtype == "bool" else bits(dtype)
-    rows = _SUBLANES * max(32 // width, 1)
-    sizes = list(shape)
-    if len(sizes) == 1:
-        sizes = [1, *sizes]
-        rows = 1
-    sizes[-1] = -(-sizes[-1] // _LANES) * _LANES
-    # A short dimension before the last gets a short tile: a power of two rows.
-    if sizes[-2] % rows:
-        sizes[-2] = -(-sizes[-2] // rows) * rows if sizes[-2] > rows else sizes[-2]
-    return prod(sizes) * width // 8
+    if len(shape) < 2:
+        return _up(prod(shape) * width, _LANES * 32) // 8
+    *planes, rows, lanes = shape
+    tile = min(1 << max(rows - 1, 0).bit_length(), _SUBLANES)
+    if not planes:
+        tile = max(tile, 32 // width)
+    return prod(planes) * _up(rows, tile) * _up(lanes, _LANES) * width // 8
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step) * step
 
 
 def budgets_of(launch: Launch, analysis: Analysis) -> tuple[Budget, ...]:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from pallas_lint.probe.protocol import NotANumber
     from pallas_lint.probe.results import LaunchResult
 
+_READ_THE_INPUT = (
+    "on GPUs an output starts as the operand that is aliased to it, and on TPUs its block does not: read the operand's "
+    "own reference"
+)
 _WRITE_FIRST = "outputs and scratch start with whatever the memory held: write them before they are read"
 
 
@@ -25,6 +29,8 @@ def finding(problem: NotANumber, launch: LaunchResult, around: Around, guessed: 
     whatever_is_given = problem["always"] and "the grid" not in guessed
     if hangs_on:
         return _placed(problem, launch, around, Severity.INFO, hangs_on)
+    if launch.facts["targets_guessed"] and _is_alias(problem, launch):
+        return _placed(problem, launch, around, Severity.INFO, _READ_THE_INPUT)
     if problem.get("reaches") is False or (guessed and not whatever_is_given):
         return _placed(problem, launch, around, Severity.INFO, guessed or "the function returns nothing of it")
     steered = problem.get("steered")
@@ -46,6 +52,14 @@ def finding(problem: NotANumber, launch: LaunchResult, around: Around, guessed: 
     reads = bool(launch.facts["reads"])  # else the kernel only leaves values as they were
     sure = problem["origin"] == "uninitialised" and bool(reads or problem.get("reaches")) and not guessed
     return _placed(problem, launch, around, Severity.ERROR if sure else Severity.WARNING, _WRITE_FIRST)
+
+
+def _is_alias(problem: NotANumber, launch: LaunchResult) -> bool:
+    """Whether what is read first are outputs that are aliased to operands, and nothing else."""
+    outs = [operand["name"] for operand in launch.facts["operands"] if operand["role"] == "out"]
+    aliased = {outs[at] for _, at in launch.facts["aliases"] if at < len(outs)}
+    read = problem.get("memory") or set(launch.facts["reads"])
+    return bool(read) and aliased.issuperset(read)
 
 
 def _computed(problem: NotANumber, launch: LaunchResult, around: Around, guessed: str) -> Finding:

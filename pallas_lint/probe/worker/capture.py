@@ -118,7 +118,7 @@ class Capture:
         if self._finished or os.getpid() != self.pid:
             return
         self._finished = True
-        records = list(self.recorder.records.values())
+        records = self.recorder.launches
         self.recorder.remove()
         if not records:
             return

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ..cost.told import Cost
 from ..protocol import (
@@ -26,7 +26,7 @@ from ..protocol import (
 from ..protocol import Operand as OperandFacts
 from . import devices, environment
 from .budget import Budget, shares
-from .launches import boundary
+from .launches import boundary, settings
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
@@ -52,6 +52,7 @@ from .tasks import StageOf, problem, stage
 
 # Grid steps that are measured before they run, for a second that there is: none takes longer than some 10 ms mostly.
 _MEASURED = 50
+T = TypeVar("T")
 SPARSE = "tpu7x"  # a TPU that has SparseCores; not every one has
 
 
@@ -254,6 +255,7 @@ class _Examination:
         applies: Callable[[], bool] = lambda: True,
     ) -> _Task:
         text, task = target.text if target else None, self._name(name, target)
+        work = _not_judged if self.launch.record.stands_for_others else work
         return _Task(task, StageOf(self.at, name, text), work, self.emit, partial(self._ended, task), applies)
 
     def _name(self, name: StageName, target: devices.Target | None = None) -> str:
@@ -281,7 +283,7 @@ class _Examination:
         ok: bool | None = True
         begun = time.perf_counter()
         try:
-            self.grid = grid.Grid(self.launch)
+            self.grid = self._as_made(lambda: grid.Grid(self.launch))
         except grid.Unjudged as error:
             ok, detail = None, str(error)
         except Exception as error:
@@ -318,7 +320,8 @@ class _Examination:
     def _verified(self) -> Outcome:
         targets = [devices.parse(text).device for text in self.terms["targets"]]
         two_cores = not targets or any(device in devices.TWO_CORES for device in targets)
-        return verify.examine(self.launch, modelled=self.terms["promela"], two_cores=two_cores)
+        modelled = self.terms["promela"]
+        return self._as_made(lambda: verify.examine(self.launch, modelled=modelled, two_cores=two_cores))
 
     def _interpret(self) -> Outcome:
         if self.launch.record.kind == "core_map":
@@ -332,6 +335,7 @@ class _Examination:
             found, how = on_devices.examine(self.launch, together)
             return {"ok": not found, "problems": [*found], "detail": how}
         found, how = self._within(self._interpreted)
+        found = [problem for problem in found if not self._starts_as_operand(problem)]
         if self.launch.subcores > 1:  # what the others write is not there: what one of them does wrong is
             outside = [*filter(_is_out_of_bounds, found)]
             if not outside:
@@ -354,6 +358,15 @@ class _Examination:
     @staticmethod
     def _of_other_operands(problem: RunProblem) -> bool:
         return problem["kind"] == "nan" and problem["origin"] == "computed" and problem.get("reaches") is False
+
+    def _starts_as_operand(self, problem: RunProblem) -> bool:
+        """Whether it is that outputs are read first which, on the GPUs in question, hold what they are aliased to."""
+        if problem["kind"] != "nan" or any(text.startswith("tpu") for text in self._targets()):
+            return False
+        outs = [operand for operand in self.launch.operands if operand.role == "out"]
+        aliased = {operand.name for operand in outs if operand.index in self.launch.aliases.values()}
+        read = problem.get("memory") or self.launch.reads
+        return bool(read) and aliased.issuperset(read)
 
     def _checks(self) -> Outcome:
         if self.launch.record.kind != "pallas_call":
@@ -396,13 +409,19 @@ class _Examination:
         """The result of `execute`, which interprets the kernel. Raises TooLong where there is not the time for that."""
         if self.launch.points > _MEASURED * self.budget.seconds():
             if self.step_seconds is None:
-                self.step_seconds = work.seconds_a_step(self.launch)
+                self.step_seconds = self._as_made(lambda: work.seconds_a_step(self.launch))
             if self.step_seconds is not None:
                 self.budget.check(self.launch.points, self.step_seconds)
-        return execute() if self.elsewhere is None else self.elsewhere.within(self.budget, self.launch, execute)
+        run = partial(self._as_made, execute)
+        return run() if self.elsewhere is None else self.elsewhere.within(self.budget, self.launch, run)
+
+    def _as_made(self, work: Callable[[], T]) -> T:
+        """The result of `work`, done with the settings of jax that the launch was made under."""
+        with settings.restored(self.launch.record.settings):
+            return work()
 
     def _lower(self, target: devices.Target) -> Outcome:
-        lowered = lowering.lower(self.launch, target)
+        lowered = self._as_made(lambda: lowering.lower(self.launch, target))
         if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
             with contextlib.suppress(devices.Missing):  # which the stage `compile` tells
                 self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
@@ -418,15 +437,18 @@ class _Examination:
             boundary.check(self.launch)
             raise devices.Missing("left to another process")
         if self.schedules is None:
-            return {"figures": lowering.compiled(self.launch, target)}
+            return {"figures": self._compiled(target)}
         if target.backend == "tpu":
             with self.schedules.kept(self.at, target) as alone:
-                return {"figures": lowering.compiled(self.launch, target, alone)}
+                return {"figures": self._compiled(target, alone)}
         assembly = Assembly(self.schedules.folder_of(self.at, target))
         alone = lowering.Alone(assembly.options, lambda _: None)
         with assembly.asked():
-            figures = lowering.compiled(self.launch, target, alone)
+            figures = self._compiled(target, alone)
         return {"figures": {**figures, **assembly.figures()}}
+
+    def _compiled(self, target: devices.Target, alone: lowering.Alone | None = None) -> dict[str, int]:
+        return self._as_made(lambda: lowering.compiled(self.launch, target, alone))
 
     def _cost(self, target: devices.Target, schedules: cost.Schedules) -> Outcome:
         if not (self._went("lower", target) and self._went("compile", target)):
@@ -453,6 +475,10 @@ class _Examination:
         if needed is None or needed["bytes"] <= limit:
             return None
         return {"kind": "memory", "limit": limit, "target": target.text, **needed}
+
+
+def _not_judged() -> Outcome:
+    raise devices.Missing(grid.STANDS_FOR_OTHERS)
 
 
 def _is_harmless(problem: RunProblem) -> bool:

@@ -341,7 +341,7 @@ class _Job:
                 continue
             finally:
                 recorder.remove()
-            records = list(recorder.records.values())
+            records = recorder.launches
             known.fill(records, self.program)
             return records
 

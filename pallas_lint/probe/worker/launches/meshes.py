@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +21,17 @@ def mesh_of(axes: dict[str, int], devices: Sequence[Any] | None = None) -> Any:
     if len(found) < count:
         raise Missing(f"its mesh has {count} devices, and the function sees {len(found)}: give --devices {count}")
     return jax.sharding.Mesh(np.array(list(found)[:count]).reshape(tuple(axes.values())), tuple(axes))
+
+
+def none_around() -> contextlib.AbstractContextManager[Any]:
+    """Context without the mesh that a program may have left set: a launch is put into its own."""
+    import jax
+
+    change = getattr(jax, "set_mesh", None)
+    try:
+        return contextlib.nullcontext() if change is None else change(None)
+    except (AttributeError, TypeError, ValueError):  # which takes meshes only
+        return contextlib.nullcontext()
 
 
 def mapped(function: Callable[..., Any], mesh: Any) -> Callable[..., Any]:

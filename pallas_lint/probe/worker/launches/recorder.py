@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ...protocol import Place
-from . import locate
+from . import locate, settings
 
 PRIMITIVES = (
     ("jax._src.pallas.pallas_call", "pallas_call_p"),
@@ -39,10 +39,17 @@ class Record:
     # Values that are known of single devices of that mesh, by coordinates in the order of the axes, and operand.
     own: dict[tuple[int, ...], dict[int, Any]] = field(default_factory=dict)
     awaited: set[int] = field(default_factory=set)  # operands whose values are kept when the program has computed them
+    settings: dict[str, Any] = field(default_factory=dict)  # of jax that it was made under
 
     @property
     def kind(self) -> str:
         return str(self.primitive)
+
+    @property
+    def stands_for_others(self) -> bool:
+        """Whether operands or results are of types that stand for several arrays; jax makes a launch of these of it."""
+        types = (*self.avals, *(self.params.get("out_avals") or ()))
+        return any(bool(getattr(aval, "is_high", False)) for aval in types)
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -88,6 +95,13 @@ class Recorder:
                 continue
             self.patch(primitive)
 
+    @property
+    def launches(self) -> list[Record]:
+        """What was noted, without launches of types that stand for arrays where that of the arrays was noted, too."""
+        found = list(self.records.values())
+        sites = [str(record.stack[:1]) for record in found if not record.stands_for_others]
+        return [record for record in found if not record.stands_for_others or str(record.stack[:1]) not in sites]
+
     def remove(self) -> None:
         for primitive in self._patched:
             del primitive.bind
@@ -116,12 +130,13 @@ class Recorder:
             [_value(operand) for operand in operands],
             locate.stack(3),
             axes=_axes(),
+            settings=settings.current(),
         )
         known = self.records.setdefault(record.key, record)
         if known is not record:
             known.times += 1
             known.values = [mine if mine is not None else other for mine, other in zip(known.values, record.values)]
-        if self.observe:
+        if self.observe and not record.stands_for_others:
             self._observe(known, operands)
         return self.replace(record) if self.replace is not None else {}
 

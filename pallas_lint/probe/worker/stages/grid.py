@@ -9,6 +9,7 @@ from ...protocol import GridProblem, OfOperand
 from ..launches.launch import Launch, Operand
 
 MOST_POINTS = 1_000_000
+STANDS_FOR_OTHERS = "not judged: its operands are of a type that stands for several arrays"
 PICTURE_POINTS = 4_096  # above it the report's picture would be larger than what it shows
 _PARALLEL = ("parallel", "core_parallel", "subcore_parallel")
 
@@ -27,6 +28,8 @@ class Grid:
             raise Unjudged("the kernel gets whole arrays: there are no index maps to check")
         if launch.grid is None:
             raise Unjudged("the grid is dynamic")
+        if launch.record.stands_for_others:
+            raise Unjudged(STANDS_FOR_OTHERS)
         if launch.points > MOST_POINTS:
             raise Unjudged(f"the grid has {launch.points} points, more than {MOST_POINTS}")
         self.launch = launch
@@ -187,13 +190,18 @@ class Grid:
         return found
 
     def _unread(self, at: int, operand: Operand) -> list[GridProblem]:
-        """Blocks that a sum leaves out: those behind the last one that an axis comes to which no output depends on."""
+        """Blocks that a sum leaves out: those behind the last one that an axis comes to which no output depends on.
+
+        An axis whose length is an operand goes as far as the data of a call say.
+        """
         results = [each for each, other in enumerate(self.launch.operands) if other.role == "out"]
         ahead = self.launch.record.params["grid_mapping"].num_dynamic_grid_bounds
         aliased = operand.index + ahead + self._count("prefetch") in self.launch.aliases
         if aliased or any(each not in self.starts for each in results) or _reads_operands(operand.mapping):
             return []
         kept = {axis for each in results for axes in self._axes(each) for axis in axes}
+        sizes = self.launch.record.params["grid_mapping"].grid
+        kept |= {axis for axis, size in enumerate(sizes) if not isinstance(size, int)}
         for dimension, axes in enumerate(self._axes(at)):
             kind, size = (operand.block or [])[dimension]
             blocks, total = self._walked(at, dimension), -(-operand.shape[dimension] // size)

@@ -52,7 +52,8 @@ def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool
     Raises Missing where this jax has no way from such a launch to that backend, and whatever the backend raises.
     """
     try:
-        return _lowered(launch, target, device, row_major)
+        with meshes.none_around():
+            return _lowered(launch, target, device, row_major)
     except TypeError as error:
         if _MISCALLED.search(str(error)):  # no code of the user's runs here: jax's functions do not fit each other
             raise Missing(f"not judged: this jax does not lower such a launch, {_first_line(error)}") from error

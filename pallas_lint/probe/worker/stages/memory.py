@@ -22,18 +22,23 @@ VMEM = {
 }
 SMEM = 1 << 20  # of every generation; a little of it is taken by the compiler
 LANES, SUBLANES = 128, 8
+_HALF_BYTES = ("i4", "u4")  # in blocks; scratch of these takes a byte for each number
 
 
-def padded_bytes(shape: tuple[int, ...], itemsize: int) -> int:
-    """Bytes of a VMEM buffer: lanes in 128s, sublanes in tiles of 8 rows of 32 bits."""
-    if not itemsize:
-        return 0
-    rows, lanes = (shape[-2] if len(shape) > 1 else 1), (shape[-1] if shape else 1)
-    tile = SUBLANES * max(4 // itemsize, 1)
-    total = _up(rows, tile) * _up(lanes, LANES) * itemsize
-    for size in shape[:-2]:
-        total *= size
-    return total
+def padded_bytes(shape: tuple[int, ...], bits: int) -> int:
+    """Bytes of a VMEM buffer of numbers of so many bits, padded to tiles.
+
+    A vector takes rows of 128 words of 32 bits. In a matrix, lanes come in 128s and rows in tiles of eight, or of two
+    or four where there are no more rows, whatever the type; a word holds numbers of so many rows as fit into it. Where
+    there are more dimensions, XLA finds layouts for few rows that waste less: they count as they are.
+    """
+    if len(shape) < 2:
+        return _up(math.prod(shape) * bits, LANES * 32) // 8
+    *planes, rows, lanes = shape
+    tile = min(1 << max(rows - 1, 0).bit_length(), SUBLANES)
+    if not planes:
+        tile = max(tile, 32 // bits)
+    return math.prod(planes) * _up(rows, tile) * _up(lanes, LANES) * bits // 8
 
 
 def _up(size: int, step: int) -> int:
@@ -44,10 +49,10 @@ def buffers(operand: Operand, launch: Launch, constant: bool) -> int:
     """How many copies of the operand's block are held at a time."""
     if operand.role == "scratch":
         return 1
+    if launch.points == 1 or constant:
+        return 1
     told = getattr(getattr(operand.mapping, "pipeline_mode", None), "buffer_count", None)
-    if isinstance(told, int):
-        return told
-    return 1 if launch.points == 1 or constant else 2
+    return told if isinstance(told, int) else 2
 
 
 def needed(launch: Launch, constants: dict[int, bool]) -> Needed | None:
@@ -62,7 +67,8 @@ def needed(launch: Launch, constants: dict[int, bool]) -> Needed | None:
         if operand.memory_space not in (None, "vmem"):
             continue
         copies = buffers(operand, launch, constants.get(at, False))
-        size = padded_bytes(operand.block_shape, operand.itemsize)
+        bits = 4 if operand.dtype in _HALF_BYTES and operand.role != "scratch" else 8 * operand.itemsize
+        size = padded_bytes(operand.block_shape, bits) if bits else 0
         parts.append({"name": operand.name, "role": operand.role, "bytes": size, "buffers": copies})
     return {"space": "vmem", "bytes": sum(p["bytes"] * p["buffers"] for p in parts), "parts": parts}
 
