@@ -37,14 +37,18 @@ class Row(_Row, total=False):
     name: str  # of a line that is not the device: "device 1, core 0", "warpgroup 0"
 
 
-class OnDevices(TypedDict):
-    """What goes wrong in some order. `sure`: even if no copy overtakes another."""
-
+class _OnDevices(TypedDict):
     kind: VerdictKind
     message: str
     places: list[Place]  # the most telling one first
     sure: bool
     trace: list[Row]
+
+
+class OnDevices(_OnDevices, total=False):
+    """What goes wrong in some order. `sure`: even if no copy overtakes another."""
+
+    on_data: bool  # it takes an access that happens only on some data
 
 
 class _NotANumber(TypedDict):
@@ -73,10 +77,14 @@ class NotANumber(_NotANumber, total=False):
 
 @dataclass
 class Verdict:
-    """One thing that is wrong. `sure`: even if no copy overtakes another; `trace`: a run in which it shows."""
+    """One thing that is wrong. `sure`: even if no copy overtakes another; `trace`: a run in which it shows.
+
+    `on_data`: it takes an access that happens only on some data.
+    """
 
     kind: VerdictKind
     message: str
     places: list[Place]
     sure: bool
     trace: list[Row]
+    on_data: bool = False
