@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pallas_lint.compat import newest
 from pallas_lint.probe.messages import sentence, without_internals, wrong_flags
-from pallas_lint.probe.results import ProbeResult, newer_than_known
+from pallas_lint.probe.reasons import why
+from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage, newer_than_known
 from tests.probe.running import run
 from tests.rules.interpreted import python
 
@@ -193,3 +194,16 @@ def test_other_output_names_no_flags() -> None:
         == "Unknown flag in XLA_FLAGS: --x"
     )
     assert wrong_flags("nothing\n") == ""
+
+
+def test_a_race_in_words() -> None:
+    """An interpreter names threads and buffers as it numbers them itself."""
+    sides = [
+        {"access": access, "file": "/k.py", "line": line, "column": 1} for access, line in (("write", 3), ("read", 5))
+    ]
+    message = "write of ('hbm', 101, 0, 0) from Warpgroup(device_id=0, cluster=0)"
+    race: Any = {"kind": "race", "message": message, "places": [], "sides": sides}
+    facts: Any = {"axes": {}, "reads": [], "backend": "mosaic_gpu", "kernel": "k", "place": None}
+    stage = Stage("interpret", None, False, problems=[race])
+    words = "two accesses of one buffer race: a write in line 3 and a read in line 5"
+    assert why(LaunchResult(facts, [stage]), stage) == words
