@@ -20,7 +20,7 @@ from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.perf import table
 from pallas_lint.probe.places import Around, Places
 from pallas_lint.probe.report import launch_document, without_repeats
-from pallas_lint.probe.results import Asked, judged_for
+from pallas_lint.probe.results import Asked, judged_for, newer_than_known
 from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
 from pallas_lint.records import evolve
 from pallas_lint.report.lines import Lines
@@ -126,12 +126,12 @@ def _capture(options: argparse.Namespace, conditions: Conditions, finder: Settin
     status = _report(captured.results, options, finder, cwd)
     if captured.recorded is not None and not options.quiet:
         terminal.say(captured.recorded.told)
-    if captured.status and not options.quiet:
+    if captured.status:
         terminal.say(f"the program ended with status {captured.status}")
     examined = recording is None or conditions.named != ["trace"]
     if examined and not any(result.launches for result in captured.results) and not options.quiet:
         terminal.say("no launch was seen: the program made none, or it does not run in Python with this environment")
-    return status
+    return TROUBLE if captured.status else status  # nobody knows what it would have launched
 
 
 def _specs(words: list[str], cwd: Path) -> Iterator[specs.Spec | specs.UnreadableComment]:
@@ -276,6 +276,7 @@ def _report(
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
         launches=documents,
         jax=judged_for(results),
+        notes=newer_than_known(results),
         unjudged=unjudged,
         paragraphs=[
             *charts.paragraphs(launches, style, width_of(sys.stdout) or 100),

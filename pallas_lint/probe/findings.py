@@ -310,23 +310,15 @@ class _Launch(_Around):
     def race(self, problem: Race) -> Iterator[Finding]:
         if "race" in self.explained:
             return
-        sides = problem["sides"]
-        what = " and ".join(dict.fromkeys(f"a {side['access']} in line {side['line']}" for side in sides))
         if problem.get("equal"):
-            yield self.placed(
-                problem["places"],
-                "PAL905",
-                Severity.INFO,
-                f"blocks or warpgroups that run at the same time share a place ({what}), which is right only if all "
-                "write the same",
-                "in the interpreter they write the same values",
-            )
+            advice = "in the interpreter they write the same values"
+            yield self.placed(problem["places"], "PAL905", Severity.INFO, reasons.race(problem), advice)
             return
         yield self.placed(
             problem["places"],
             "PAL905",
             Severity.INFO if problem.get("hangs_on") else Severity.ERROR,
-            f"two accesses of one buffer race{f': {what}' if what else ''}",
+            reasons.race(problem),
             reasons.on_random_values(problem.get("hangs_on", []))
             or "wait for the copy, or for a semaphore, between them",
         )

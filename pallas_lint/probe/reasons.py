@@ -10,7 +10,7 @@ from pallas_lint.probe.mesh import findings as mesh
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.probe.protocol import NotANumber, OutOfRange, OverBudget, Problem, Uncovered, Worded
+    from pallas_lint.probe.protocol import NotANumber, OutOfRange, OverBudget, Problem, Race, Uncovered, Worded
     from pallas_lint.probe.results import LaunchResult, Stage
 
 _MOST = 3  # reasons of a stage
@@ -117,6 +117,15 @@ def never_read(problem: Uncovered) -> str:
     return f"{left} of {problem['total']} blocks of input `{problem['operand']}`, which is summed over, are never read"
 
 
+def race(problem: Race) -> str:
+    """ "two accesses of one buffer race: a write in line 30 and a read in line 31"."""
+    told = " and ".join(dict.fromkeys(f"a {side['access']} in line {side['line']}" for side in problem["sides"]))
+    if problem.get("equal"):
+        shared = "blocks or warpgroups that run at the same time share a place"
+        return f"{shared} ({told}), which is right only if all write the same"
+    return f"two accesses of one buffer race{f': {told}' if told else ''}"
+
+
 def why(launch: LaunchResult, stage: Stage) -> str | None:
     """Why a stage failed; None where it did not."""
     if stage.ok is not False:
@@ -149,6 +158,7 @@ _WORDS: dict[tuple[str, str], Callable[[Any], str]] = {
         f"two grid points that may run at the same time write one block of `{problem['operand']}` (PAL404)"
     ),
     ("grid", "revisited"): lambda problem: f"a block of `{problem['operand']}` is left and added to again (PAL403)",
+    ("interpret", "race"): race,
     ("interpret", "out-of-bounds"): lambda problem: (
         f"an access leaves its buffer: {messages.reading(problem['message'])}"
     ),

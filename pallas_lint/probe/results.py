@@ -143,6 +143,19 @@ def judged_for(results: Iterable[ProbeResult]) -> list[str]:
     return [*sorted(targets), *sorted(versions)]
 
 
+def newer_than_known(results: Iterable[ProbeResult]) -> list[str]:
+    """A note on each jax that is newer than every known one."""
+    from pallas_lint.compat import versions
+
+    newest = versions.newest()
+    found = sorted({str(result.parts["jax"]) for result in results if result.parts.get("jax")})
+    return [
+        f"jax {each} is newer than {newest}, the newest version known"
+        for each in found
+        if versions.parse(each) > versions.parse(newest)
+    ]
+
+
 def collect(
     spec: Spec | None, events: Iterable[Event], timeout: float, into: ProbeResult | None = None,
     ended: Callable[[ProbeResult], None] = lambda _: None,

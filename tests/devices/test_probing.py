@@ -167,6 +167,22 @@ def test_values_of_each_device_while_a_program_runs(space: str, tmp_path: Path) 
     assert told == [True], done.stderr
 
 
+@pytest.mark.parametrize(
+    ("defect", "severities"),
+    [
+        ("", []),
+        ("read too early", ["error"]),
+        ("read too early for some values", ["warning"]),
+        ("not awaited", ["error"]),
+    ],
+)
+def test_a_fault_that_hangs_on_values_that_were_made_up(worker: Worker, defect: str, severities: list[str]) -> None:
+    words = ("tables.py::rows", "i32[4]", "f32[8,128]", f"defect={defect!r}")
+    _, found = probe(worker, *words, stage="verify")
+    assert [finding.severity.value for finding in found] == severities
+    assert all(finding.help.startswith("on random values of `table_ref`") == ("some" in defect) for finding in found)
+
+
 def test_a_place_that_is_asked_for_outside_of_the_kernel(worker: Worker) -> None:
     result, found = probe(worker, "told_by_place", "f32[8,512]", "step=1", stage="verify")
     assert found == []

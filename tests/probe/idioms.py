@@ -103,6 +103,34 @@ def half_whatever_lengths(*refs):
     _copy(*refs, 0, 8).wait()
 
 
+def _rows_of_a_table(table, x_hbm, o_hbm, sem, rows, scattered=False):
+    def copy_row(at, carry):
+        there, here = x_hbm.at[pl.ds(table[at], 1)], o_hbm.at[pl.ds(at, 1)]
+        if scattered:
+            there, here = x_hbm.at[pl.ds(at, 1)], o_hbm.at[pl.ds(table[at], 1)]
+        copy = pltpu.make_async_copy(there, here, sem)
+        copy.start()
+        copy.wait()
+        return carry
+
+    jax.lax.fori_loop(0, rows, copy_row, 0)
+
+
+@_steered
+def gathered(*refs):
+    _rows_of_a_table(*refs, rows=8)
+
+
+@_steered
+def gathered_but_one(*refs):
+    _rows_of_a_table(*refs, rows=7)
+
+
+@_steered
+def scattered(*refs):
+    _rows_of_a_table(*refs, rows=7, scattered=True)
+
+
 # -- scalar memory ---------------------------------------------------------------------------------------------------
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pallas_lint.compat import newest
 from pallas_lint.probe.messages import sentence, without_internals, wrong_flags
+from pallas_lint.probe.reasons import why
+from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage, newer_than_known
 from tests.probe.running import run
 from tests.rules.interpreted import python
 
@@ -106,6 +110,50 @@ def test_what_is_wrong_in_words(tmp_path: Path, arguments: list[str], said: str)
     assert said in run(*arguments, "--python", python(), *stage, cwd=tmp_path).stdout
 
 
+HIDES_LIBTPU = """
+from importlib import metadata
+
+known = metadata.version
+
+
+def version(name):
+    if name.startswith("libtpu"):
+        raise metadata.PackageNotFoundError(name)
+    return known(name)
+
+
+metadata.version = version
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [(True, "libtpu is installed, but does not load: "), (False, "needs libtpu in that environment")],
+)
+def test_a_compiler_that_is_not_there(tmp_path: Path, broken: bool, said: str) -> None:
+    (tmp_path / "k.py").write_text(FILE)
+    (tmp_path / "libtpu.so").write_text("no library")
+    (tmp_path / "sitecustomize.py").write_text("" if broken else HIDES_LIBTPU)
+    env = {"PYTHONPATH": str(tmp_path), "TPU_LIBRARY_PATH": str(tmp_path / "libtpu.so") if broken else ""}
+    words = ("--target", "tpu:v5e", "--stage", "compile", "--skip", "interpret,checks", "--strict")
+    done = run("k.py::double", "f32[8,128]", "--python", python(), *words, cwd=tmp_path, env=env)
+    last = done.stdout.splitlines()[-1]
+    assert done.returncode == 2 and "1 stage not judged: compile for tpu:v5e of `kernel`: " in last and said in last
+
+
+def test_a_jax_that_nobody_knows() -> None:
+    results = [ProbeResult(None, parts={"jax": version}) for version in ("0.10.2", "99.1.0", "99.1.0")]
+    assert newer_than_known(results) == [f"jax 99.1.0 is newer than {newest()}, the newest version known"]
+
+
+@pytest.mark.parametrize(("program", "status"), [("raise SystemExit(3)", 2), ("pass", 0)])
+def test_a_captured_program_that_fails(tmp_path: Path, program: str, status: int) -> None:
+    done = run("--capture", "--", sys.executable, "-c", program, cwd=tmp_path)
+    assert done.returncode == status
+    assert ("the program ended with status 3" in done.stderr) == bool(status)
+
+
 @pytest.mark.parametrize("name", ["nb.ipynb::run", "nb.ipynb"])
 def test_notebooks(tmp_path: Path, name: str) -> None:
     (tmp_path / "nb.ipynb").write_text("{}")
@@ -146,3 +194,16 @@ def test_other_output_names_no_flags() -> None:
         == "Unknown flag in XLA_FLAGS: --x"
     )
     assert wrong_flags("nothing\n") == ""
+
+
+def test_a_race_in_words() -> None:
+    """An interpreter names threads and buffers as it numbers them itself."""
+    sides = [
+        {"access": access, "file": "/k.py", "line": line, "column": 1} for access, line in (("write", 3), ("read", 5))
+    ]
+    message = "write of ('hbm', 101, 0, 0) from Warpgroup(device_id=0, cluster=0)"
+    race: Any = {"kind": "race", "message": message, "places": [], "sides": sides}
+    facts: Any = {"axes": {}, "reads": [], "backend": "mosaic_gpu", "kernel": "k", "place": None}
+    stage = Stage("interpret", None, False, problems=[race])
+    words = "two accesses of one buffer race: a write in line 3 and a read in line 5"
+    assert why(LaunchResult(facts, [stage]), stage) == words

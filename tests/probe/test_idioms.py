@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 ROWS, LENGTHS, FLOATS = "f32[16,256]", ["i32[2]=[8,0]", "f32[16,128]"], "f32[256,128]"
+TABLE = ["i32[8]", "f32[8,128]"]
 RUN = "grid,verify,interpret"
 
 
@@ -31,6 +32,8 @@ def loud(worker: Worker, function: str, *arguments: str, target: str = "tpu:v5e"
         ("of_lengths", LENGTHS, "tpu:v5e"),
         ("of_lengths", ["i32[2]=[8,5]", "f32[16,128]"], "tpu:v5e"),
         ("of_lengths_guarded", LENGTHS, "tpu:v5e"),
+        ("gathered", TABLE, "tpu:v5e"),
+        ("scattered", TABLE, "tpu:v5e"),
         ("scalars_copied_out", ["f32[8,128]"], "tpu:v5e"),
         ("table_in_scalar_memory", ["i32[128,128]", "f32[16,128]"], "tpu:v5e"),
         ("bytes_in_blocks", ["i8[10485760]"], "tpu:v5e"),
@@ -53,6 +56,7 @@ def test_working(worker: Worker, function: str, arguments: list[str], target: st
         ("of_lengths_not_awaited", LENGTHS, "PAL905", Severity.ERROR),
         ("of_lengths_awaited_whole", LENGTHS, "PAL910", Severity.ERROR),
         ("half_whatever_lengths", LENGTHS, "PAL907", Severity.ERROR),
+        ("gathered_but_one", TABLE, "PAL907", Severity.ERROR),
         ("table_in_scalar_memory", ["i32[2048,128]", "f32[16,128]"], "PAL213", Severity.ERROR),
         ("bytes_in_blocks", ["i8[20971520]"], "PAL213", Severity.ERROR),
         ("added_to_alias", ["f32[8,128]", "f32[8,128]"], "PAL907", Severity.ERROR),

@@ -172,6 +172,7 @@ class Access(_Event):
 
     region: Region
     writes: bool
+    on_data: bool = False  # whether it happens hangs on data
 
 
 @dataclass(frozen=True)

@@ -37,14 +37,18 @@ class Row(_Row, total=False):
     name: str  # of a line that is not the device: "device 1, core 0", "warpgroup 0"
 
 
-class OnDevices(TypedDict):
-    """What goes wrong in some order. `sure`: even if no copy overtakes another."""
-
+class _OnDevices(TypedDict):
     kind: VerdictKind
     message: str
     places: list[Place]  # the most telling one first
     sure: bool
     trace: list[Row]
+
+
+class OnDevices(_OnDevices, total=False):
+    """What goes wrong in some order. `sure`: even if no copy overtakes another."""
+
+    on_data: bool  # it takes an access that happens only on some data
 
 
 class _NotANumber(TypedDict):
@@ -67,16 +71,20 @@ class NotANumber(_NotANumber, total=False):
     places: list[Place]  # where that is read first
     hangs_on: list[str]  # made-up operands on other values of which it is gone
     out_of_order: bool  # not where one core goes through the grid in order
-    steered: list[str]  # operands whose values decide what of the output is written
+    steered: list[str]  # operands whose values decide what of the output is written, where that is known
     lost: str | None  # the block of an input that no result depends on even there
 
 
 @dataclass
 class Verdict:
-    """One thing that is wrong. `sure`: even if no copy overtakes another; `trace`: a run in which it shows."""
+    """One thing that is wrong. `sure`: even if no copy overtakes another; `trace`: a run in which it shows.
+
+    `on_data`: it takes an access that happens only on some data.
+    """
 
     kind: VerdictKind
     message: str
     places: list[Place]
     sure: bool
     trace: list[Row]
+    on_data: bool = False

@@ -259,9 +259,10 @@ class _Court(Runs):
         told = chart.rows(self.lines, run.order, about, shown)
         if stop is not None:
             told.append(chart.row(self.lines, other.moment, "too early"))
+        on_data = any(isinstance(event, Access) and event.on_data for event in (first, second))
         if alike:
-            return Verdict("alike", message, places, False, told)
-        return Verdict("device-race", message, places, sure and not _often_harmless(first, one, other), told)
+            return Verdict("alike", message, places, False, told, on_data)
+        return Verdict("device-race", message, places, sure and not _often_harmless(first, one, other), told, on_data)
 
     # -- what is left at the end -----------------------------------------------------------------------------------
 

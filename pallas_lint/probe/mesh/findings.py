@@ -60,10 +60,14 @@ _ON_GPU = {
 
 def problems(launch: LaunchResult) -> list[OnDevices]:
     """What is wrong, as verification says; as the interpreter does, where that could not."""
-    verified = launch.stage("verify")
-    told = verified if verified is not None and verified.ok is not None else launch.stage("interpret")
+    told = launch.stage("verify" if _is_verified(launch) else "interpret")
     found = [problem for problem in told.problems if problem["kind"] in _FINDINGS] if told is not None else []
     return cast("list[OnDevices]", found)
+
+
+def _is_verified(launch: LaunchResult) -> bool:
+    verified = launch.stage("verify")
+    return verified is not None and verified.ok is not None
 
 
 def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Finding]:
@@ -79,7 +83,9 @@ def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Fin
         if equal is not None:
             severity = Severity.INFO if equal else Severity.ERROR
             advice = f"in the interpreter both write {'the same values' if equal else 'different values'}"
-        if guessed and severity is Severity.ERROR:
+        # Verification makes no values up: it knows them, or takes both branches.
+        on_values = problem["kind"] == "alike" or problem.get("on_data") or not _is_verified(launch)
+        if guessed and on_values and severity is Severity.ERROR:
             severity, advice = Severity.WARNING, guessed
         finding = around.placed(problem["places"], code, severity, problem["message"], advice, backend=backend)
         others = [around.places.span(place, finding.span.path) for place in problem["places"][1:]]

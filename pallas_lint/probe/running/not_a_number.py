@@ -50,7 +50,9 @@ def finding(problem: NotANumber, launch: LaunchResult, around: Around, guessed: 
             "mask what lies past the end with `jnp.where` before it is reduced or multiplied",
         )
     reads = bool(launch.facts["reads"])  # else the kernel only leaves values as they were
-    sure = problem["origin"] == "uninitialised" and bool(reads or problem.get("reaches")) and not guessed
+    # Whatever integers were made up, where nothing decides what is written it stays unwritten on others, too.
+    certain = not guessed or (steered == [] and not problem.get("memory"))
+    sure = problem["origin"] == "uninitialised" and bool(reads or problem.get("reaches")) and certain
     return _placed(problem, launch, around, Severity.ERROR if sure else Severity.WARNING, _WRITE_FIRST)
 
 

@@ -202,7 +202,20 @@ def _tpus(target: Target, topology: str) -> list[Any]:
     try:
         return list(topologies.get_topology_desc(topology, platform="tpu").devices)
     except Exception as error:
+        if not _loads():
+            raise Missing(f"libtpu is installed, but does not load: {_first_line(error)}") from error
         raise Missing(f"the installed libtpu knows no {topology}: {_first_line(error)}") from error
+
+
+def _loads() -> bool:
+    """Whether libtpu describes the chips that every release knows."""
+    from jax.experimental import topologies
+
+    try:
+        topologies.get_topology_desc("v4:2x2x1", platform="tpu")
+    except Exception:
+        return False
+    return True
 
 
 def _capability(target: Target) -> tuple[int, int]:

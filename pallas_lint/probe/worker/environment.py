@@ -99,6 +99,6 @@ def parts() -> dict[str, str | None]:
     return {
         "python": sys.executable,
         "jax": jax.__version__,
-        "libtpu": installed("libtpu", "libtpu-nightly") or os.environ.get("TPU_LIBRARY_PATH"),
+        "libtpu": installed("libtpu", "libtpu-nightly") or os.environ.get("TPU_LIBRARY_PATH") or None,
         "cuda": installed("jax-cuda13-plugin", "jax-cuda12-plugin"),
     }

@@ -395,7 +395,9 @@ def _not_a_number(
     if origin == "uninitialised":
         _name_memory(launch, values, problem, lambda seen: bool((_not_finite(seen[at]) & wrong).any()))
         _in_grid_order(launch, values, at, problem, wrong)
-        problem["steered"] = steered.outputs(launch).get(problem["operand"], [])
+        deciding = steered.outputs(launch)
+        if problem["operand"] in deciding:
+            problem["steered"] = deciding[problem["operand"]]
     return problem
 
 

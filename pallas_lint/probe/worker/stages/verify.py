@@ -91,7 +91,10 @@ def _looked_at(lines: Lines) -> str:
 
 def _told(found: list[Verdict], detail: str, steps: int) -> Outcome:
     problems: list[OnDevices] = [
-        {"kind": each.kind, "message": each.message, "places": each.places, "sure": each.sure, "trace": each.trace}
+        {
+            "kind": each.kind, "message": each.message, "places": each.places, "sure": each.sure,
+            "trace": each.trace, "on_data": each.on_data,
+        }
         for each in found
-    ]
+    ]  # fmt: skip
     return {"ok": not problems, "problems": [*problems], "detail": detail, "states": steps}

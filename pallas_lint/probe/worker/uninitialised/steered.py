@@ -15,7 +15,7 @@ _NONE: _NAMES = frozenset()
 
 
 def outputs(launch: Launch) -> dict[str, list[str]]:
-    """For each output that is written so: the names of those operands.
+    """The names of those operands for each output of which they are known; none where nothing decides.
 
     They are lengths of copies, indices of pages, flags: another value of theirs, and other parts are written.
     """
@@ -28,8 +28,14 @@ def outputs(launch: Launch) -> dict[str, list[str]]:
             flow.held[operand.name] = frozenset({operand.name})
     for _ in range(2):  # what is stored late is read early in the next step
         flow.run(jaxpr, [_Value(_NONE, operand.name) for operand in launch.operands], _NONE)
-    outs = [operand.name for operand in launch.operands if operand.role == "out"]
-    return {name: sorted(flow.steered[name]) for name in outs if flow.steered.get(name)}
+    # Index maps of blocks may look at what is prefetched, too.
+    mapped = any(operand.role == "prefetch" for operand in launch.operands)
+    found = {}
+    for operand in launch.operands:
+        names = sorted(flow.steered.get(operand.name, _NONE))
+        if operand.role == "out" and (names or operand.whole or not mapped):
+            found[operand.name] = names
+    return found
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,10 @@ class _Flow:
         plain = [each for each in given if each.buffer is None]
         if name == "dma_start":
             told = params["tree"].unflatten(given)
-            source, target = _reference(told[0]), _reference(told[2] if len(told) == 9 else told[1])
-            self._write(target, guards | _union(given), self.held.get(source or "", _NONE))
+            target = told[2:4] if len(told) == 9 else told[1:2]
+            # Where it reads decides what is written, and not where.
+            steering, value = _named(*target, told[-1]), _named(*told) | self.held.get(_reference(told[0]) or "", _NONE)
+            self._write(_reference(target[0]), guards | steering, value)
         elif name in _STORES and given[0].buffer is not None:
             where = given[2:] if name == "swap" else plain[:-1]
             self._write(given[0].buffer, guards | given[0].names | _union(where), _union(plain))
@@ -106,6 +114,14 @@ def _reference(told: Any) -> str | None:
     """The buffer of an end of a copy: a reference, or from 0.9 on one with its transforms."""
     told = getattr(told, "ref", told)
     return told.buffer if isinstance(told, _Value) else None
+
+
+def _named(*parts: Any) -> _NAMES:
+    """The operands that ends of a copy, with their transforms, and the device that it goes to are computed from."""
+    import jax
+
+    plain = [(part.ref, part.transforms) if hasattr(part, "transforms") else part for part in parts]
+    return _union(each for each in jax.tree_util.tree_leaves(plain) if isinstance(each, _Value))
 
 
 def _union(values: Iterable[_Value]) -> _NAMES:

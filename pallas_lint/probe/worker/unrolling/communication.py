@@ -195,7 +195,7 @@ def access(run: Unroller, equation: Any, view: View, *, writes: bool) -> None:
     if not region.exact:
         run.vague += 1
         return
-    event = Access(run.place(equation), run.step, region, writes)
+    event = Access(run.place(equation), run.step, region, writes, run.on_data)
     if not run.events or run.events[-1] != event:
         run.tell(event)
 

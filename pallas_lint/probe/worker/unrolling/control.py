@@ -64,7 +64,7 @@ def _cond(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     if any(map(communicates, branches)):
         raise Unmodelled("a branch that communicates hangs on data", run.place(equation), which)
     # It takes one of them: what each reads and writes may be read and written.
-    told = [run.run(branch, operands) for branch in branches]
+    told = [run.perhaps(branch, operands) for branch in branches]
     return [results[0] if all(_same(results[0], other) for other in results) else UNKNOWN for results in zip(*told)]
 
 
@@ -109,7 +109,7 @@ def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
             if speaks:
                 raise Unmodelled("how often a loop communicates hangs on data", run.place(equation), goes_on)
             carry = [value if isinstance(value, Buffer | View) else UNKNOWN for value in carry]
-            run.run(params["body_jaxpr"], [*body, *carry])
+            run.perhaps(params["body_jaxpr"], [*body, *carry])
             return carry
         if not goes_on:
             return carry

@@ -94,6 +94,7 @@ class Unroller:
         self.sent: set[Any] = set()  # buffers of others that it writes
         self.relied: set[Any] = set()  # buffers whose values it made use of
         self.vague = 0  # accesses whose place hangs on data
+        self.on_data = False  # whether what it does now happens hangs on data
         self.barriers: dict[str, Buffer] = {}
         self.work: Any = None  # of a line of a Mosaic GPU kernel: what it has begun
         self.scopes: dict[tuple[int, int], str] = {}  # names of the buffers that equations make
@@ -129,6 +130,13 @@ class Unroller:
         return self._places[key]
 
     # -- running ---------------------------------------------------------------------------------------------------
+
+    def perhaps(self, jaxpr: Any, arguments: list[Any]) -> list[Any]:
+        """The results of a jaxpr of which it hangs on data whether it runs. Raises Unmodelled."""
+        before, self.on_data = self.on_data, True
+        results = self.run(jaxpr, arguments)
+        self.on_data = before
+        return results
 
     def run(self, jaxpr: Any, arguments: list[Any], constants: Sequence[Any] | None = None) -> list[Any]:
         """The results of a jaxpr; of an open one with these constants. Raises Unmodelled."""
