@@ -107,7 +107,7 @@ def test_the_command_imports_nothing(tmp_path: Path) -> None:
         assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "imported").exists()
 
 
-@pytest.mark.parametrize(("tried", "words"), [("bq=8,16", "bq"), ("bm=8,16", "no-python")])
+@pytest.mark.parametrize(("tried", "words"), [("bq=8,16", "missing"), ("bm=8,16", "no-python")])
 def test_choices_of_tune_are_arguments(tmp_path: Path, tried: str, words: str) -> None:
     (tmp_path / "k.py").write_text("def tiled(x, *, bm): return x\n")
     command = ("k.py::tiled", "f32[8]", "--tune", tried, "--python", "no-python")
