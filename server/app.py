@@ -13,7 +13,7 @@ from pallas_lint.server.probing.recorder import Recorder
 from pallas_lint.server.protocol.session import Session, refresh_views
 from pallas_lint.server.registration import register
 from pallas_lint.server.reporting.reporter import Reporter
-from pallas_lint.server.reporting.sweeping import Sweeper
+from pallas_lint.server.reporting.workspace_linter import WorkspaceLinter
 from pallas_lint.server.views.markdown import message_text
 from pallas_lint.server.workspace import notebooks
 from pallas_lint.server.workspace.documents import Documents
@@ -51,9 +51,9 @@ class PallasServer(LanguageServer):
         self.folders = Folders()
         self.reporter = Reporter(self)
         called = partial(refresh_views, self)
-        self.documents = Documents(self.folders, self.reporter.judged, self.failed, called, Probed(trusted))
+        self.documents = Documents(self.folders, self.reporter.document_checked, self.failed, called, Probed(trusted))
         self.notebooks = notebooks.Notebooks(self)
-        self.sweeper = Sweeper(self)
+        self.workspace_linter = WorkspaceLinter(self)
         self.prober = Prober()
         self.recorder = Recorder()
         self.initial_settings: object = None  # those that came with `initialize`

@@ -18,7 +18,7 @@ _CODE = "PAL703"
 _MOST_PLACES = 5  # of other uses that are shown
 
 
-def told_once(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) -> list[Finding]:
+def merge_minimum_version_findings(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) -> list[Finding]:
     """The findings, with one PAL703 for each range of jax that files are judged for: the one that asks for most.
 
     Raising the minimum for it settles all the others. What the newest jax of the range lacks is told at each place.

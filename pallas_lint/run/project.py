@@ -72,7 +72,7 @@ class Project:
     incremental: bool = False  # keep what was found in a file, for when it is judged again after an edit
     absolute_names: bool = False  # files are named by their whole paths, as an editor knows them
     known_callers: Callable[[Path, tuple[str, ...]], Callers] | None = None  # gives those of earlier runs
-    patient: bool = True  # calls are found out before a verdict that they matter to, not afterwards
+    wait_for_callers: bool = True  # calls are found out before a verdict that they matter to, not afterwards
 
     @cached_property
     def _syntax(self) -> SyntaxCache:
@@ -125,7 +125,7 @@ class Project:
         """Files that say what a project requires may have changed."""
         self._evidence.forget_requirements()
         self._syntax.layouts.forget()
-        self.calls.doubt()
+        self.calls.invalidate()
 
     def file(self, shown: str) -> Path:
         """The absolute file behind a path as shown, without `..` in it: files are known by their paths."""

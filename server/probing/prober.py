@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.server.probing.probe_targets import Chosen
+    from pallas_lint.server.workspace.document_state import DocumentState
     from pallas_lint.server.workspace.folders import Folder
-    from pallas_lint.server.workspace.judged import Judged
 
     from pallas_lint.finding import Finding, LintError
     from pallas_lint.probe.results import ProbeResult
@@ -63,7 +63,7 @@ class _Cancelled(Exception):
 class Asked:
     """A request for a probe, made sense of."""
 
-    judged: Judged
+    state: DocumentState
     file: Path
     folder: Folder
     chosen: Chosen

@@ -27,7 +27,7 @@ from pallas_lint.kernels.grid.blocks import blocks_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.kernels.facts.memory_budget import Budget, Part
     from pallas_lint.kernels.grid.blocks import Block
@@ -39,28 +39,28 @@ _LONGEST_MAP = 48  # characters of an index map
 _LONGEST_CALL = 80
 
 
-def launch_text(launch: Launch, judged: Judged) -> Markdown:
+def launch_text(launch: Launch, state: DocumentState) -> Markdown:
     """All that is known of a launch."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
-    probed = known_of(judged, launch)
-    budgets = budgets_of(launch, judged.judgement.analysis) if launch.backend in (None, "tpu") else ()
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    probed = known_of(state, launch)
+    budgets = budgets_of(launch, state.file_analysis.analysis) if launch.backend in (None, "tpu") else ()
     steps = steps_text(launch, probed) if launch.has_grid else None
     about = text(", ".join(filter(None, (summary(launch), steps))))
     parts = [
         put("**{}** of {}: {}", code(launch.api.rpartition(".")[2]), code(launch_name(launch)), about),
-        joined("\n", _table(launch, judged, budgets)),
-        *(_vmem(budget, judged) for budget in budgets if budget.total),
-        _smem(shared_of(launch, judged)),
-        joined("\n", _calls(launch, judged)),
-        joined("\n", _probed(launch, judged, probed)) if probed is not None else text(""),
+        joined("\n", _table(launch, state, budgets)),
+        *(_vmem(budget, state) for budget in budgets if budget.total),
+        _smem(shared_of(launch, state)),
+        joined("\n", _calls(launch, state)),
+        joined("\n", _probed(launch, state, probed)) if probed is not None else text(""),
     ]
     return joined("\n\n", parts)
 
 
-def _table(launch: Launch, judged: Judged, budgets: tuple[Budget, ...]) -> Iterator[Markdown]:
+def _table(launch: Launch, state: DocumentState, budgets: tuple[Budget, ...]) -> Iterator[Markdown]:
     """A row for each block: what the kernel gets of what, by which index map, and how much VMEM that takes."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
-    blocks = blocks_of(launch, judged.judgement.analysis)
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    blocks = blocks_of(launch, state.file_analysis.analysis)
     if blocks is None:
         return
     refs = [ref for trace in launch.traces[:1] for ref in trace.refs]
@@ -109,13 +109,13 @@ def _of_block(block: Block) -> tuple[str, str, str]:
     return cut, "" if array == cut else array, index_map.removeprefix("lambda ")
 
 
-def _vmem(budget: Budget, judged: Judged) -> Markdown:
+def _vmem(budget: Budget, state: DocumentState) -> Markdown:
     """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of what the launch asks for.
 
     What rests on defaults of parameters says so.
     """
     by_limit: dict[int, list[Markdown]] = {}
-    for device, limit in limits(budget, judged).items():
+    for device, limit in limits(budget, state).items():
         by_limit.setdefault(limit, []).append(
             text(device) if device else put("{} of the launch", code("vmem_limit_bytes"))
         )
@@ -149,12 +149,12 @@ def _share(total: int, limit: int) -> str:
     return f"{f'{share:.0f}' if share >= 1 else 'under 1'} % of {size(limit)}"
 
 
-def _calls(launch: Launch, judged: Judged) -> Iterator[Markdown]:
+def _calls(launch: Launch, state: DocumentState) -> Iterator[Markdown]:
     """The call that is shown, then others of the same function."""
     if launch.witness is None:
         return
-    yield put("called {}", text(launch.witness.told(judged.source.path)))
-    others = [each for each in calls_of(judged, launch.witness.name) if each != launch.witness]
+    yield put("called {}", text(launch.witness.told(state.source.path)))
+    others = [each for each in calls_of(state, launch.witness.name) if each != launch.witness]
     if others:
         yield put("\nalso called:\n")
         for each in others[:_MOST_CALLS]:
@@ -163,11 +163,11 @@ def _calls(launch: Launch, judged: Judged) -> Iterator[Markdown]:
             yield put("- and {} more", len(others) - _MOST_CALLS)
 
 
-def _probed(launch: Launch, judged: Judged, probed: LaunchResult) -> Iterator[Markdown]:
+def _probed(launch: Launch, state: DocumentState, probed: LaunchResult) -> Iterator[Markdown]:
     grid, known = probed.facts["grid"], probed.facts.get("memory")
     told = [
         *([f"grid {bracketed(grid)}"] if grid else []),
-        *([memory] if known and (memory := memory_text(launch, judged, probed)) else []),
+        *([memory] if known and (memory := memory_text(launch, state, probed)) else []),
     ]
     yield put("as probed: {}\n", text(", ".join(told) or "no grid"))
     yield text(verdicts([probed]))

@@ -12,22 +12,22 @@ from pallas_lint.backend_failures import BACKENDS
 from pallas_lint.compat import support
 
 if TYPE_CHECKING:
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
 _DOCS = "https://docs.jax.dev/en/latest/_autosummary/"
 _MARKS = {"supported": "✓", "lowers": "✓", "depends": "part", "unsupported": "✗", "unknown": "?"}
 
 
-def support_text(name: str, judged: Judged, backend: str | None = None) -> Markdown:
+def support_text(name: str, state: DocumentState, backend: str | None = None) -> Markdown:
     """Where and since when a function works in kernels; `backend` is that of the kernel at hand.
 
     All of it comes from the measured data, the name too: nothing is said of a name that is not in them.
     """
-    assert judged.settings is not None
+    assert state.settings is not None
     parts: list[str] = []
     if compat.function(name) is not None:
         told = support.describe("function", name, support.BACKENDS, ())
-        version = compat.nearest(judged.settings.jax.newest)
+        version = compat.nearest(state.settings.jax.newest)
         parts.append(_support_table(told, version, backend))
         for each, shown in told["backends"].items():
             if shown["instead"] and shown["status"] in ("unsupported", "depends"):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pallas_lint.server.workspace.client_settings import ClientSettings
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
 T = TypeVar("T")
 
@@ -31,14 +31,14 @@ class LastShown(Generic[T]):
     line_of: Callable[[T], int]
     _last: dict[str, _Shown[T]] = field(factory=dict, init=False)
 
-    def with_those_before(self, judged: Judged, found: list[T]) -> list[T]:
+    def with_those_before(self, state: DocumentState, found: list[T]) -> list[T]:
         """What was found, and on lines where nothing was, since some line is half written, what stood there before."""
-        lines = judged.source.text.split("\n")
-        if not judged.half_written:
-            self._last[judged.uri] = _Shown(lines, judged.client, found)
+        lines = state.source.text.split("\n")
+        if not state.half_written:
+            self._last[state.uri] = _Shown(lines, state.client, found)
             return found
-        last = self._last.get(judged.uri)
-        if last is None or last.client != judged.client:
+        last = self._last.get(state.uri)
+        if last is None or last.client != state.client:
             return found
         taken = set(map(self.line_of, found))
         before = self._where_they_are_now(last, lines)

@@ -80,8 +80,8 @@ class Notebooks:
 
     def published(self, uri: str, version: int | None, found: Sequence[lsp.Diagnostic]) -> None:
         """Push the diagnostics of a document, or of each cell of a notebook; cells that are gone have none."""
-        judged = self._server.documents.known(uri)
-        source = judged.source if judged is not None else None
+        state = self._server.documents.known(uri)
+        source = state.source if state is not None else None
         if not isinstance(source, Notebook):
             for cell in self._shown.pop(uri, ()):
                 self._push(cell, None, [])

@@ -87,7 +87,7 @@ class _Worker:
 
 
 @define(eq=False)
-class Turns:
+class EngineQueue:
     """Work that waits, and the threads that do it."""
 
     limit: float = _LIMIT
