@@ -110,7 +110,7 @@ def check_file(
     found = list(naming_calls(_unique(every), every, analysis, known_calls))
     kept, used = _suppressed(found, source, settings, module, report_unused=not run.broken)
     kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
-    kept = [source.settled(finding) for finding in _grouped(kept)]
+    kept = [source.with_cell_positions(finding) for finding in _grouped(kept)]
     if settings.unfixed:
         kept = [evolve(each, fixes=()) if each.code in settings.unfixed else each for each in kept]
     result = FileResult(

@@ -60,7 +60,7 @@ class PallasServer(LanguageServer):
         self.asking: asyncio.Future[Any] | None = None  # the newest question for settings
         self.configuring: asyncio.Task[None] | None = None  # takes the answer
         self._crashes: set[str] = set()
-        self._told: set[str] = set()
+        self._shown_problems: set[str] = set()
 
     def window_show_message(self, params: lsp.ShowMessageParams) -> None:
         super().window_show_message(lsp.ShowMessageParams(params.type, message_text(params.message)))
@@ -90,8 +90,8 @@ class PallasServer(LanguageServer):
     def tell(self, problems: Iterable[str]) -> None:
         """Say what is wrong with the settings, each thing once."""
         for problem in problems:
-            if problem not in self._told:
-                self._told.add(problem)
+            if problem not in self._shown_problems:
+                self._shown_problems.add(problem)
                 message = f"pallas-lint: {problem}"
                 self.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=message))
 

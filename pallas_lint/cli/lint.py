@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     except SettingsError as error:
         if error.path is None:
             raise UsageError("; ".join(each.message for each in error.all)) from error
-        return _report(_Run(options, cwd, (), RunResult(), [each.told for each in error.all]))
+        return _report(_Run(options, cwd, (), RunResult(), [each.as_lint_error for each in error.all]))
     if options.show_kernels:
         return _show_kernels(linted)
     if options.probe:
@@ -210,14 +210,14 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     path = cwd / name
     shown = shown_path(path, cwd)
     try:
-        data = terminal.read_bytes(files.LARGEST + 1)
+        data = terminal.read_bytes(files.MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read standard input: {error.strerror or error}") from error
     file = InputFile(path, shown, finder.for_folder(path.parent))
     errors = [file.settings.jax.problem] if file.settings.jax.problem is not None else []
     try:
-        if len(data) > files.LARGEST:
-            raise SourceError(f"the file is larger than {files.LARGEST >> 20} MiB")
+        if len(data) > files.MAX_BYTES:
+            raise SourceError(f"the file is larger than {files.MAX_BYTES >> 20} MiB")
         source = reading.from_bytes(data, shown)
     except SourceError as error:
         errors.append(LintError(shown, error.message, error.line))
@@ -306,7 +306,7 @@ def _silencing(linted: _Run, sources: Mapping[str, Source], findings: Iterable[F
     counting = [finding for finding in findings if linted.fails(finding)]
     comments = [silencer(sources[f.span.path], f) if f.span.path in sources else None for f in counting]
     silenced = [evolve(f, fixes=(fix,) if fix else ()) for f, fix in zip(counting, comments, strict=True)]
-    return [sources[f.span.path].settled(f) if f.span.path in sources else f for f in silenced]
+    return [sources[f.span.path].with_cell_positions(f) if f.span.path in sources else f for f in silenced]
 
 
 def _show_diff(linted: _Run, outcome: FixResult) -> int:
@@ -340,7 +340,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         return _write_baseline(linted, lines)
     linted, left = _without_known(linted, lines)
     jax_of = {file.shown: file.settings.jax for file in linted.files}
-    findings = [lines.placed(finding) for finding in folded(merge_minimum_version_findings(left, jax_of))]
+    findings = [lines.with_cells(finding) for finding in folded(merge_minimum_version_findings(left, jax_of))]
     stream = sys.stderr if to_stderr else sys.stdout
     notes, judged = linted.all_notes, linted.judged
     if options.verbose:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding
 
 _CODE = "PAL703"
-_MOST_PLACES = 5  # of other uses that are shown
+_MAX_PLACES = 5  # of other uses that are shown
 
 
 def merge_minimum_version_findings(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) -> list[Finding]:
@@ -61,5 +61,5 @@ def _minimum(finding: Finding, others: list[Finding], allowed: tuple[str, ...]) 
     places = {other.message: Related(other.span, other.message) for other in reversed(others)}
     if others:
         message += f" ({len(others)} more use{'s' if len(others) > 1 else ''} of what the declared one lacks)"
-    shown = list(reversed(places.values()))[:_MOST_PLACES]
+    shown = list(reversed(places.values()))[:_MAX_PLACES]
     return evolve(finding, message=message, related=(*finding.related, *shown))

@@ -19,7 +19,7 @@ from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_p
 from pallas_lint.sight import LaunchSight, in_order
 from pallas_lint.start import collect_rarely
 from pallas_lint.text.files import read
-from pallas_lint.witnesses.choice import MOST, choose
+from pallas_lint.witnesses.choice import MAX_CALLS, choose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -109,7 +109,7 @@ def run(
         # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
         keeping = cache is not None and is_in_project(file.path, root)
         witnesses = project.witnesses(file.path, file.settings)
-        if len(witnesses) > MOST and (more := choose(witnesses)[1]):
+        if len(witnesses) > MAX_CALLS and (more := choose(witnesses)[1]):
             left_out[file.shown] = more
         key = cache.key(file.shown, data, fingerprints[number], witnesses) if cache and keeping else None
         known = cache.get(file.shown, key) if cache and key else None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _OWN = re.compile(r"#[ \t]*pallas-lint[ \t]*:[ \t]*disable[ \t]*=[ \t]*[\w-]+(?:[ \t]*,[ \t]*[\w-]+)*", re.IGNORECASE)
 NEVER = frozenset({"PAL001", "PAL002"})  # what does not parse cannot be excused, an idle comment is to be removed
-_MOST_LINES = 40  # of a statement above the flagged line that are searched for a place
+_MAX_LINES = 40  # of a statement above the flagged line that are searched for a place
 
 
 @frozen
@@ -47,7 +47,7 @@ def _candidates(source: Source, finding: Finding) -> Iterator[_Place]:
         if not source.line(line).endswith("\\"):  # nothing may follow a continuation
             yield _Place(line)
     # Within a string, or before a continuation: above the statement.
-    for line in range(first, max(first - _MOST_LINES, 0), -1):
+    for line in range(first, max(first - _MAX_LINES, 0), -1):
         if source.line(line).strip() and not source.line(line - 1).endswith("\\"):
             yield _Place(line, above=True)
 

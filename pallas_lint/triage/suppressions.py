@@ -36,7 +36,7 @@ CODE, NAME = "PAL002", "unused-suppression"
 DIRECTIVES = ("disable", "disable-next-line", "disable-file", "assume", "probe")
 # Rules that only the probe decides: a run without it cannot tell that their suppression is unused.
 _PROBE_ONLY = "PAL9"
-MOST_NAMED = 8  # codes of a comment that a message names
+MAX_NAMED = 8  # codes of a comment that a message names
 
 _MARKER = re.compile(r"#[ \t]*(?:pallas-lint[ \t]*:|noqa\b)", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"#[ \t]*pallas-lint[ \t]*:[ \t]*([\w-]*)", re.IGNORECASE)
@@ -240,8 +240,10 @@ def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppre
         import difflib
 
         near = difflib.get_close_matches(word, DIRECTIVES, n=1)
-        said = f"unknown directive `{match[1]}`" if word else "no directive after `pallas-lint:`"
-        problem = f"{said}, did you mean `{near[0]}`?" if near else f"{said}: known are {', '.join(DIRECTIVES)}"
+        description = f"unknown directive `{match[1]}`" if word else "no directive after `pallas-lint:`"
+        problem = (
+            f"{description}, did you mean `{near[0]}`?" if near else f"{description}: known are {', '.join(DIRECTIVES)}"
+        )
         return Suppression(begin, end, line, (), problem=problem)
     codes = _CODES.match(text, match.end())
     if not codes or not codes[1]:
@@ -275,8 +277,8 @@ def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) ->
     unknown = [e for e in bad if not e.codes]
     idle = [e for e in bad if e.codes]
     parts = [
-        f"{_listed(entries)} {said}"
-        for entries, said in (
+        f"{_listed(entries)} {reason}"
+        for entries, reason in (
             (unknown, "names no rule" if len(unknown) == 1 else "name no rules"),
             (idle, "silences nothing here" if len(idle) == 1 else "silence nothing here"),
         )
@@ -289,7 +291,7 @@ def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) ->
 
 
 def _listed(entries: Sequence[Entry], mark: str = "`") -> str:
-    shown = [f"{mark}{entry.selector}{mark}" for entry in entries[:MOST_NAMED]]
+    shown = [f"{mark}{entry.selector}{mark}" for entry in entries[:MAX_NAMED]]
     return ", ".join(shown) + (f" and {more} more" if (more := len(entries) - len(shown)) else "")
 
 

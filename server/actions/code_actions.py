@@ -123,8 +123,8 @@ def _tuning(asked: Asked, here: Sequence[Finding]) -> Iterator[lsp.CodeAction]:
     """To try block sizes, where they may mend what a launch costs."""
     finding = next((each for each in here if each.code in _OF_BLOCKS and each.origin == "probe"), None)
     if finding is not None:
-        told = {"uri": asked.state.uri, "line": finding.span.start.line - 1}
-        command = lsp.Command(title="Try other block sizes", command=TUNE, arguments=[told])
+        arguments = {"uri": asked.state.uri, "line": finding.span.start.line - 1}
+        command = lsp.Command(title="Try other block sizes", command=TUNE, arguments=[arguments])
         shown = [each for each in asked.diagnostics if each.code == finding.code]
         yield lsp.CodeAction(
             f"{finding.code}: Try other block sizes", kind="quickfix", diagnostics=shown or None, command=command

@@ -65,7 +65,7 @@ def _wanted(findings: tuple[Finding, ...], source: Source, cell: int | None) -> 
 
 
 def _cells(fix: Fix, source: Source) -> set[int | None]:
-    return {source.placed(edit.span).cell if edit.span.path == source.path else None for edit in fix.edits}
+    return {source.to_cell(edit.span).cell if edit.span.path == source.path else None for edit in fix.edits}
 
 
 def edits_between(before: Source, after: Source, codec: PositionCodec) -> list[lsp.TextEdit]:

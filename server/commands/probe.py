@@ -130,13 +130,13 @@ def asked_for(
     file = ls.documents.path(state.uri)
     folder = ls.folders.of(file)
     client = folder.client
-    told = state.settings.probe if state.settings is not None else {}
+    table = state.settings.probe if state.settings is not None else {}
     try:
-        python = find_python(file.parent, client.interpreter or told.get("python"))
+        python = find_python(file.parent, client.interpreter or table.get("python"))
         wanted = tuple(str(target) for target in TARGETS.parse(list(targets)))
     except (InterpreterError, OptionError) as error:
         raise Failed(str(error)) from error
-    configured = Conditions.of(told, wanted or client.probe_targets)
+    configured = Conditions.of(table, wanted or client.probe_targets)
     conditions = evolve(
         configured,
         timeout=client.probe_timeout or configured.timeout,

@@ -66,9 +66,9 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
             raise Failed(str(error)) from error
     found = next(better.findings(tuning, known), None)
     if found is None:
-        told = f"of {len(tuning.tried)} choices none is clearly faster than now" if finished else "it was cancelled"
-        ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Info, message=f"pallas-lint: {told}"))
-        return answer_of("done" if finished else "cancelled", told)
+        message = f"of {len(tuning.tried)} choices none is clearly faster than now" if finished else "it was cancelled"
+        ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Info, message=f"pallas-lint: {message}"))
+        return answer_of("done" if finished else "cancelled", message)
     written = await _offered(ls, state, tuning, known, found.message)
     return answer_of("done", found.message, written=written)
 

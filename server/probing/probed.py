@@ -41,7 +41,7 @@ class Probed:
             known = self._read[file] = (changed, stored_runs.load(file))
         return known[1]
 
-    def settle(self, state: DocumentState, file: Path, text_of: Callable[[str], Source | None]) -> DocumentState:
+    def merge_results(self, state: DocumentState, file: Path, text_of: Callable[[str], Source | None]) -> DocumentState:
         """The verdict with what probes found, as far as the code that they ran is still there."""
         file_analysis, settings = state.file_analysis, state.settings
         if file_analysis is None or settings is None:

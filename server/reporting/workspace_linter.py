@@ -108,8 +108,8 @@ class WorkspaceLinter:
 
 async def _run(folder: Folder, progress: Progress) -> AsyncIterator[dict[str, Any]]:
     """What the process says, line by line; it ends with the iteration."""
-    told = folder.client.overrides(folder.path)
-    overrides = {each.name: getattr(told, each.name) for each in fields(Overrides)}
+    configured = folder.client.overrides(folder.path)
+    overrides = {each.name: getattr(configured, each.name) for each in fields(Overrides)}
     job = [{"path": folder.path, "overrides": overrides, "exclude": folder.client.left_out}]
     process = await asyncio.create_subprocess_exec(
         sys.executable,

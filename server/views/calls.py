@@ -38,8 +38,8 @@ def launchers(state: DocumentState) -> Iterator[Launcher]:
     """The functions of a document of which calls are known, in no order."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     module = state.file_analysis.analysis.module
-    for name, told in _calls(state).items():
-        calls = tuple(each for each in told if each.kind != "annotation")  # which one sees there anyway
+    for name, known in _calls(state).items():
+        calls = tuple(each for each in known if each.kind != "annotation")  # which one sees there anyway
         piece = piece_of(module, name) if calls else None
         span = None if piece is None else _name_in(piece, name)
         if span is not None:
@@ -55,11 +55,11 @@ def shown_launches(state: DocumentState) -> list[Launch]:
         places.setdefault(launch.site.key, []).append(launch)
     found: list[Launch] = []
     for launches in places.values():
-        told = [each for each in launches if each.witness is not None and each.witness == shown[each.witness.name]]
+        chosen = [each for each in launches if each.witness is not None and each.witness == shown[each.witness.name]]
         plain = [each for each in launches if each.witness is None]
-        bodies = {body for each in told for body in each.bodies}
+        bodies = {body for each in chosen for body in each.bodies}
         # A place, or a kernel there, to which that call does not lead is shown as it is for any.
-        found += told + [each for each in plain if not told or bodies.isdisjoint(each.bodies)] or launches[:1]
+        found += chosen + [each for each in plain if not chosen or bodies.isdisjoint(each.bodies)] or launches[:1]
     return found
 
 

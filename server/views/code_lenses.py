@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult
 
 CHOOSE = "pallasLint.chooseWitness"
-_MOST_LAUNCHERS = 3
-_LONGEST = 60  # characters of the arguments of a call
+_MAX_LAUNCHERS = 3
+_MAX_LENGTH = 60  # characters of the arguments of a call
 SHOW_LAYOUT = "pallasLint.showLayout"
 
 
@@ -63,11 +63,11 @@ def code_lenses(
 def _calls_of(launcher: Launcher, state: DocumentState) -> lsp.Command:
     """ "3 witnesses · x: f32[256,200] ▾": the call that is shown, and a way to others."""
     number, shown = len(launcher.calls), launcher.shown
-    title = shown.brief(_LONGEST) or f"as called in {shown.source}"
+    title = shown.brief(_MAX_LENGTH) or f"as called in {shown.source}"
     if number == 1:
         return lsp.Command(title=f"1 witness · {title}", command="")
-    told = {"uri": state.uri, "function": launcher.name}
-    return lsp.Command(title=f"{number} witnesses · {title} ▾", command=CHOOSE, arguments=[told])
+    argument = {"uri": state.uri, "function": launcher.name}
+    return lsp.Command(title=f"{number} witnesses · {title} ▾", command=CHOOSE, arguments=[argument])
 
 
 @frozen
@@ -102,7 +102,7 @@ def _places(state: DocumentState, analysis: Analysis) -> Iterator[_Place]:
                 if all(span != other.called_at.span for other in known):
                     known.append(launch)
     # Of these all is told at the launch: what is there launches no other kernel.
-    told = {
+    described_at_launch = {
         next((each for each in mine if each.bodies), mine[0])
         for mine in launches.values()
         if len({launch_name(each) for each in mine}) == 1
@@ -117,14 +117,14 @@ def _places(state: DocumentState, analysis: Analysis) -> Iterator[_Place]:
         if span in launches or span in kernels:
             first = next((launch for launch in mine if launch.bodies), mine[0])
             function = callers.get((first.called_at.span, launch_name(first))) or _function(analysis, first)
-            told_there = span not in launches and span not in passed and told.issuperset(mine)
+            names_scopes = span not in launches and span not in passed and described_at_launch.issuperset(mine)
             yield _Place(
                 span,
                 [first] if span in launches else mine,
                 None,
                 probed,
                 function,
-                _scopes(mine) if told_there else (),
+                _scopes(mine) if names_scopes else (),
             )
         else:
             yield _Place(span, mine, passed[span].name, probed, passed[span].function)
@@ -146,8 +146,8 @@ def _function(analysis: Analysis, launch: Launch) -> str | None:
 def _commands(
     state: DocumentState, place: _Place, start: lsp.Position, client_commands: frozenset[str]
 ) -> Iterator[lsp.Command]:
-    told = {"uri": state.uri, "function": place.function, "line": start.line}
-    run = lsp.Command(title="Run probe", command="pallasLint.probe", arguments=[told])
+    argument = {"uri": state.uri, "function": place.function, "line": start.line}
+    run = lsp.Command(title="Run probe", command="pallasLint.probe", arguments=[argument])
     # What only tells something has no command: clients show its title.
     if place.launched_by:
         yield lsp.Command(title=f"launched by {_listed(place.launched_by)}", command="")
@@ -172,7 +172,7 @@ def _commands(
     if place.function is not None:
         yield run
         if _maybe_for_tpu(state, place.launches):
-            yield lsp.Command(title="Predict cost", command="pallasLint.probe", arguments=[{**told, "perf": True}])
+            yield lsp.Command(title="Predict cost", command="pallasLint.probe", arguments=[{**argument, "perf": True}])
     if place.probed and SHOW_LAYOUT in client_commands:
         where = {"uri": state.uri, "line": start.line}
         yield lsp.Command(title="Show layout", command=SHOW_LAYOUT, arguments=[where])
@@ -180,8 +180,8 @@ def _commands(
 
 def _listed(names: tuple[str, ...]) -> str:
     """ "run, whole, again and 3 more"."""
-    shown = ", ".join(names[:_MOST_LAUNCHERS])
-    return f"{shown} and {len(names) - _MOST_LAUNCHERS} more" if len(names) > _MOST_LAUNCHERS else shown
+    shown = ", ".join(names[:_MAX_LAUNCHERS])
+    return f"{shown} and {len(names) - _MAX_LAUNCHERS} more" if len(names) > _MAX_LAUNCHERS else shown
 
 
 def _maybe_for_tpu(state: DocumentState, launches: Iterable[Launch]) -> bool:

@@ -67,5 +67,5 @@ def cost_before(state: DocumentState, function: str | None) -> str:
     run = next((run for run in reversed(state.probed_before) if function and run.function == function), None)
     for cost in (cost for launch in run.launches for cost in launch.costs) if run is not None else ():
         took[device_of(cost)] += cost["microseconds"] or 0.0
-    told = ", ".join(f"{device} {microseconds(time)}" for device, time in took.items() if time)
-    return f"was {told} before the edit" if told else ""
+    times = ", ".join(f"{device} {microseconds(time)}" for device, time in took.items() if time)
+    return f"was {times} before the edit" if times else ""

@@ -54,8 +54,8 @@ def passed_summary(kernel: str, launch: Launch, probed: LaunchResult | None) -> 
     Grid and memory of that one need not be its own.
     """
     through = f"launched through {launch.scope}" if launch.scope else ""
-    told = (_on(launch, probed), _probed_grid(probed), through, _probed_memory(probed))
-    return f"{kernel}: {', '.join(filter(None, told))}"
+    parts = (_on(launch, probed), _probed_grid(probed), through, _probed_memory(probed))
+    return f"{kernel}: {', '.join(filter(None, parts))}"
 
 
 def known_of(state: DocumentState, launch: Launch) -> LaunchResult | None:

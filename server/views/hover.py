@@ -48,8 +48,8 @@ def hover(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> ls
     costs = joined("\n\n", _costs(state, position))
     if found is None and not costs:
         return None
-    span, told = found if found is not None else (_line_of(state, position), text(""))
-    parts = (told, costs, *_links(state, position))
+    span, hovered = found if found is not None else (_line_of(state, position), text(""))
+    parts = (hovered, costs, *_links(state, position))
     return lsp.Hover(contents=content(joined("\n\n", parts)), range=range_of(state.source, span, codec))
 
 
@@ -67,9 +67,9 @@ def _hovered(state: DocumentState, position: Position) -> tuple[Span, Markdown] 
             return span, launch_text(launch, state)
     for use in analysis.module.uses.all:
         if use.name.startswith("jax.") and not use.imported and inside(use.span, state, position):
-            told = support_text(use.name, state)
-            if told:
-                return use.span, put("**{}**\n\n{}", code(support.short(use.name)), told)
+            support_of_use = support_text(use.name, state)
+            if support_of_use:
+                return use.span, put("**{}**\n\n{}", code(support.short(use.name)), support_of_use)
     return None
 
 
@@ -112,11 +112,11 @@ def _hovered_op(trace: KernelTrace, state: DocumentState, position: Position) ->
 
 
 def _op_text(op: Op, launch: Launch, state: DocumentState) -> Markdown:
-    told = put("**{}** in kernel {}", code(support.short(op.name)), code(launch_name(launch)))
+    described = put("**{}** in kernel {}", code(support.short(op.name)), code(launch_name(launch)))
     shape, dtype = getattr(op.result, "shape", None), getattr(op.result, "dtype", None)
     if given := aval(shape, dtype):
-        told = put("{} gives {}", told, code(given))
-    return joined("\n\n", (told, support_text(op.name, state, launch.backend)))
+        described = put("{} gives {}", described, code(given))
+    return joined("\n\n", (described, support_text(op.name, state, launch.backend)))
 
 
 def _hovered_ref(trace: KernelTrace, state: DocumentState, position: Position) -> tuple[Span, Markdown] | None:
@@ -132,16 +132,16 @@ def _ref_text(ref: Ref, launch: Launch, state: DocumentState) -> Markdown:
     space = f" in {memory.upper()}" if memory else ""
     block = code(aval(ref.shape, ref.dtype))
     block = put(", block {}", block) if block else block
-    told = put("**{}**: {}{}{}", code(ref.parameter), text(f"{role}{number}"), block, _after(space))
+    described = put("**{}**: {}{}{}", code(ref.parameter), text(f"{role}{number}"), block, _after(space))
     operand = operand_of(probed, ref)
     if operand is None:
-        return told
+        return described
     seen = code(operand["dtype"] + bracketed(operand["shape"]))
     cut = "" if operand["block"] in (None, operand["shape"]) else f" in blocks of {bracketed(operand['block'])}"
     where = f" in {operand['memory_space'].upper()}" if operand["memory_space"] else ""
-    return put("{}\n\nas probed: {}{}{}", told, seen, _after(cut), _after(where))
+    return put("{}\n\nas probed: {}{}{}", described, seen, _after(cut), _after(where))
 
 
-def _after(said: str) -> Markdown:
+def _after(words: str) -> Markdown:
     """Prose that stands behind something, with a space between; nothing for nothing."""
-    return put(" {}", text(said)) if said else text("")
+    return put(" {}", text(words)) if words else text("")

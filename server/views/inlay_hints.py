@@ -47,7 +47,7 @@ def inlay_hints(state: DocumentState, codec: PositionCodec) -> list[lsp.InlayHin
             position=to_lsp(state.source, position, codec),
             label=f": {hint.label}",
             kind=lsp.InlayHintKind.Type,
-            tooltip=hint.told,
+            tooltip=hint.tooltip,
             padding_left=False,
             padding_right=False,
         )
@@ -64,7 +64,7 @@ class _Type:
     shape: Shape | None
     dtype: str | None
     space: str | None = None  # where that is worth telling
-    told: str | None = None
+    tooltip: str | None = None
 
     @property
     def label(self) -> str:
@@ -83,7 +83,7 @@ class _Type:
             shape,
             self.dtype if self.dtype == other.dtype else None,
             self.space if self.space == other.space else None,
-            self.told if self.told == other.told else "in all of its launches",
+            self.tooltip if self.tooltip == other.tooltip else "in all of its launches",
         )
 
 
@@ -99,7 +99,7 @@ def _type_of(ref: Ref, probed: LaunchResult | None, call: Witness | None, state:
     block = ref.declared.argument("block_shape", 0) if shape is None and is_spec(ref.declared) else None
     if isinstance(block, Sym):  # `BlockSpec(w.shape, …)`, of which not even the rank is known
         shape = (Sym(f"*{block.text}", block.owner),)
-    return _Type(shape, ref.dtype, told=None if call is None else call.told(state.source.path))
+    return _Type(shape, ref.dtype, tooltip=None if call is None else call.describe(state.source.path))
 
 
 def _launch_hints(state: DocumentState, codec: PositionCodec) -> Iterator[lsp.InlayHint]:
@@ -116,19 +116,19 @@ def _launch_hints(state: DocumentState, codec: PositionCodec) -> Iterator[lsp.In
         probed = known_of(state, launch)
         number = steps_text(launch, probed) if client.inlay_grid_steps else None
         memory = memory_text(launch, state, probed) if client.inlay_vmem else None
-        told = [
+        labels = [
             *([number] if number is not None and launch.has_grid else []),
             *([memory] if memory else []),
         ]
-        if told:
+        if labels:
             end = Position(line, len(state.source.line(line)) + 1)
             yield lsp.InlayHint(
                 position=to_lsp(state.source, end, codec),
-                label=", ".join(told),
+                label=", ".join(labels),
                 tooltip="as probed"
                 if probed is not None
                 else "as far as the text tells"
                 if launch.witness is None
-                else launch.witness.told(state.source.path),
+                else launch.witness.describe(state.source.path),
                 padding_left=True,
             )

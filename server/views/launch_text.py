@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.probe.results import LaunchResult
 
-_MOST_CALLS = 5
-_LONGEST_MAP = 48  # characters of an index map
-_LONGEST_CALL = 80
+_MAX_CALLS = 5
+_MAX_MAP_LENGTH = 48  # characters of an index map
+_MAX_CALL_LENGTH = 80
 
 
 def launch_text(launch: Launch, state: DocumentState) -> Markdown:
@@ -105,7 +105,7 @@ def _of_block(block: Block) -> tuple[str, str, str]:
         span = function.piece.span(function.node)
         source = function.piece.source
         written = " ".join(source.text[source.offset(span.start) : source.offset(span.end)].split())
-        index_map = written if len(written) <= _LONGEST_MAP and written.startswith("lambda") else function.name
+        index_map = written if len(written) <= _MAX_MAP_LENGTH and written.startswith("lambda") else function.name
     return cut, "" if array == cut else array, index_map.removeprefix("lambda ")
 
 
@@ -134,12 +134,12 @@ def _smem(parts: tuple[Part, ...]) -> Markdown:
     if not parts:
         return text("")
     total = sum(part.total for part in parts)
-    told = (
+    spaces = (
         put("{} {}", code(part.name), text(f"{f'{part.count} x ' if part.count > 1 else ''}{size(part.bytes)}"))
         for part in parts
     )
     share = text(_share(total, SHARED))
-    return put("SMEM: at least **{}**, {}: {}", text(size(total)), share, joined(", ", told))
+    return put("SMEM: at least **{}**, {}: {}", text(size(total)), share, joined(", ", spaces))
 
 
 def _share(total: int, limit: int) -> str:
@@ -153,23 +153,23 @@ def _calls(launch: Launch, state: DocumentState) -> Iterator[Markdown]:
     """The call that is shown, then others of the same function."""
     if launch.witness is None:
         return
-    yield put("called {}", text(launch.witness.told(state.source.path)))
+    yield put("called {}", text(launch.witness.describe(state.source.path)))
     others = [each for each in calls_of(state, launch.witness.name) if each != launch.witness]
     if others:
         yield put("\nalso called:\n")
-        for each in others[:_MOST_CALLS]:
-            yield put("- {} in {}", code(each.brief(_LONGEST_CALL)), text(each.source))
-        if len(others) > _MOST_CALLS:
-            yield put("- and {} more", len(others) - _MOST_CALLS)
+        for each in others[:_MAX_CALLS]:
+            yield put("- {} in {}", code(each.brief(_MAX_CALL_LENGTH)), text(each.source))
+        if len(others) > _MAX_CALLS:
+            yield put("- and {} more", len(others) - _MAX_CALLS)
 
 
 def _probed(launch: Launch, state: DocumentState, probed: LaunchResult) -> Iterator[Markdown]:
     grid, known = probed.facts["grid"], probed.facts.get("memory")
-    told = [
+    parts = [
         *([f"grid {bracketed(grid)}"] if grid else []),
         *([memory] if known and (memory := memory_text(launch, state, probed)) else []),
     ]
-    yield put("as probed: {}\n", text(", ".join(told) or "no grid"))
+    yield put("as probed: {}\n", text(", ".join(parts) or "no grid"))
     yield text(verdicts([probed]))
     costs = cost_text([probed])
     if costs:

@@ -88,9 +88,9 @@ def outline(state: DocumentState, codec: PositionCodec) -> list[lsp.DocumentSymb
         for body in launch.bodies:
             span, name = body.piece.span(body.node), name_of(body)
             if span.path == source.path and name not in found:
-                kind, told = lsp.SymbolKind.Function, f"kernel: {summary(launch)}"
+                kind, detail = lsp.SymbolKind.Function, f"kernel: {summary(launch)}"
                 found[name] = _symbol(
-                    body.name, told, kind, range_of(source, span, codec), range_of(source, name, codec)
+                    body.name, detail, kind, range_of(source, span, codec), range_of(source, name, codec)
                 )
         span, name = launch.site.span, launch.called_at.span
         if span.path == source.path and name not in found:

@@ -29,14 +29,14 @@ def report(
     parts = state.probed[-1].parts
     lines = Lines(file.parent, {**texts, state.source.path: state.source})
     body = html.fragment(launches, findings, parts, lines.line)
-    told = [
+    entries = [
         {"kernel": launch.kernel, "line": _line(launch), "anchor": f"launch-{at}"} for at, launch in enumerate(launches)
     ]
     current = None if line is None else _current(state, launches, line)
     return {
         "title": file.name,
         "html": html.page(body) if standalone else body,
-        "launches": told,
+        "launches": entries,
         "current": None if current is None else f"launch-{current}",
     }
 

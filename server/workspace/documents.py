@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pallas_lint.presumption import Named
     from pallas_lint.witnesses.witness import Witness
 
-LARGEST = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
+MAX_CHARACTERS = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
 
 _LOOK = 0.05  # seconds between two looks at whether a document is still worth waiting for
 _LATER = -2.0  # the urgency of what nobody waits for
@@ -400,8 +400,8 @@ class Documents:
             settings = folder.settings(file)
             if folder.leaves_out(file):
                 return DocumentState(uri, version, source, settings, client=client)
-            if len(source.text) > LARGEST and may_have_kernels(source):
-                remark = f"files above {LARGEST:,} characters are judged on the command line only"
+            if len(source.text) > MAX_CHARACTERS and may_have_kernels(source):
+                remark = f"files above {MAX_CHARACTERS:,} characters are judged on the command line only"
                 return DocumentState(uri, version, source, settings, remark=remark, client=client)
             project = self._with_overlay()
             file_analysis = check_file(source, settings, project, partial(self._gives_up, uri, source))
@@ -417,7 +417,7 @@ class Documents:
             return DocumentState(uri, version, source, settings, problem=problem, crash=crash, client=client)
         failed = file_analysis.result.traceback
         state = DocumentState(uri, version, source, settings, file_analysis, crash=failed, client=client, calls=calls)
-        return self.probed.settle(state, file, self.text_of)
+        return self.probed.merge_results(state, file, self.text_of)
 
     def _gives_up(self, uri: str, source: Source) -> bool:
         current = self._texts.get(uri)
