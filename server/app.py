@@ -1,4 +1,4 @@
-"""The server itself: its state, and what it says to the client of its own accord."""
+"""The server object: state and server-initiated messages."""
 
 from __future__ import annotations
 

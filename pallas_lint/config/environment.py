@@ -1,4 +1,4 @@
-"""Which jax a project uses, read from its files: nothing is run and nothing is imported from it."""
+"""The jax version of a project, read from its files: nothing is run and nothing is imported from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a project's modules lie: the folders that absolute imports start from, as its files say.
+"""Import layout of a project: the folders that absolute imports start from, as its files say.
 
 A file also imports from its own folder and those around it, whatever a project says; what is read here is the rest, of
 a `src` folder, packages that are renamed, and the other projects of the repository. Nothing of it is run.

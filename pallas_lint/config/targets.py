@@ -1,4 +1,4 @@
-"""What a kernel is judged for: backends with their device generations, and the jax versions."""
+"""Targets of a kernel: backends with their device generations, and the jax versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `--show-kernels` prints: a line for each place that launches a kernel."""
+"""The output of `--show-kernels`: a line for each place that launches a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of each stage that a launch was taken through, for people."""
+"""Probe stages of a launch and their results, as text."""
 
 from __future__ import annotations
 

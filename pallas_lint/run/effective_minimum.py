@@ -1,4 +1,4 @@
-"""What a project's minimum of jax is in effect: said once, not at each name that the declared one lacks."""
+"""The effective minimum jax version of a project: one finding, not one at each name that the declared one lacks."""
 
 from __future__ import annotations
 

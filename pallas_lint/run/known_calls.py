@@ -1,4 +1,4 @@
-"""What is told of the calls of a project's launchers: by its other files, and by its shapes file."""
+"""Known calls of a project's launchers: from its other files, and from its shapes file."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _NOQA = re.compile(r"#[ \t]*noqa(?:[ \t]*:[ \t]*([A-Z]+[0-9]+(?:[ \t,]+[A-Z]+[0-
 
 
 @frozen
-class Entry:
+class SuppressionEntry:
     """One code, prefix or name in a comment. `start` and `end` are offsets into the text."""
 
     selector: str
@@ -61,7 +61,7 @@ class Suppression:
     start: int  # offsets of the directive, up to and with its last code
     end: int
     line: int
-    entries: tuple[Entry, ...]
+    entries: tuple[SuppressionEntry, ...]
     first: int = 0  # lines in which the start of a finding is silenced; 0 for the whole file
     last: int = 0
     whole_file: bool = False
@@ -253,11 +253,11 @@ def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppre
     return Suppression(begin, start + codes.end(1), line, entries, whole_file=whole, next_line=next_line)
 
 
-def _entries(text: str, offset: int) -> tuple[Entry, ...]:
+def _entries(text: str, offset: int) -> tuple[SuppressionEntry, ...]:
     from pallas_lint.registry import codes_of
 
     return tuple(
-        Entry(match[0], codes_of(match[0]), offset + match.start(), offset + match.end())
+        SuppressionEntry(match[0], codes_of(match[0]), offset + match.start(), offset + match.end())
         for match in re.finditer(r"[\w-]+", text)
     )
 
@@ -290,12 +290,12 @@ def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) ->
     yield _finding(source, start, end, message, Severity.WARNING, _removal(source, suppression, bad), help_text)
 
 
-def _listed(entries: Sequence[Entry], mark: str = "`") -> str:
+def _listed(entries: Sequence[SuppressionEntry], mark: str = "`") -> str:
     shown = [f"{mark}{entry.selector}{mark}" for entry in entries[:MAX_NAMED]]
     return ", ".join(shown) + (f" and {more} more" if (more := len(entries) - len(shown)) else "")
 
 
-def _is_idle(entry: Entry, enabled: frozenset[str]) -> bool:
+def _is_idle(entry: SuppressionEntry, enabled: frozenset[str]) -> bool:
     """Whether an entry that silenced nothing can be blamed: it names no rule, or one that could fire."""
     return not entry.codes or any(code in enabled and not code.startswith(_PROBE_ONLY) for code in entry.codes)
 
@@ -331,7 +331,7 @@ def _finding(
     )
 
 
-def _removal(source: Source, suppression: Suppression, bad: Sequence[Entry]) -> tuple[Fix, ...]:
+def _removal(source: Source, suppression: Suppression, bad: Sequence[SuppressionEntry]) -> tuple[Fix, ...]:
     """The fix that takes the bad entries away.
 
     With the last of them goes the comment, and the line if nothing else is on it.

@@ -35,7 +35,7 @@ KINDS = (lsp.CodeActionKind.QuickFix.value, DISABLE_LINE, DISABLE_FILE, DISABLE_
 
 
 @frozen
-class Asked:
+class ActionRequest:
     """What a client asks for: actions on a range of a document, of the kinds `only` (None: for the lightbulb).
 
     `findings` are those in the document, whichever file's kernels they concern.
@@ -96,7 +96,7 @@ class Asked:
             )
 
 
-def quick_fixes(asked: Asked) -> list[lsp.CodeAction]:
+def quick_fixes(asked: ActionRequest) -> list[lsp.CodeAction]:
     """Fixes of the findings at the range, then the ways to silence them."""
     client = asked.state.client
     here = asked.here()
@@ -119,7 +119,7 @@ def quick_fixes(asked: Asked) -> list[lsp.CodeAction]:
     return actions
 
 
-def _tuning(asked: Asked, here: Sequence[Finding]) -> Iterator[lsp.CodeAction]:
+def _tuning(asked: ActionRequest, here: Sequence[Finding]) -> Iterator[lsp.CodeAction]:
     """To try block sizes, where they may mend what a launch costs."""
     finding = next((each for each in here if each.code in _OF_BLOCKS and each.origin == "probe"), None)
     if finding is not None:
@@ -135,7 +135,7 @@ def _title(fix: Fix) -> str:
     return f"{fix.title[0].upper()}{fix.title[1:]}"
 
 
-def _all_of_a_rule(asked: Asked, offered: Sequence[tuple[Finding, Fix]]) -> Iterator[lsp.CodeAction]:
+def _all_of_a_rule(asked: ActionRequest, offered: Sequence[tuple[Finding, Fix]]) -> Iterator[lsp.CodeAction]:
     """For a rule that can be fixed in several places of the document: all of them at once."""
     path = asked.state.source.path
     candidates = [
@@ -153,7 +153,7 @@ def _all_of_a_rule(asked: Asked, offered: Sequence[tuple[Finding, Fix]]) -> Iter
             yield from asked.action(f"Fix all {finding.name} in this file", "quickfix", finding, asked.edit(unique))
 
 
-def _silencing(asked: Asked, finding: Finding) -> Iterator[lsp.CodeAction]:
+def _silencing(asked: ActionRequest, finding: Finding) -> Iterator[lsp.CodeAction]:
     source, settings = asked.state.source, asked.state.settings
     if asked.wants(DISABLE_LINE):
         fix = silencing.silencer(source, finding)  # None where no comment can stand

@@ -21,7 +21,7 @@ async def code_action(ls: PallasServer, params: lsp.CodeActionParams) -> list[ls
     state = await ls.documents.state(params.text_document.uri)
     if state is None:
         return []
-    asked = code_actions.Asked(
+    asked = code_actions.ActionRequest(
         state,
         ls.reporter.findings(state.source.path),
         params.range,

@@ -1,4 +1,4 @@
-"""What is shown over launches and kernels."""
+"""Code lenses over launches and kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the thing at a place."""
+"""Hovers."""
 
 from __future__ import annotations
 

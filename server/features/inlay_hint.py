@@ -1,4 +1,4 @@
-"""What is shown behind parameters and launches."""
+"""Inlay hints behind parameters and launches."""
 
 from __future__ import annotations
 

@@ -30,25 +30,25 @@ _PASSING = frozenset({"crash", "deadline", "memory-limit"})
 
 
 @frozen
-class _Code:
+class _CodeDigest:
     """A file's text, and its statements by themselves, by digest."""
 
     text: str
     statements: str
 
     @classmethod
-    def of(cls, source: Source) -> _Code:
+    def of(cls, source: Source) -> _CodeDigest:
         pieces = (f"{piece.text.rstrip()}\n" for piece in outline(source).pieces)
         return cls(_digest(source.text), _digest("".join(pieces)))
 
     def holds(self, source: Source) -> bool:
-        return self.text == _digest(source.text) or self.statements == _Code.of(source).statements
+        return self.text == _digest(source.text) or self.statements == _CodeDigest.of(source).statements
 
 
 @frozen
 class _Answer:
     response: dict[str, Any]
-    code: Mapping[Path, _Code]
+    code: Mapping[Path, _CodeDigest]
     stamp: int  # of the runs that are shown of the file
 
 
@@ -81,7 +81,7 @@ class Answers:
             # One that was written meanwhile may have been read before.
             if source is None or file.stat().st_mtime >= begun:
                 return
-            code[file] = _Code.of(source)
+            code[file] = _CodeDigest.of(source)
         stamp = stored_runs.stamp(asked.file)
         if not stamp:
             return

@@ -1,4 +1,4 @@
-"""Which function to probe: taken from the text and its analysis, nothing is run."""
+"""The function to probe at a position: taken from the text and its analysis, nothing is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known from probes of an open document, as far as it holds for its text."""
+"""Stored probe results of an open document, as far as they hold for its text."""
 
 from __future__ import annotations
 

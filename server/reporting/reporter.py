@@ -1,4 +1,4 @@
-"""What the client is told of findings: pushed or asked for, for open documents and for the other files."""
+"""Diagnostics for the client: pushed or pulled, for open documents and for the other files."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _calls_of(launcher: Launcher, state: DocumentState) -> lsp.Command:
 
 
 @frozen
-class _Place:
+class _LensPosition:
     """A launch or a kernel: what the text says of it, and what was probed of it."""
 
     span: Span
@@ -82,7 +82,7 @@ class _Place:
     launched_by: tuple[str, ...] = ()  # of a kernel: who launches it, where all is told there
 
 
-def _places(state: DocumentState, analysis: Analysis) -> Iterator[_Place]:
+def _places(state: DocumentState, analysis: Analysis) -> Iterator[_LensPosition]:
     """Each launch of the file and each kernel in it, in order; of several on one line the first."""
     passed: dict[Span, Passed] = {}
     callers: dict[tuple[Span, str], str | None] = {}  # of launchers, by the launch and the kernel
@@ -118,7 +118,7 @@ def _places(state: DocumentState, analysis: Analysis) -> Iterator[_Place]:
             first = next((launch for launch in mine if launch.bodies), mine[0])
             function = callers.get((first.called_at.span, launch_name(first))) or _function(analysis, first)
             names_scopes = span not in launches and span not in passed and described_at_launch.issuperset(mine)
-            yield _Place(
+            yield _LensPosition(
                 span,
                 [first] if span in launches else mine,
                 None,
@@ -127,7 +127,7 @@ def _places(state: DocumentState, analysis: Analysis) -> Iterator[_Place]:
                 _scopes(mine) if names_scopes else (),
             )
         else:
-            yield _Place(span, mine, passed[span].name, probed, passed[span].function)
+            yield _LensPosition(span, mine, passed[span].name, probed, passed[span].function)
 
 
 def _scopes(launches: Iterable[Launch]) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def _function(analysis: Analysis, launch: Launch) -> str | None:
 
 
 def _commands(
-    state: DocumentState, place: _Place, start: lsp.Position, client_commands: frozenset[str]
+    state: DocumentState, place: _LensPosition, start: lsp.Position, client_commands: frozenset[str]
 ) -> Iterator[lsp.Command]:
     argument = {"uri": state.uri, "function": place.function, "line": start.line}
     run = lsp.Command(title="Run probe", command="pallasLint.probe", arguments=[argument])

@@ -1,4 +1,4 @@
-"""What launches and their lines cost, as predicted of the schedules of their kernels."""
+"""Predicted costs of launches and of their lines, from the schedules of their kernels."""
 
 from __future__ import annotations
 

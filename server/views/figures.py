@@ -1,4 +1,4 @@
-"""What a launch is in a few words: backend, grid, memory, types of refs; known from the text or from a probe."""
+"""Short texts for a launch: backend, grid, memory, types of refs; known from the text or from a probe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who calls whom on the way to kernels: callers, launchers, kernels."""
+"""Call hierarchy on the way to kernels: callers, launchers, kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a document names refs of kernels, and in which memory each of them is."""
+"""Memory spaces of the refs that a document names."""
 
 from __future__ import annotations
 

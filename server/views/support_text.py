@@ -1,4 +1,4 @@
-"""Where a function works in kernels and since when, as Markdown."""
+"""Backend and version support of a jax function, as Markdown."""
 
 from __future__ import annotations
 

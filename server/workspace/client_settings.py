@@ -1,4 +1,4 @@
-"""What a client says about settings: its own form of them, checked key by key, and never a reason to fail.
+"""Settings of the client: its own form of them, checked key by key, and never a reason to fail.
 
 Clients write an object as VS Code has it (`{"lint": {"select": […]}, "target": "tpu"}`), its dotted form
 (`{"lint.select": […]}`), or the keys of `[tool.pallas-lint]`. Nothing of it can switch the probe on: that is decided by

@@ -1,4 +1,4 @@
-"""One version of a document with its verdict."""
+"""State of one version of an open document: its text, its analysis and its findings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Calls:
+class CallSnapshot:
     """What a verdict knew of calls by other files: which there are, which files they rest on, whether more may come."""
 
     witnesses: tuple[Witness, ...] = ()
@@ -43,7 +43,7 @@ class DocumentState:
     remark: str | None = None  # why it was not even tried
     crash: str | None = None  # where the engine or a rule failed
     client: ClientSettings = field(factory=ClientSettings)
-    calls: Calls = field(factory=Calls)
+    calls: CallSnapshot = field(factory=CallSnapshot)
     probed: tuple[Run, ...] = ()  # what was probed and still holds
     probed_before: tuple[Run, ...] = ()  # what was probed of functions whose code has changed since
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too

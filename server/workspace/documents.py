@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from pallas_lint.server.probing.probed import Probed
-from pallas_lint.server.workspace.document_state import Calls, DocumentState
+from pallas_lint.server.workspace.document_state import CallSnapshot, DocumentState
 from pallas_lint.server.workspace.engine_queue import EngineQueue, Movable, TookTooLongError
 from pallas_lint.server.workspace.folders import file_of
 from pallas_lint.server.workspace.last_shown import LastShown
@@ -353,7 +353,7 @@ class Documents:
 
     async def _ask_callers(self, uri: str) -> None:
         """When nothing else is to be done, find out how others call what a document defines, and judge it again."""
-        calls: Calls | None = None
+        calls: CallSnapshot | None = None
         try:
             while calls is None and uri in self._texts:
                 work = self._queue.submit(partial(self._calls_of, uri), lambda: _LATER, Movable())
@@ -373,13 +373,13 @@ class Documents:
             if states.get(uri) is known:
                 states[uri] = evolve(known, calls=calls)
 
-    def _calls_of(self, uri: str) -> Calls | None:
+    def _calls_of(self, uri: str) -> CallSnapshot | None:
         """Runs on the engine's thread: the calls of a document's launchers; None where something is more urgent."""
         file, project = self.path(uri), self._with_overlay()
         try:
             settings = self.folders.of(file).settings(file)
         except SettingsError:  # the verdict says what is wrong
-            return Calls()
+            return CallSnapshot()
         if not project.calls.ask(file, settings, lambda: self._queue.should_yield(_LATER)):
             return None
         return _calls(project, file, settings)
@@ -406,7 +406,7 @@ class Documents:
             project = self._with_overlay()
             file_analysis = check_file(source, settings, project, partial(self._gives_up, uri, source))
             launches = file_analysis.analysis is not None and bool(file_analysis.analysis.launches)
-            calls = _calls(project, file, settings) if launches else Calls()
+            calls = _calls(project, file, settings) if launches else CallSnapshot()
         except Abandoned:
             return None
         except SettingsError as error:
@@ -466,7 +466,7 @@ class Documents:
         self._queue.end()
 
 
-def _calls(project: Project, file: Path, settings: Settings) -> Calls:
+def _calls(project: Project, file: Path, settings: Settings) -> CallSnapshot:
     """What is known of the calls of what a file defines."""
     rests_on = frozenset(map(str, project.calls.rests_on(file, settings)))
-    return Calls(project.witnesses(file, settings), rests_on, project.calls.waits(file, settings))
+    return CallSnapshot(project.witnesses(file, settings), rests_on, project.calls.waits(file, settings))
