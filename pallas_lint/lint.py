@@ -61,7 +61,7 @@ class FileResult:
 
 
 @frozen(eq=False)
-class Judgement:
+class FileAnalysis:
     """The verdict on one text, and the analysis behind it; None where no kernel can be in it."""
 
     result: FileResult
@@ -75,24 +75,24 @@ def may_have_kernels(source: Source) -> bool:
 
 def lint_source(source: Source, settings: Settings, project: Project) -> FileResult:
     """Every finding in `source`, and those in helpers of other modules that its kernels reach."""
-    judgement = judge(source, settings, project)
-    if judgement.analysis is None:
-        return judgement.result
+    file_analysis = check_file(source, settings, project)
+    if file_analysis.analysis is None:
+        return file_analysis.result
     from pallas_lint.sighting import sightings
 
-    return evolve(judgement.result, launches=tuple(sightings(judgement.analysis, settings)))
+    return evolve(file_analysis.result, launches=tuple(sightings(file_analysis.analysis, settings)))
 
 
-def judge(
+def check_file(
     source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool] = lambda: False
-) -> Judgement:
+) -> FileAnalysis:
     """The same with what the findings rest on, for an editor to show.
 
     Raises Abandoned soon after `is_stale` says that nobody waits for it now: there is a newer text, or more urgent
     work. What was found out by then is kept.
     """
     if not may_have_kernels(source):
-        return Judgement(FileResult(source.path))
+        return FileAnalysis(FileResult(source.path))
     file, shapes = project.file(source.path), Shapes()
     witnesses: tuple[Witness, ...] = ()
     if FORMS.launched_in(source.text):
@@ -100,17 +100,17 @@ def judge(
         witnesses = project.witnesses(file, settings)
     graph = project.graph()
     module = graph.add(source, file)
-    told, _ = choose(
+    known_calls, _ = choose(
         evolve(each, function=f"{source.path}::{each.name}") for each in (*witnesses_in(module), *witnesses)
     )
-    analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale, told)
+    analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale, known_calls)
     presume(analysis, settings, project)
-    run = _Run(source, module, analysis, settings, is_stale)
+    run = _RuleRunner(source, module, analysis, settings, is_stale)
     every = [*run.syntax_errors(), *run.rules(), *run.limits(), *stale(analysis, shapes)]
-    found = list(naming_calls(_unique(every), every, analysis, told))
+    found = list(naming_calls(_unique(every), every, analysis, known_calls))
     kept, used = _suppressed(found, source, settings, module, report_unused=not run.broken)
     kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
-    kept = [source.settled(finding) for finding in _once(kept)]
+    kept = [source.with_cell_positions(finding) for finding in _grouped(kept)]
     if settings.unfixed:
         kept = [evolve(each, fixes=()) if each.code in settings.unfixed else each for each in kept]
     result = FileResult(
@@ -122,22 +122,22 @@ def judge(
         used,
         "\n".join(run.tracebacks) or None,
     )
-    return Judgement(result, analysis, told)
+    return FileAnalysis(result, analysis, known_calls)
 
 
-class _Inquiry(NamedTuple):
+class _RuleContexts(NamedTuple):
     """One rule on one launch, or on a kernel under it: with each target in question, and with what is presumed."""
 
     contexts: tuple[Context, ...]
     presumed: Context | None = None
 
     @property
-    def asks(self) -> bool:
+    def applies(self) -> bool:
         return bool(self.contexts) or self.presumed is not None
 
 
 @define(eq=False)
-class _Run:
+class _RuleRunner:
     """The rules on one analysed module."""
 
     source: Source
@@ -180,16 +180,16 @@ class _Run:
                 severity,
                 message,
                 place,
-                "mend the syntax here: the rest of the file is judged all the same",
+                "fix the syntax error; the rest of the file was still checked",
             )
 
     def limits(self) -> Iterator[Finding]:
         """Says that not all was followed, where that would have taken too long: an error may be hidden there."""
         outcome = self.analysis.outcome
         if self.analysis.interpreter.is_spent:
-            cut = {1: "the launches of this file take too long to follow: only what was met first is judged"}
+            cut = {1: "analysis budget exceeded in this file: launches found later were not checked"}
         else:
-            message = "what runs from here takes too long to follow: only what was met first is judged"
+            message = "analysis budget exceeded here: launches found later were not checked"
             cut = {piece.first: message for piece in outcome.cut if piece.source.path == self.source.path}
         message = f"more than {MAX_LAUNCHES} calls lead to this launch: only those met first are judged"
         cut.update((site.span.start.line, message) for site in outcome.crowded.values())
@@ -206,7 +206,7 @@ class _Run:
                 except PluginError as error:  # of the run, not of this file
                     self.errors.append(LintError("", str(error)))
 
-    def _go_on(self) -> None:
+    def _stop_if_stale(self) -> None:
         if self.is_stale():
             raise Abandoned
 
@@ -236,7 +236,7 @@ class _Run:
         self.analysis.memo.register_query(USED, lambda functions: functions & used)
         every: list[Launch | CallResult] = [*self.analysis.launches, *outcome.effects.specs_made]
         for what in every:
-            self._go_on()
+            self._stop_if_stale()
             found, maps = (
                 self._maps_of(what, rules, used)
                 if kept is None
@@ -276,7 +276,7 @@ class _Run:
             return list(self._launch(launch, launch_rules, kernel_rules, by_op))
 
         for launch in self.analysis.launches:
-            self._go_on()
+            self._stop_if_stale()
             yield from find(launch) if kept is None else kept.of_launch(launch, partial(find, launch))
 
     def _launch(
@@ -294,12 +294,12 @@ class _Run:
             launch_rules = [rule for rule in launch_rules if not rule.of_hardware]
             kernel_rules = [rule for rule in kernel_rules if not rule.of_hardware]
         for rule in launch_rules:
-            yield from self._ask(self._inquiry(rule, launch, None, targets), rule.check_launch, launch)
+            yield from self._findings(self._contexts_of(rule, launch, None, targets), rule.check_launch, launch)
         for trace in launch.traces:
             if trace.launch is not launch:
                 continue  # a pipeline's body: its events are the enclosing kernel's
             for rule in kernel_rules:
-                yield from self._ask(self._inquiry(rule, launch, trace, targets), rule.check_kernel, trace)
+                yield from self._findings(self._contexts_of(rule, launch, trace, targets), rule.check_kernel, trace)
             yield from self._operations(launch, trace, targets, by_op)
 
     def _operations(
@@ -310,30 +310,30 @@ class _Run:
         by_op: dict[str, list[type[Rule]]],
     ) -> Iterator[Finding]:
         """Run the rules on the operations of a kernel: many, of few names, of which hardly any makes a finding."""
-        inquiries: dict[type[Rule], _Inquiry] = {}
-        asked: dict[str, list[tuple[_Inquiry, _Check]]] = {}  # by the operation's name
+        by_rule: dict[type[Rule], _RuleContexts] = {}
+        checks_of: dict[str, list[tuple[_RuleContexts, _Check]]] = {}  # by the operation's name
         for op in trace.events:
             if not isinstance(op, Op):
                 continue
-            asking = asked.get(op.name)
-            if asking is None:
-                asking = asked[op.name] = []
+            checks = checks_of.get(op.name)
+            if checks is None:
+                checks = checks_of[op.name] = []
                 for rule in (*by_op.get(op.name, ()), *by_op.get("*", ())):
-                    if rule not in inquiries:
-                        inquiries[rule] = self._inquiry(rule, launch, trace, targets)
-                    if inquiries[rule].asks:
-                        asking.append((inquiries[rule], rule.check_op))
-            for inquiry, check in asking:
-                yield from self._ask(inquiry, check, op)
+                    if rule not in by_rule:
+                        by_rule[rule] = self._contexts_of(rule, launch, trace, targets)
+                    if by_rule[rule].applies:
+                        checks.append((by_rule[rule], rule.check_op))
+            for contexts, check in checks:
+                yield from self._findings(contexts, check, op)
 
-    def _inquiry(
+    def _contexts_of(
         self, rule: type[Rule], launch: Launch, trace: KernelTrace | None, targets: tuple[Target, ...] | None
-    ) -> _Inquiry:
+    ) -> _RuleContexts:
         contexts = tuple(self._context(rule, launch, trace, target) for target in _targets_for(rule, targets))
         presumed = self.analysis.presumed.get(launch) if targets == () and rule.backends is not None else None
         if presumed is None or presumed.backend not in rule.backends:  # type: ignore[operator]
-            return _Inquiry(contexts)
-        return _Inquiry(contexts, self._context(rule, launch, trace, Target(presumed.backend)))
+            return _RuleContexts(contexts)
+        return _RuleContexts(contexts, self._context(rule, launch, trace, Target(presumed.backend)))
 
     def _context(
         self,
@@ -344,23 +344,23 @@ class _Run:
     ) -> Context:
         return Context(rule, self.module, self.analysis, self.settings, launch, trace, target)
 
-    def _ask(self, inquiry: _Inquiry, check: _Check, subject: object) -> list[Finding]:
+    def _findings(self, contexts: _RuleContexts, check: _Check, subject: object) -> list[Finding]:
         """The rule's findings for each target in question; what holds for any goes before what is presumed."""
         found: list[Finding] = []
-        for context in inquiry.contexts:
+        for context in contexts.contexts:
             found += self._guarded(context, check, subject)
-        if inquiry.presumed is None:
+        if contexts.presumed is None:
             return found
         found = [finding for finding in found if finding.severity is not Severity.INFO]
-        told = {finding.span for finding in found}
-        likely = self._guarded(inquiry.presumed, check, subject)
-        return [*found, *(finding for finding in likely if finding.span not in told)]
+        reported = {finding.span for finding in found}
+        likely = self._guarded(contexts.presumed, check, subject)
+        return [*found, *(finding for finding in likely if finding.span not in reported)]
 
     def _uses(self, rules: list[type[Rule]]) -> Iterator[Finding]:
         own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
         if self.kept is not None and own:
             for piece in self.module.outline.walk():
-                self._go_on()
+                self._stop_if_stale()
                 yield from self.kept.of_piece(piece, partial(self._uses_checked, own))
             rules = [rule for rule in rules if rule not in own]
         uses = [use for use in self.module.uses.all if use.name.startswith("jax")] if rules else []
@@ -436,7 +436,7 @@ def _unique(findings: Iterable[Finding]) -> list[Finding]:
     return list(best.values())
 
 
-def _once(findings: list[Finding]) -> Iterator[Finding]:
+def _grouped(findings: list[Finding]) -> Iterator[Finding]:
     """The same where rules say a thing once a file: the first finding stands for all, with their places and fixes."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in sorted(findings, key=lambda finding: finding.sort_key):

@@ -84,7 +84,7 @@ def _seen(span: Span, launches: list[Launch], analysis: Analysis, settings: Sett
 
 
 def _place(span: Span, analysis: Analysis) -> tuple[str, int, int, int | None]:
-    place = analysis.module.source.placed(span)
+    place = analysis.module.source.to_cell(span)
     return place.path, place.start.line, place.start.column, place.cell
 
 

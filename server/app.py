@@ -1,4 +1,4 @@
-"""The server itself: its state, and what it says to the client of its own accord."""
+"""The server object: state and server-initiated messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pallas_lint.server.probing.recorder import Recorder
 from pallas_lint.server.protocol.session import Session, refresh_views
 from pallas_lint.server.registration import register
 from pallas_lint.server.reporting.reporter import Reporter
-from pallas_lint.server.reporting.sweeping import Sweeper
+from pallas_lint.server.reporting.workspace_linter import WorkspaceLinter
 from pallas_lint.server.views.markdown import message_text
 from pallas_lint.server.workspace import notebooks
 from pallas_lint.server.workspace.documents import Documents
@@ -51,16 +51,16 @@ class PallasServer(LanguageServer):
         self.folders = Folders()
         self.reporter = Reporter(self)
         called = partial(refresh_views, self)
-        self.documents = Documents(self.folders, self.reporter.judged, self.failed, called, Probed(trusted))
+        self.documents = Documents(self.folders, self.reporter.document_checked, self.failed, called, Probed(trusted))
         self.notebooks = notebooks.Notebooks(self)
-        self.sweeper = Sweeper(self)
+        self.workspace_linter = WorkspaceLinter(self)
         self.prober = Prober()
         self.recorder = Recorder()
         self.initial_settings: object = None  # those that came with `initialize`
         self.asking: asyncio.Future[Any] | None = None  # the newest question for settings
         self.configuring: asyncio.Task[None] | None = None  # takes the answer
         self._crashes: set[str] = set()
-        self._told: set[str] = set()
+        self._shown_problems: set[str] = set()
 
     def window_show_message(self, params: lsp.ShowMessageParams) -> None:
         super().window_show_message(lsp.ShowMessageParams(params.type, message_text(params.message)))
@@ -90,8 +90,8 @@ class PallasServer(LanguageServer):
     def tell(self, problems: Iterable[str]) -> None:
         """Say what is wrong with the settings, each thing once."""
         for problem in problems:
-            if problem not in self._told:
-                self._told.add(problem)
+            if problem not in self._shown_problems:
+                self._shown_problems.add(problem)
                 message = f"pallas-lint: {problem}"
                 self.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=message))
 

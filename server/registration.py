@@ -1,4 +1,4 @@
-"""What the server answers: each notification, request and command, and the function that does."""
+"""Registration table of the server: each notification, request and command, and the function that handles it."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def word_linter(rules: Mapping[str, str], broken: str = "BROKEN"):  # type: igno
     return relint
 
 
-def fixed(rules: Mapping[str, str], **texts: str) -> fixer.Outcome:
+def fixed(rules: Mapping[str, str], **texts: str) -> fixer.FixResult:
     sources = {path: Source(path, text) for path, text in texts.items()}
     relint = word_linter(rules)
     return fixer.fix(sources, relint(sources, frozenset()), relint)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.lint import judge
+from pallas_lint.lint import check_file
 from pallas_lint.run.project import Project
 from pallas_lint.testing import lint_text, settings
 from pallas_lint.text.source import Source
@@ -184,13 +184,13 @@ def _cost(files: dict[str, str]) -> int:
     for source in sources.values():
         sys.setprofile(count)
         try:
-            judgement = judge(source, settings(), project)
+            file_analysis = check_file(source, settings(), project)
         finally:
             sys.setprofile(None)
-        assert not judgement.result.errors, judgement.result.errors
-        assert judgement.analysis is not None
-        events = sum(len(trace.events) for trace in judgement.analysis.traces)
-        total += judgement.analysis.interpreter.total_steps + events + len(judgement.analysis.launches)
+        assert not file_analysis.result.errors, file_analysis.result.errors
+        assert file_analysis.analysis is not None
+        events = sum(len(trace.events) for trace in file_analysis.analysis.traces)
+        total += file_analysis.analysis.interpreter.total_steps + events + len(file_analysis.analysis.launches)
     return total + visits
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.texts import composed
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.kernels.analysis.runs import Abandoned
-from pallas_lint.lint import judge
+from pallas_lint.lint import check_file
 from pallas_lint.run.project import Project
 from pallas_lint.syntax import outline
 from pallas_lint.text.source import Source
@@ -20,7 +20,7 @@ from pallas_lint.text.source import Source
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pallas_lint.lint import FileResult, Judgement
+    from pallas_lint.lint import FileAnalysis, FileResult
     from pallas_lint.syntax import Outline
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,10 +92,10 @@ TYPED = (
 )
 
 
-def judged(text: str, project: Project) -> Judgement:
+def judged(text: str, project: Project) -> FileAnalysis:
     source = Source(FILE.as_posix(), text)
     project.overlay = {FILE: source}
-    return judge(source, CHOSEN, project)
+    return check_file(source, CHOSEN, project)
 
 
 def result(text: str, project: Project) -> FileResult:
@@ -338,7 +338,7 @@ def test_an_outdated_analysis_is_abandoned() -> None:
     project.overlay = {FILE: source}
     asked = iter([False] * 4 + [True] * 1000)
     with pytest.raises(Abandoned):
-        judge(source, CHOSEN, project, lambda: next(asked))
+        check_file(source, CHOSEN, project, lambda: next(asked))
     edited = text.replace("128", "256", 1)
     assert reported(result(edited, project)) == reported(result(edited, Project(Path("/nonexistent"))))
 
@@ -367,7 +367,7 @@ def test_an_interrupted_analysis_sees_later_changes(tmp_path: Path) -> None:
     project.overlay = {file: source}
 
     def again(project: Project) -> tuple[object, ...]:
-        return reported(judge(source, CHOSEN, project).result)
+        return reported(check_file(source, CHOSEN, project).result)
 
     before = again(Project(tmp_path, project.overlay))
     for runs in range(1, 7):
@@ -375,7 +375,7 @@ def test_an_interrupted_analysis_sees_later_changes(tmp_path: Path) -> None:
         project.forget(helper)
         asked = iter([False] * runs + [True])
         with pytest.raises(Abandoned):
-            judge(source, CHOSEN, project, lambda: next(asked))  # noqa: B023
+            check_file(source, CHOSEN, project, lambda: next(asked))  # noqa: B023
         helper.write_text("ROWS = 7\n")
         project.forget(helper)
         after = again(Project(tmp_path, project.overlay))
@@ -391,12 +391,12 @@ def test_files_that_only_rules_read_are_dependencies(tmp_path: Path) -> None:
     text = SHARED.replace("import jax\n", "import jax\nfrom helper import block\n", 1)
     source = Source(file.as_posix(), text.replace("(rows, 100), lambda i: (i,)", "(96, 100), lambda i: (block(i), 0)"))
     project = Project(tmp_path, {file: source}, incremental=True)
-    before = reported(judge(source, CHOSEN, project).result)
+    before = reported(check_file(source, CHOSEN, project).result)
     steps.write_text("STEP = 3\n")
     project.forget(steps)
-    after = reported(judge(source, CHOSEN, project).result)
+    after = reported(check_file(source, CHOSEN, project).result)
     is_same = after == reported(
-        judge(source, CHOSEN, Project(tmp_path, {file: source})).result
+        check_file(source, CHOSEN, Project(tmp_path, {file: source})).result
     )  # the difference is long
     assert is_same
     assert after != before

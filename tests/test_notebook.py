@@ -75,7 +75,7 @@ def linted(source: Notebook) -> FileResult:
 
 def places(source: Notebook) -> list[tuple[str, int | None, int]]:
     """Code, cell and line in the cell of each finding."""
-    spans = [(finding.code, source.placed(finding.span)) for finding in linted(source).findings]
+    spans = [(finding.code, source.to_cell(finding.span)) for finding in linted(source).findings]
     return [(code, span.cell, span.start.line) for code, span in spans]
 
 
@@ -87,8 +87,8 @@ def test_cells_are_one_module_and_findings_name_their_cell() -> None:
     assert places(source) == [("PAL101", 3, 2), ("PAL301", 5, 2)]
     cumsum, offset = linted(source).findings
     (launched, *_) = cumsum.related
-    assert source.placed(launched.span) == Span("n.ipynb", Position(3, 12), Position(3, 26), 5)
-    assert source.placed(offset.span).start == Position(2, LAUNCH.splitlines()[1].index("i * 8") + 1)
+    assert source.to_cell(launched.span) == Span("n.ipynb", Position(3, 12), Position(3, 26), 5)
+    assert source.to_cell(offset.span).start == Position(2, LAUNCH.splitlines()[1].index("i * 8") + 1)
 
 
 def test_a_kernel_may_stand_below_its_launch() -> None:
@@ -355,7 +355,7 @@ def edit(source: Notebook, start: tuple[int, int], end: tuple[int, int], text: s
     """The notebook with an edit at places in its text; None where it is refused."""
     (finding, *_) = linted(notebook(IMPORTS, KERNEL, LAUNCH)).findings
     span = Span("n.ipynb", Position(*start), Position(*end))
-    settled = source.settled(_with(finding, Fix("t", "safe", (Edit(span, text),))))
+    settled = source.with_cell_positions(_with(finding, Fix("t", "safe", (Edit(span, text),))))
     return fixed_source(source, [settled]) if settled.fixes else None
 
 

@@ -37,7 +37,7 @@ def test_a_file_extends_another(tmp_path: Path) -> None:
 def test_files_that_extend_each_other(tmp_path: Path) -> None:
     (tmp_path / "pallas-lint.toml").write_text('extend = "other.toml"\n')
     (tmp_path / "other.toml").write_text('\nextend = "pallas-lint.toml"\n')
-    assert wrong_in(tmp_path) == [("extend: pallas-lint.toml leads back here", 2)]
+    assert wrong_in(tmp_path) == [("extend: circular reference through pallas-lint.toml", 2)]
     (tmp_path / "other.toml").unlink()
     assert wrong_in(tmp_path) == [("extend: there is no file other.toml", 1)]
 

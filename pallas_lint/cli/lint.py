@@ -23,10 +23,10 @@ from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, can_link, visible, visible_file, wants_colour
 from pallas_lint.report.wrapping import width_of
-from pallas_lint.run.effective_minimum import told_once
+from pallas_lint.run.effective_minimum import merge_minimum_version_findings
 from pallas_lint.run.project import Discovery, InputFile, Project, concerns_pallas, discover
 from pallas_lint.run.repeated_findings import folded
-from pallas_lint.run.runner import RunResult, combine, judge_source
+from pallas_lint.run.runner import RunResult, check_source, combine
 from pallas_lint.run.runner import run as run_files
 from pallas_lint.text import files
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pallas_lint.cli.relinting import Relinter
     from pallas_lint.config.targets import JaxVersions
     from pallas_lint.finding import Finding
-    from pallas_lint.run.fixer import Outcome
+    from pallas_lint.run.fixer import FixResult
     from pallas_lint.text.source import Source
 
 
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     except SettingsError as error:
         if error.path is None:
             raise UsageError("; ".join(each.message for each in error.all)) from error
-        return _report(_Run(options, cwd, (), RunResult(), [each.told for each in error.all]))
+        return _report(_Run(options, cwd, (), RunResult(), [each.as_lint_error for each in error.all]))
     if options.show_kernels:
         return _show_kernels(linted)
     if options.probe:
@@ -210,21 +210,21 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     path = cwd / name
     shown = shown_path(path, cwd)
     try:
-        data = terminal.read_bytes(files.LARGEST + 1)
+        data = terminal.read_bytes(files.MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read standard input: {error.strerror or error}") from error
     file = InputFile(path, shown, finder.for_folder(path.parent))
     errors = [file.settings.jax.problem] if file.settings.jax.problem is not None else []
     try:
-        if len(data) > files.LARGEST:
-            raise SourceError(f"the file is larger than {files.LARGEST >> 20} MiB")
+        if len(data) > files.MAX_BYTES:
+            raise SourceError(f"the file is larger than {files.MAX_BYTES >> 20} MiB")
         source = reading.from_bytes(data, shown)
     except SourceError as error:
         errors.append(LintError(shown, error.message, error.line))
         return _Run(options, cwd, (file,), RunResult(files=1), errors)
     result = RunResult(files=1)
     if concerns_pallas(data):
-        result = combine([judge_source(source, file.settings, Project(cwd, {path: source}))])
+        result = combine([check_source(source, file.settings, Project(cwd, {path: source}))])
     return _Run(options, cwd, (file,), result, errors, texts={shown: source})
 
 
@@ -264,7 +264,7 @@ def _fix(linted: _Run, probed: Probing | None) -> int:
     return _report(after)
 
 
-def _fixed(linted: _Run, probed: Probing | None) -> tuple[Outcome, Relinter]:
+def _fixed(linted: _Run, probed: Probing | None) -> tuple[FixResult, Relinter]:
     from pallas_lint.cli.relinting import Relinter
     from pallas_lint.notebooks import reading
     from pallas_lint.run import fixer
@@ -306,10 +306,10 @@ def _silencing(linted: _Run, sources: Mapping[str, Source], findings: Iterable[F
     counting = [finding for finding in findings if linted.fails(finding)]
     comments = [silencer(sources[f.span.path], f) if f.span.path in sources else None for f in counting]
     silenced = [evolve(f, fixes=(fix,) if fix else ()) for f, fix in zip(counting, comments, strict=True)]
-    return [sources[f.span.path].settled(f) if f.span.path in sources else f for f in silenced]
+    return [sources[f.span.path].with_cell_positions(f) if f.span.path in sources else f for f in silenced]
 
 
-def _show_diff(linted: _Run, outcome: Outcome) -> int:
+def _show_diff(linted: _Run, outcome: FixResult) -> int:
     from pallas_lint.run import fixer
 
     style = Style(wants_colour(linted.options.color, sys.stdout))
@@ -340,7 +340,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         return _write_baseline(linted, lines)
     linted, left = _without_known(linted, lines)
     jax_of = {file.shown: file.settings.jax for file in linted.files}
-    findings = [lines.placed(finding) for finding in folded(told_once(left, jax_of))]
+    findings = [lines.with_cells(finding) for finding in folded(merge_minimum_version_findings(left, jax_of))]
     stream = sys.stderr if to_stderr else sys.stdout
     notes, judged = linted.all_notes, linted.judged
     if options.verbose:

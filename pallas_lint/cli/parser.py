@@ -363,13 +363,13 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _seconds(text: str) -> float:
-    from pallas_lint.config.options import MOST_SECONDS
+    from pallas_lint.config.options import MAX_SECONDS
 
     try:
         value = float(text)
     except ValueError:
         value = 0.0
-    if not 0 < value < MOST_SECONDS:
+    if not 0 < value < MAX_SECONDS:
         raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")
     return value
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.notebooks import reading
 from pallas_lint.run.project import InputFile, Project
-from pallas_lint.run.runner import RunResult, combine, judge_source
+from pallas_lint.run.runner import RunResult, check_source, combine
 from pallas_lint.text.source import SourceError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Relinter:
                 source = sources.get(path) or reading.read(self.inputs[path].path, path)
             except SourceError:
                 continue
-            self.verdicts[path] = judge_source(source, self.inputs[path].settings, project)
+            self.verdicts[path] = check_source(source, self.inputs[path].settings, project)
         return list(self.result().findings)
 
     def result(self) -> RunResult:

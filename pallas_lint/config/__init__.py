@@ -1,1 +1,1 @@
-"""What a run is told: settings, targets, the project's jax, which rules and which files."""
+"""Configuration: settings files, targets, the project's jax version, selected rules and files."""

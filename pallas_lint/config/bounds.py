@@ -1,4 +1,4 @@
-"""Which folders belong to a project, and which of the disk's files are its own."""
+"""Bounds of a project: its root folder, and whether a file belongs to it."""
 
 from __future__ import annotations
 

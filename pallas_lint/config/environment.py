@@ -1,4 +1,4 @@
-"""Which jax a project uses, read from its files: nothing is run and nothing is imported from it."""
+"""The jax version of a project, read from its files: nothing is run and nothing is imported from it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DIST_INFO = r"(?i)(jax|jaxlib)-([0-9][^-]*)\.(?:dist-info|egg-info)$"
 # matter. One that names jax in other words is parsed.
 _NAMED = r"""(?m)^[ \t]*name[ \t]*=[ \t]*["'](?:jax|jaxlib)["']"""
 _LOCKED = r"(?m)^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib)\"\s*\nversion\s*=\s*\"([^\"]+)\""
-_LONGEST_REQUIREMENT, _MOST_REQUIREMENTS = 500, 100  # of jax in a file: each bound is held against all versions
+_MAX_REQUIREMENT_LENGTH, _MAX_REQUIREMENTS = 500, 100  # of jax in a file: each bound is held against all versions
 _REQUIREMENT_LINE = r"(?i)\s*(jax(?:lib)?)\b(?![-_.\w])([^#\n]*)"
 
 
@@ -186,8 +186,8 @@ def _in_folders(folders: list[Path]) -> Evidence | None:
         for name in ENVIRONMENT_FOLDERS:
             version = _installed(_site_packages(place / name))
             if version:
-                told = place / name if is_anybodys else name
-                return Evidence((version,), exact=True, source=f"from {told}", file=place / name)
+                shown = place / name if is_anybodys else name
+                return Evidence((version,), exact=True, source=f"from {shown}", file=place / name)
     ranges: Evidence | None = None
     for place in folders:
         names = names_in(place)
@@ -214,7 +214,7 @@ def _site_packages(prefix: Path) -> Iterator[Path]:
     """Where the environment at `prefix` keeps its packages, those of its base included if it sees them."""
     bases = [prefix]
     try:
-        config = files.read(prefix / "pyvenv.cfg", files.LARGEST_SETTINGS).decode("utf-8", "replace")
+        config = files.read(prefix / "pyvenv.cfg", files.MAX_SETTINGS_BYTES).decode("utf-8", "replace")
     except OSError:
         config = ""
     values = {
@@ -270,13 +270,13 @@ def _locked(place: Path, names: list[str]) -> Evidence | None:
 
 def _parsed_lock(text: str) -> list[tuple[str, str]]:
     """The same of a lock file whose tables are written otherwise: keys in another order, other quotes."""
-    if len(text) > files.LARGEST_SETTINGS or not re.search(_NAMED, text):
+    if len(text) > files.MAX_SETTINGS_BYTES or not re.search(_NAMED, text):
         return []
     data = load_toml(text) or {}
     listed = [data[key] for key in ("package", "packages") if isinstance(data.get(key), list)]
     tables = [each for tables in listed for each in tables if isinstance(each, dict)]
-    told = [(each.get("name"), each.get("version")) for each in tables]
-    return [(name, version) for name, version in told if name in ("jax", "jaxlib") and isinstance(version, str)]
+    versions = [(each.get("name"), each.get("version")) for each in tables]
+    return [(name, version) for name, version in versions if name in ("jax", "jaxlib") and isinstance(version, str)]
 
 
 def _required(place: Path, names: list[str]) -> Evidence | None:
@@ -320,7 +320,7 @@ def _parse(lines: Iterable[str]) -> list[tuple[str, str]]:
         if not match:
             continue
         text = f"{match[1]}{match[2]}".split(" --hash")[0].rstrip(" \\")
-        if text in seen or len(text) > _LONGEST_REQUIREMENT or len(seen) == _MOST_REQUIREMENTS:
+        if text in seen or len(text) > _MAX_REQUIREMENT_LENGTH or len(seen) == _MAX_REQUIREMENTS:
             continue
         seen.add(text)
         specifier = _plain_specifier(text[len(match[1]) :].strip())
@@ -410,7 +410,7 @@ def load_toml(text: str) -> dict[str, Any] | None:
 
 def _read(path: Path) -> str:
     # Of most only two lines count, however many there are; this one is parsed.
-    largest = files.LARGEST_SETTINGS if path.name == "pyproject.toml" else files.LARGEST
+    largest = files.MAX_SETTINGS_BYTES if path.name == "pyproject.toml" else files.MAX_BYTES
     try:
         return files.read(path, largest).decode("utf-8", "replace")
     except files.Refused as error:

@@ -21,7 +21,7 @@ def extended(named: str, extending: Sequence[Path]) -> Path:
     except RuntimeError as error:
         raise OptionError(f"there is no user of the name in {named}") from error
     if other in map(os.path.realpath, extending):
-        raise OptionError(f"{named} leads back here")
+        raise OptionError(f"circular reference through {named}")
     if not paths.is_file(other):
         raise OptionError(f"there is no file {named}")
     return Path(other)

@@ -145,9 +145,9 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
 
 def formatter(prog: str) -> argparse.HelpFormatter:
     """A formatter that is told the width: argparse would ask shutil, whose import costs more than parsing."""
-    told = os.environ.get("COLUMNS", "")
+    columns = os.environ.get("COLUMNS", "")
     try:
-        width = max(int(told), 40) if told.isdecimal() else os.get_terminal_size().columns
+        width = max(int(columns), 40) if columns.isdecimal() else os.get_terminal_size().columns
     except (OSError, ValueError):
         width = 100
     return argparse.RawDescriptionHelpFormatter(prog, width=min(width, 110) - 2)
@@ -206,8 +206,8 @@ def output_format(text: str) -> str:
 
 
 def _report(text: str) -> tuple[str, str]:
-    name, is_told, file = text.partition("=")
-    if not is_told or not file:
+    name, has_value, file = text.partition("=")
+    if not has_value or not file:
         raise argparse.ArgumentTypeError(f"'{text}' is no format and file, such as sarif=findings.sarif")
     return output_format(name), file
 

@@ -1,4 +1,4 @@
-"""Where a project's modules lie: the folders that absolute imports start from, as its files say.
+"""Import layout of a project: the folders that absolute imports start from, as its files say.
 
 A file also imports from its own folder and those around it, whatever a project says; what is read here is the rest, of
 a `src` folder, packages that are renamed, and the other projects of the repository. Nothing of it is run.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LAYOUT_FILES = ("pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini")
 _MARKS = ("pyproject.toml", "setup.cfg", "setup.py")  # of a folder that is a project of its own
 _HIGHEST = 12  # folders above a file that are asked
-_MOST_PROJECTS = 64  # of a repository that are read
+_MAX_PROJECTS = 64  # of a repository that are read
 # What lies there is somebody else's, or a program that is run where it lies.
 _NOT_SEARCHED = frozenset("node_modules site-packages venv build dist third_party vendor external examples".split())
 # Strings, compiled when first used. A pyproject.toml without any of these words tells nothing, and is not parsed.
@@ -62,7 +62,7 @@ class Layout:
     """What code of a project imports from besides the folders around it, the first that has a module counts."""
 
     bases: tuple[Base, ...]
-    told_by: tuple[Path, ...]  # the files that say so
+    declared_in: tuple[Path, ...]  # the files that say so
 
 
 @define(eq=False)
@@ -116,17 +116,17 @@ class Layouts:
         if top is None:
             return Layout((), ())
         projects = {place: self._project(place, top) for place in around}
-        told = [base for project in projects.values() for base in (*project.on_path, *project.bases)]
+        bases = [base for project in projects.values() for base in (*project.on_path, *project.bases)]
         for part in [part for project in projects.values() for part in project.parts]:
-            if part not in projects and len(projects) < _MOST_PROJECTS:
+            if part not in projects and len(projects) < _MAX_PROJECTS:
                 projects[part] = self._project(part, top)
-                told += projects[part].bases
+                bases += projects[part].bases
         for place in (place for project in around for place in _inner_projects(project)):
-            if place not in projects and len(projects) < _MOST_PROJECTS:
+            if place not in projects and len(projects) < _MAX_PROJECTS:
                 projects[place] = self._project(place, top)
-                told += (Base(base.folder, base.package, packages_only=True) for base in projects[place].bases)
-        told_by = (file for project in projects.values() for file in project.told_by)
-        return Layout(tuple(dict.fromkeys(told)), tuple(dict.fromkeys(told_by)))
+                bases += (Base(base.folder, base.package, packages_only=True) for base in projects[place].bases)
+        declared_in = (file for project in projects.values() for file in project.declared_in)
+        return Layout(tuple(dict.fromkeys(bases)), tuple(dict.fromkeys(declared_in)))
 
     def _project(self, folder: Path, top: Path) -> _Project:
         known = self._projects.get(folder)
@@ -142,7 +142,7 @@ class _Project:
     bases: tuple[Base, ...]  # of what it installs
     on_path: tuple[Base, ...]  # what is on the path of its tests besides
     parts: tuple[Path, ...]  # other projects that are installed along with it
-    told_by: tuple[Path, ...]
+    declared_in: tuple[Path, ...]
 
 
 def _inner_projects(folder: Path) -> Iterator[Path]:
@@ -172,7 +172,7 @@ class _Reader:
     bases: dict[Base, None] = field(factory=dict)
     on_path: dict[Base, None] = field(factory=dict)
     parts: dict[Path, None] = field(factory=dict)
-    told_by: list[Path] = field(factory=list)
+    declared_in: list[Path] = field(factory=list)
 
     def project(self) -> _Project:
         self._pyproject(_toml(self._read("pyproject.toml")))
@@ -181,7 +181,7 @@ class _Reader:
         self._setup_py(self._read("setup.py"))
         if not self.bases:
             self._base("src" if _is_source_folder(self.folder / "src") else ".")
-        return _Project(tuple(self.bases), tuple(self.on_path), tuple(self.parts), tuple(self.told_by))
+        return _Project(tuple(self.bases), tuple(self.on_path), tuple(self.parts), tuple(self.declared_in))
 
     def _pyproject(self, document: dict[str, Any]) -> None:
         tool = _table(document, "tool")
@@ -238,7 +238,7 @@ class _Reader:
                 places = [place for place in inner if fnmatchcase(place.name, part)]
             else:
                 places = [place / part for place in places]
-        yield from islice(filter(None, (self._place(str(place)) for place in places)), _MOST_PROJECTS)
+        yield from islice(filter(None, (self._place(str(place)) for place in places)), _MAX_PROJECTS)
 
     def _ini(self, name: str) -> None:
         text = self._read(name)
@@ -266,21 +266,21 @@ class _Reader:
         for where in re.findall(_SETUP_FIND, text):
             self._base(where)
 
-    def _path(self, told: object) -> None:
-        for name in told.split() if isinstance(told, str) else _strings(told):
+    def _path(self, value: object) -> None:
+        for name in value.split() if isinstance(value, str) else _strings(value):
             if (place := self._place(name)) is not None:
                 self.on_path[Base(place)] = None
 
-    def _base(self, told: object, package: str = "") -> None:
-        place = self._place(told)
+    def _base(self, value: object, package: str = "") -> None:
+        place = self._place(value)
         if place is not None:
             self.bases[Base(place, package)] = None
 
-    def _place(self, told: object) -> Path | None:
+    def _place(self, value: object) -> Path | None:
         """A folder that is named relative to the project's."""
-        if not isinstance(told, str) or "\0" in told:
+        if not isinstance(value, str) or "\0" in value:
             return None
-        place = os.path.normpath(self.folder / told)
+        place = os.path.normpath(self.folder / value)
         real = os.path.realpath(place)
         inside = real == self.top or real.startswith(f"{self.top}{os.sep}")
         return Path(place) if inside and paths.is_folder(real) else None
@@ -288,11 +288,11 @@ class _Reader:
     def _read(self, name: str) -> str:
         file = self.folder / name
         try:
-            text = files.read(file, files.LARGEST_SETTINGS).decode("utf-8", "replace")
+            text = files.read(file, files.MAX_SETTINGS_BYTES).decode("utf-8", "replace")
         except OSError:
             text = ""
         if text or name == LAYOUT_FILES[0]:
-            self.told_by.append(file)
+            self.declared_in.append(file)
         return text
 
 

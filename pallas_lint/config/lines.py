@@ -1,4 +1,4 @@
-"""Where in a TOML file something stands."""
+"""Line numbers of the keys of a TOML file."""
 
 from __future__ import annotations
 

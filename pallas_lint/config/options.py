@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 SEVERITIES = tuple(severity.value for severity in Severity)
-MOST_SECONDS = 1_000_000
-_MOST_ENTRIES = 5_000  # of a list or a table: each pattern is asked about each file
-_LONGEST_VERSION = 1_000  # characters
+MAX_SECONDS = 1_000_000
+_MAX_ENTRIES = 5_000  # of a list or a table: each pattern is asked about each file
+_MAX_VERSION_LENGTH = 1_000  # characters
 LEAST_MEMORY = 1 << 20  # bytes
-_DEEPEST = 32  # tables and lists in each other
-_LEAST_NUMBER, _LARGEST_NUMBER = -(1 << 63), (1 << 63) - 1  # that TOML promises; Python cannot print far larger ones
+_MAX_DEPTH = 32  # tables and lists in each other
+_LEAST_NUMBER, _MAX_NUMBER = -(1 << 63), (1 << 63) - 1  # that TOML promises; Python cannot print far larger ones
 STAGES = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
 
@@ -104,9 +104,9 @@ def _check_size(value: object) -> None:
     left = [(value, 0)]
     while left:
         each, depth = left.pop()
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise OptionError("nested too deeply")
-        if isinstance(each, int) and not _LEAST_NUMBER <= each <= _LARGEST_NUMBER:
+        if isinstance(each, int) and not _LEAST_NUMBER <= each <= _MAX_NUMBER:
             raise OptionError("a number of more than 64 bits")
         inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
         left += [(item, depth + 1) for item in inner]
@@ -116,7 +116,7 @@ def _strings(value: object) -> tuple[str, ...]:
     _expect(value, list, "a list of strings")
     for item in value:  # type: ignore[attr-defined]
         _expect(item, str, "a list of strings")
-    _limit(len(value), _MOST_ENTRIES, "entries")  # type: ignore[arg-type]
+    _limit(len(value), _MAX_ENTRIES, "entries")  # type: ignore[arg-type]
     return tuple(value)  # type: ignore[arg-type]
 
 
@@ -127,8 +127,8 @@ def _boolean(value: object) -> bool:
 
 def _positive(value: object) -> float:
     _expect(value, (int, float), "a number")
-    if not 0 < value < MOST_SECONDS:  # type: ignore[operator]  # not a number is neither
-        raise OptionError(f"expected a number above 0 and below {MOST_SECONDS}")
+    if not 0 < value < MAX_SECONDS:  # type: ignore[operator]  # not a number is neither
+        raise OptionError(f"expected a number above 0 and below {MAX_SECONDS}")
     return value  # type: ignore[return-value]
 
 
@@ -142,7 +142,7 @@ def _targets(value: object) -> tuple[Target, ...]:
 
 def _jax_version(value: object) -> str:
     text = _string(value)
-    _limit(len(text), _LONGEST_VERSION, "characters")
+    _limit(len(text), _MAX_VERSION_LENGTH, "characters")
     try:
         check_jax_version(text)
     except JaxVersionError as error:
@@ -168,7 +168,7 @@ def _selectors(value: object) -> tuple[str, ...]:
 
 def _table(value: object, parse: Callable[[object], Any], parse_key: Callable[[object], Any]) -> dict[str, Any]:
     _expect(value, dict, "a table")
-    _limit(len(value), _MOST_ENTRIES, "entries")  # type: ignore[arg-type]
+    _limit(len(value), _MAX_ENTRIES, "entries")  # type: ignore[arg-type]
     result: dict[str, Any] = {}
     for key, item in value.items():  # type: ignore[attr-defined]
         try:
@@ -270,9 +270,9 @@ def _rule_options(value: object) -> dict[str, dict[str, Any]]:
     return result
 
 
-PATH = Kind(_path, {"type": "string", "pattern": r"^[^\u0000]*$", "maxLength": paths.LONGEST - 1})
+PATH = Kind(_path, {"type": "string", "pattern": r"^[^\u0000]*$", "maxLength": paths.MAX_LENGTH - 1})
 BOOLEAN = Kind(_boolean, {"type": "boolean"})
-NUMBER = Kind(_positive, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": MOST_SECONDS})
+NUMBER = Kind(_positive, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": MAX_SECONDS})
 # Of amounts near the least one the pattern takes some that `memory_in` finds too small: it looks at digits.
 _AMOUNT = (
     r"^\s*(?:0*[1-9]\d{6,14}(?:\.\d+)?|0*[1-9]\d{3,14}(?:\.\d+)?\s*[kK]|0*[1-9]\d{0,14}(?:\.\d+)?\s*[mM]"
@@ -298,7 +298,7 @@ SEVERITIES_BY_RULE = Kind(
         "additionalProperties": SEVERITY.schema,
     },
 )
-_INTEGER = Kind(_integer, {"type": "integer", "minimum": _LEAST_NUMBER, "maximum": _LARGEST_NUMBER})
+_INTEGER = Kind(_integer, {"type": "integer", "minimum": _LEAST_NUMBER, "maximum": _MAX_NUMBER})
 ASSUMPTIONS = Kind(
     table_of(_INTEGER, _symbol).parse,
     {"type": "object", "additionalProperties": _INTEGER.schema},

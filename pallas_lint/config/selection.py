@@ -1,4 +1,4 @@
-"""Which rules a run uses: by selectors of the configuration, then of the command line; the narrower wins."""
+"""Rule selection: selectors of the configuration, then of the command line; the narrower wins."""
 
 from __future__ import annotations
 

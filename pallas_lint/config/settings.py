@@ -73,7 +73,7 @@ class SettingsError(Exception):
         return SettingsError(first.message, first.path, first.line, more)
 
     @property
-    def told(self) -> LintError:
+    def as_lint_error(self) -> LintError:
         return LintError(self.path or "", self.message, self.line)
 
 
@@ -219,8 +219,8 @@ class SettingsFinder:
         """Raises SettingsError for bad values on the command line or in the file it names."""
         self._overrides = overrides or Overrides()
         self._cwd = cwd or Path.cwd()
-        told = _parsed(self._overrides.values, None, "")
-        self._command_line, self._below = ({}, told) if self._overrides.files_first else (told, {})
+        parsed = _parsed(self._overrides.values, None, "")
+        self._command_line, self._below = ({}, parsed) if self._overrides.files_first else (parsed, {})
         self._defaults = _underlaid(Settings(root=self._cwd), self._below)
         self._by_folder: dict[Path, Settings] = {}
         self._bases: dict[Path, Settings] = {}
@@ -244,8 +244,8 @@ class SettingsFinder:
         known = self._by_folder.get(folder)
         if known is None:
             base = self._base(folder)
-            told = self._command_line.get("jax-version", base.jax_version) != "auto"
-            place = self._cwd if told or self._overrides.isolated else self._evidence_folder(folder)
+            is_given = self._command_line.get("jax-version", base.jax_version) != "auto"
+            place = self._cwd if is_given or self._overrides.isolated else self._evidence_folder(folder)
             known = self._completed.get((ById(base), place))
             if known is None:
                 known = self._completed[ById(base), place] = self._complete(base, place)
@@ -296,7 +296,7 @@ class SettingsFinder:
                 settings.jax_version,
                 folder,
                 self._overrides.python,
-                told_by=settings.origins.get("jax-version", "jax-version"),
+                set_by=settings.origins.get("jax-version", "jax-version"),
                 isolated=self._overrides.isolated,
             )
         except ValueError as error:
@@ -323,7 +323,7 @@ def load(
     """The settings in `file`, or None where it has none (and is not `required` to). Raises SettingsError."""
     shown = shown_path(file, cwd or Path.cwd())
     try:
-        data = files.read(file, files.LARGEST_SETTINGS)
+        data = files.read(file, files.MAX_SETTINGS_BYTES)
     except OSError as error:
         if required or not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             message = f"cannot read the configuration: {error.strerror or error}"
@@ -384,8 +384,8 @@ def loads(
 def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
     from pallas_lint.text import toml
 
-    if len(data) > files.LARGEST_SETTINGS:  # of an open document
-        raise SettingsError(f"it is larger than {files.LARGEST_SETTINGS >> 20} MiB", shown)
+    if len(data) > files.MAX_SETTINGS_BYTES:  # of an open document
+        raise SettingsError(f"it is larger than {files.MAX_SETTINGS_BYTES >> 20} MiB", shown)
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""What a kernel is judged for: backends with their device generations, and the jax versions."""
+"""Targets of a kernel: backends with their device generations, and the jax versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TARGETS: dict[str, tuple[Backend, tuple[str, ...]]] = {
     "triton": ("triton", ("cuda", "rocm")),
     "mosaic-gpu": ("mosaic_gpu", ("sm90", "sm100")),
 }
-_LONGEST_VERSION = 1000  # characters of a version or a range: Python takes long over numbers of many digits
+_MAX_VERSION_LENGTH = 1000  # characters of a version or a range: Python takes long over numbers of many digits
 
 
 class TargetError(ValueError):
@@ -97,7 +97,7 @@ def resolve_jax_version(
     folder: Path,
     python: str | None = None,
     *,
-    told_by: str = "--jax-version",
+    set_by: str = "--jax-version",
     isolated: bool = False,
 ) -> JaxVersions:
     """The versions that `setting` ("auto", "0.10.2", ">=0.8,<0.11") means for code in `folder`.
@@ -109,7 +109,7 @@ def resolve_jax_version(
     """
     setting = setting.strip()
     if setting != "auto":
-        return _told(setting, told_by)
+        return _resolved(setting, set_by)
     from pallas_lint import compat
     from pallas_lint.config import environment
 
@@ -132,8 +132,8 @@ def _found(evidence: Evidence) -> JaxVersions:
     """The versions that a project's files name. Raises ValueError for text that is no version."""
     from pallas_lint import compat
 
-    if any(len(spec) > _LONGEST_VERSION for spec in evidence.specs):
-        raise JaxVersionError(f"it has more than {_LONGEST_VERSION} characters")
+    if any(len(spec) > _MAX_VERSION_LENGTH for spec in evidence.specs):
+        raise JaxVersionError(f"it has more than {_MAX_VERSION_LENGTH} characters")
     if evidence.exact:
         found = _exact(evidence.text, evidence.source, lenient=True)
         return evolve(found, note=evidence.note or found.note)
@@ -150,14 +150,14 @@ def _found(evidence: Evidence) -> JaxVersions:
 
 def check_jax_version(setting: str) -> None:
     """Raises JaxVersionError where `setting` can mean nothing."""
-    if len(setting) > _LONGEST_VERSION:
-        raise JaxVersionError(f"a jax version of more than {_LONGEST_VERSION} characters")
+    if len(setting) > _MAX_VERSION_LENGTH:
+        raise JaxVersionError(f"a jax version of more than {_MAX_VERSION_LENGTH} characters")
     if setting.strip() != "auto":
-        _told(setting.strip(), "")
+        _resolved(setting.strip(), "")
 
 
 @lru_cache(maxsize=32)
-def _told(setting: str, source: str) -> JaxVersions:
+def _resolved(setting: str, source: str) -> JaxVersions:
     from pallas_lint import compat
 
     if setting[:1].isdigit() and "," not in setting and "*" not in setting:

@@ -64,10 +64,10 @@ def _code(cell: Any, number: int) -> str | None:
 
 
 def _language(notebook: Any) -> str:
-    said = _at(notebook, "language_info", "name", under="metadata") or _at(
+    language = _at(notebook, "language_info", "name", under="metadata") or _at(
         notebook, "kernelspec", "language", under="metadata"
     )
-    return said if isinstance(said, str) and said.lower() not in _PYTHON else "python"
+    return language if isinstance(language, str) and language.lower() not in _PYTHON else "python"
 
 
 def _at(value: Any, *keys: str, under: str | None = None) -> Any:

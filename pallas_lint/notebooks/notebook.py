@@ -16,7 +16,7 @@ from pallas_lint.finding import Edit, Finding, Fix, Position, Span
 from pallas_lint.notebooks import json
 from pallas_lint.notebooks.magics import blank, masked
 from pallas_lint.records import define, evolve, frozen
-from pallas_lint.text.source import LARGEST_CODE, Replacement, Source, SourceError, SyntaxProblem
+from pallas_lint.text.source import MAX_CODE_BYTES, Replacement, Source, SourceError, SyntaxProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,8 +64,8 @@ class Notebook(Source):
             note = f"{shown}: a notebook in {found.language}, not linted"
             return cls(shown, "", encoding, note=note, document=document)
         notebook = cls.of(shown, found.cells)
-        if len(notebook.text) > LARGEST_CODE:
-            raise SourceError(f"the notebook has more than {LARGEST_CODE >> 20} MiB of code")
+        if len(notebook.text) > MAX_CODE_BYTES:
+            raise SourceError(f"the notebook has more than {MAX_CODE_BYTES >> 20} MiB of code")
         return evolve(notebook, encoding=encoding, document=document)
 
     @classmethod
@@ -103,7 +103,7 @@ class Notebook(Source):
     def parts(self) -> tuple[tuple[str, str], ...]:
         return tuple((f"{self.path}:cell {cell.number}", cell.text) for cell in self.cells)
 
-    def placed(self, span: Span) -> Span:
+    def to_cell(self, span: Span) -> Span:
         """A place in the notebook's text as one in a cell."""
         cell = self.cell_at(span.start.line)
         last = self.position(cell.end)
@@ -123,7 +123,7 @@ class Notebook(Source):
             return ""
         return Source("", found.text).line(number if cell is not None else number - found.first + 1)
 
-    def told(self, line: int) -> str:
+    def describe_line(self, line: int) -> str:
         cell = self.cell_at(line)
         return f"line {line - cell.first + 1} of cell {cell.number}"
 
@@ -155,17 +155,17 @@ class Notebook(Source):
         uris = {cell.number: cell.uri for cell in self.cells}
         return self.of(self.path, [(cell.number, texts.get(cell.number, cell.text)) for cell in self.cells], uris)
 
-    def settled(self, finding: Finding) -> Finding:
+    def with_cell_positions(self, finding: Finding) -> Finding:
         """The finding with fixes that stay inside cells and change nothing that is masked; others are left out."""
         fixes = [self._settled_fix(fix) for fix in finding.fixes]
         return evolve(finding, fixes=tuple(fix for fix in fixes if fix is not None))
 
     def _settled_fix(self, fix: Fix) -> Fix | None:
-        edits = [self.settled_edit(edit) if edit.span.path == self.path else edit for edit in fix.edits]
+        edits = [self.edit_in_cells(edit) if edit.span.path == self.path else edit for edit in fix.edits]
         kept = tuple(edit for edit in edits if edit is not None)
         return evolve(fix, edits=kept) if len(kept) == len(fix.edits) else None
 
-    def settled_edit(self, edit: Edit) -> Edit | None:
+    def edit_in_cells(self, edit: Edit) -> Edit | None:
         """An edit as one of a single cell; None where it is none, or would change what is masked."""
         start, end, text = self.offset(edit.span.start), self.offset(edit.span.end), edit.text
         cell = self.cell_at(edit.span.start.line)

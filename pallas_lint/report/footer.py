@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pallas_lint.report import Assumed, Report
     from pallas_lint.sight import LaunchSight
 
-_MOST_PLACES = 3  # that are named: files without a version, launches that were not followed
+_MAX_PLACES = 3  # that are named: files without a version, launches that were not followed
 
 
 def count(number: int, noun: str) -> str:
@@ -60,8 +60,8 @@ def _assumption(assumed: Assumed) -> str:
     """Where nothing told the jax version, and which was taken: "… for 2 of 12 files, a.py, b.py (no …): …"."""
     where = ""
     if assumed.files:
-        named = ", ".join(map(visible_file, assumed.files[:_MOST_PLACES]))
-        more = ", …" if len(assumed.files) > _MOST_PLACES else ""
+        named = ", ".join(map(visible_file, assumed.files[:_MAX_PLACES]))
+        more = ", …" if len(assumed.files) > _MAX_PLACES else ""
         where = f" for {len(assumed.files)} of {len(assumed.files) + assumed.others} files, {named}{more}"
     return (
         f"jax version unknown{where} (no environment, lock file or requirement): judged as "
@@ -87,8 +87,8 @@ def _judged(report: Report) -> str:
     if sight.backend < sight.launches:
         parts.append(f"{sight.launches - sight.backend} without a known backend")
     if lost:
-        places = [f"{place_of(each)}:{each.line}" for each in lost[:_MOST_PLACES]]
-        parts.append(f"{len(lost)} not followed: {', '.join(places)}{', …' if len(lost) > _MOST_PLACES else ''}")
+        places = [f"{place_of(each)}:{each.line}" for each in lost[:_MAX_PLACES]]
+        parts.append(f"{len(lost)} not followed: {', '.join(places)}{', …' if len(lost) > _MAX_PLACES else ''}")
     return f"{kernels}; {', '.join(parts)}"
 
 
@@ -96,8 +96,8 @@ def _unjudged(stages: Sequence[str]) -> str:
     """ "; 2 stages not judged: compile for tpu:v5e of `matmul`: needs libtpu (pip install libtpu), …"."""
     if not stages:
         return ""
-    told = ", ".join(map(visible, stages[:_MOST_PLACES]))
-    return f"; {count(len(stages), 'stage')} not judged: {told}{', …' if len(stages) > _MOST_PLACES else ''}"
+    listed = ", ".join(map(visible, stages[:_MAX_PLACES]))
+    return f"; {count(len(stages), 'stage')} not judged: {listed}{', …' if len(stages) > _MAX_PLACES else ''}"
 
 
 def place_of(launch: LaunchSight) -> str:

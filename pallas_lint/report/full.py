@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding, Related, Span
     from pallas_lint.report import Report
 
-LONGEST_LINE = 140  # columns of a source line that are shown
+MAX_LINE_WIDTH = 140  # columns of a source line that are shown
 _CUT = "…"
-MOST_ALIKE = 4  # findings that say the same of one file: from here on the first stands for all
-MOST_LINES = 6  # lines of a long span that are shown; of a longer one its head and its last line
+MIN_ALIKE_TO_MERGE = 4  # findings that say the same of one file: from here on the first stands for all
+MAX_LINES = 6  # lines of a long span that are shown; of a longer one its head and its last line
 
 
 def render(report: Report) -> Iterator[str]:
@@ -40,7 +40,7 @@ def findings(report: Report) -> Iterator[str]:
     for finding in report.findings:
         alike.setdefault((finding.span.path, finding.code, finding.severity, finding.message), []).append(finding)
     for same in alike.values():
-        shown = same if len(same) < MOST_ALIKE else same[:1]
+        shown = same if len(same) < MIN_ALIKE_TO_MERGE else same[:1]
         for finding in shown:
             yield "\n".join([*_paragraph(finding, report), *_rest(finding, same[len(shown) :], report)]) + "\n\n"
 
@@ -79,7 +79,7 @@ def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
 def _listed(finding: Finding) -> list[Related]:
     """The places of the same finding elsewhere of which only the lines are shown: the first ones stand for all."""
     elsewhere = [related for related in finding.related if related.message == ELSEWHERE]
-    return elsewhere[1:] if len(elsewhere) >= MOST_ALIKE else []
+    return elsewhere[1:] if len(elsewhere) >= MIN_ALIKE_TO_MERGE else []
 
 
 def _lines_by_file(places: list[Related]) -> Iterator[str]:
@@ -125,15 +125,15 @@ def _excerpt(span: Span, report: Report, gutter: int, mark: Callable[[str], str]
     """The source lines of `span` with carets below what it covers; nothing where the text is not at hand."""
     dim = report.style.dim
     # Beside the gutter and its bar; both ends may be cut off, which an ellipsis shows.
-    room = LONGEST_LINE if report.width is None else report.width - gutter - len(" | ") - 2 * len(_CUT)
-    longest = min(LONGEST_LINE, max(room, 1))
+    room = MAX_LINE_WIDTH if report.width is None else report.width - gutter - len(" | ") - 2 * len(_CUT)
+    longest = min(MAX_LINE_WIDTH, max(room, 1))
     bar = dim("|")
     first, last = span.start.line, span.end.line
     if last > first and span.end.column == 1:
         last -= 1
     shown = list(range(first, last + 1))
-    if len(shown) > MOST_LINES:
-        shown = [*shown[: MOST_LINES - 1], 0, last]
+    if len(shown) > MAX_LINES:
+        shown = [*shown[: MAX_LINES - 1], 0, last]
     texts = {number: report.source_line(span.path, number, span.cell) for number in shown if number}
     if texts[first] is None:
         return
@@ -154,7 +154,7 @@ def _excerpt(span: Span, report: Report, gutter: int, mark: Callable[[str], str]
             yield f"{' ' * gutter} {bar} {' ' * blanks}{mark(carets.strip())}"
 
 
-def underline(text: str, begin: int, end: int, longest: int = LONGEST_LINE) -> tuple[str, str]:
+def underline(text: str, begin: int, end: int, longest: int = MAX_LINE_WIDTH) -> tuple[str, str]:
     """A source line as shown, and carets below its characters `begin` to `end`; both cut to `longest` columns.
 
     At least one caret is drawn where there is something to point at or `begin` is the end of the line.

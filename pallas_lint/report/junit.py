@@ -53,12 +53,14 @@ def _case(suite: Element, finding: Finding) -> None:
         suite, "testcase", name=f"{finding.code} {finding.name}, {place}", classname=visible_file(span.path),
         file=visible_file(span.path), line=str(span.start.line),
     )  # fmt: skip
-    said = _text("\n".join(part for part in (finding.message, finding.help, ", ".join(circumstances(finding))) if part))
+    details = _text(
+        "\n".join(part for part in (finding.message, finding.help, ", ".join(circumstances(finding))) if part)
+    )
     if finding.severity is Severity.INFO:
-        ElementTree.SubElement(case, "system-out").text = said
+        ElementTree.SubElement(case, "system-out").text = details
     else:
         failure = ElementTree.SubElement(case, "failure", message=_text(finding.message), type=finding.severity.value)
-        failure.text = f"{visible_file(span.path)}: {place}\n{said}\n{finding.url}"
+        failure.text = f"{visible_file(span.path)}: {place}\n{details}\n{finding.url}"
 
 
 def _error(suite: Element, error: LintError) -> None:

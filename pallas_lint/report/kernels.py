@@ -1,4 +1,4 @@
-"""What `--show-kernels` prints: a line for each place that launches a kernel."""
+"""The output of `--show-kernels`: a line for each place that launches a kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pallas_lint.report import Report
     from pallas_lint.report.style import Style
 
-_LONGEST = 70  # characters of operands, and of results
+_MAX_WIDTH = 70  # characters of operands, and of results
 FORMATS = ("full", "concise", "json")
 
 
@@ -33,8 +33,8 @@ def render(output_format: str, report: Report) -> Iterator[str]:
     if report.quiet:
         return
     sight = Sight.of(report.seen)
-    told = (f"{sight.followed} followed", f"{sight.backend} with a backend", f"{sight.shapes} with known shapes")
-    numbers = f": {', '.join(told)}" if sight.launches else ""
+    counts = (f"{sight.followed} followed", f"{sight.backend} with a backend", f"{sight.shapes} with known shapes")
+    numbers = f": {', '.join(counts)}" if sight.launches else ""
     yield f"{report.style.bold(count(sight.launches, 'launch'))} in {count(report.files, 'file')}{numbers}.\n"
     for note in report.notes:
         yield f"{report.style.dim('note:')} {visible(note)}\n"
@@ -44,12 +44,12 @@ def _line(launch: LaunchSight, style: Style) -> str:
     where = f"{style.path(place_of(launch))}:{launch.line}:{launch.column}:"
     facts = [f"{launch.backend or 'backend not known'} ({launch.why})", launch.grid]
     known = _short(launch.types) if launch.types else "operands not known"
-    told = visible("; ".join((*facts, known))) + style.dim(visible(_origin(launch)))
+    details = visible("; ".join((*facts, known))) + style.dim(visible(_origin(launch)))
     if launch.kernel is not None:
         cut = f"; {style.severity(Severity.WARNING, 'cut short')}: {visible(launch.stopped)}" if launch.stopped else ""
-        return f"{where} {style.bold(visible(launch.kernel))}: {told}{cut}"
+        return f"{where} {style.bold(visible(launch.kernel))}: {details}{cut}"
     stopped = f"{style.severity(Severity.WARNING, 'not followed')}: {visible(launch.stopped or '')}"
-    return f"{where} {stopped}{f'; {told}' if launch.met else ''}"
+    return f"{where} {stopped}{f'; {details}' if launch.met else ''}"
 
 
 def _origin(launch: LaunchSight) -> str:
@@ -66,10 +66,11 @@ def _origin(launch: LaunchSight) -> str:
 
 def _short(types: str) -> str:
     """Types in a length that one reads: the first operands and the first results."""
-    if len(types) <= 2 * _LONGEST:
+    if len(types) <= 2 * _MAX_WIDTH:
         return types
     return " → ".join(
-        part if len(part) <= _LONGEST else f"{part[: part.rfind(', ', 0, _LONGEST)]}, …" for part in types.split(" → ")
+        part if len(part) <= _MAX_WIDTH else f"{part[: part.rfind(', ', 0, _MAX_WIDTH)]}, …"
+        for part in types.split(" → ")
     )
 
 

@@ -44,7 +44,7 @@ class Lines:
                 return None
         return self.texts[path]
 
-    def placed(self, finding: Finding) -> Finding:
+    def with_cells(self, finding: Finding) -> Finding:
         """The finding with its places as the user finds them: in a notebook, lines of a cell."""
         if not any(path.endswith(".ipynb") for path in _paths(finding)):
             return finding
@@ -52,7 +52,7 @@ class Lines:
 
     def _placed(self, span: Span) -> Span:
         source = self.source(span.path)
-        return span if source is None else source.placed(span)
+        return span if source is None else source.to_cell(span)
 
 
 def _paths(finding: Finding) -> set[str]:

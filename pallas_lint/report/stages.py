@@ -1,4 +1,4 @@
-"""What became of each stage that a launch was taken through, for people."""
+"""Probe stages of a launch and their results, as text."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _KIB, _MIB = 1 << 10, 1 << 20
 def title(launch: Mapping[str, Any], style: Style) -> str:
     """ "src/a.py:13: kernel, 8 steps, VMEM 128 KiB of 16 MiB (v5e)"."""
     where = f"{visible(launch['path'])}:{launch['line']}: " if launch["path"] else ""
-    told = f"{style.path(where)}{style.bold(visible(launch['kernel']))}"
+    line = f"{style.path(where)}{style.bold(visible(launch['kernel']))}"
     if launch["grid"] is not None:
         steps = math.prod(launch["grid"])
-        told += f", {steps:,} step{'s' * (steps != 1)}"
+        line += f", {steps:,} step{'s' * (steps != 1)}"
     memory = launch.get("memory")
     if memory is not None:
         limit = f" of {_size(memory['limit'])}" if memory.get("limit") else ""
-        told += f", {memory['space'].upper()} {_size(memory['bytes'])}{limit}"
-        told += f" ({memory['device']})" if memory.get("device") else ""
-    return told
+        line += f", {memory['space'].upper()} {_size(memory['bytes'])}{limit}"
+        line += f" ({memory['device']})" if memory.get("device") else ""
+    return line
 
 
 def lines(launch: Mapping[str, Any], style: Style) -> Iterator[str]:
@@ -36,8 +36,8 @@ def lines(launch: Mapping[str, Any], style: Style) -> Iterator[str]:
     stages = [stage for stage in launch["stages"] if stage["stage"] != "cost"]
     for target, group in groupby(stages, key=lambda stage: stage["target"]):
         those = list(group)
-        told = ", ".join(f"{stage['stage']} {_word(stage, style)}" for stage in those)
-        yield f"  {target}: {told}" if target else f"  {told}"
+        summary = ", ".join(f"{stage['stage']} {_word(stage, style)}" for stage in those)
+        yield f"  {target}: {summary}" if target else f"  {summary}"
         for stage in those:
             if stage["detail"] and (not stage["ok"] or stage["stage"] == "run"):
                 yield style.dim(f"    {stage['stage']}: {visible(stage['detail'])}")

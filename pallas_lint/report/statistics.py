@@ -28,9 +28,9 @@ def rows(report: Report) -> list[dict[str, Any]]:
 
 def render(report: Report) -> Iterator[str]:
     """A line a rule: count, code, how many can be fixed, name. Where that does not fit, what can be fixed is below."""
-    told = rows(report)
-    table = [(str(row["count"]), row["code"], row["name"]) for row in told]
-    marks = [_mark(row["fixable"], row["unsafe"]) for row in told]
+    counted = rows(report)
+    table = [(str(row["count"]), row["code"], row["name"]) for row in counted]
+    marks = [_mark(row["fixable"], row["unsafe"]) for row in counted]
     digits = max((len(total) for total, *_ in table), default=0)
     pad = max(map(len, marks), default=0)
     longest = max(

@@ -11,7 +11,7 @@ from pallas_lint.report.style import text_width
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NARROWEST = 40  # columns: what claims to be narrower is not believed
+_MIN_WIDTH = 40  # columns: what claims to be narrower is not believed
 _BLANK = re.compile(r"(?<!\d) | (?!(?:[nµm]?s|[kKMG]i?B)\b)")  # where a line may end: not before a unit
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")
 
@@ -21,14 +21,14 @@ def width_of(stream: TextIO) -> int | None:
 
     COLUMNS goes before the terminal's own, as everywhere.
     """
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told) > 0:
-        return max(int(told), _NARROWEST)
+    setting = os.environ.get("COLUMNS", "")
+    if setting.isdecimal() and int(setting) > 0:
+        return max(int(setting), _MIN_WIDTH)
     try:
         columns = os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
     except (OSError, ValueError):
         columns = 0
-    return max(columns, _NARROWEST) if columns else None
+    return max(columns, _MIN_WIDTH) if columns else None
 
 
 def wrapped(text: str, width: int | None, first: int = 0, indent: int = 0) -> Iterator[str]:

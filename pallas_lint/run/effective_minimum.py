@@ -1,4 +1,4 @@
-"""What a project's minimum of jax is in effect: said once, not at each name that the declared one lacks."""
+"""The effective minimum jax version of a project: one finding, not one at each name that the declared one lacks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding
 
 _CODE = "PAL703"
-_MOST_PLACES = 5  # of other uses that are shown
+_MAX_PLACES = 5  # of other uses that are shown
 
 
-def told_once(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) -> list[Finding]:
+def merge_minimum_version_findings(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) -> list[Finding]:
     """The findings, with one PAL703 for each range of jax that files are judged for: the one that asks for most.
 
     Raising the minimum for it settles all the others. What the newest jax of the range lacks is told at each place.
@@ -61,5 +61,5 @@ def _minimum(finding: Finding, others: list[Finding], allowed: tuple[str, ...]) 
     places = {other.message: Related(other.span, other.message) for other in reversed(others)}
     if others:
         message += f" ({len(others)} more use{'s' if len(others) > 1 else ''} of what the declared one lacks)"
-    shown = list(reversed(places.values()))[:_MOST_PLACES]
+    shown = list(reversed(places.values()))[:_MAX_PLACES]
     return evolve(finding, message=message, related=(*finding.related, *shown))

@@ -34,7 +34,7 @@ class Plan:
 
 
 @define
-class Outcome:
+class FixResult:
     """What fixing came to. Nothing is written yet."""
 
     sources: dict[str, Source]  # every source, with the changed text where there is one
@@ -130,7 +130,7 @@ def fix(
     *,
     unsafe: bool = False,
     difference: Callable[[Source, Source], str | None] | None = None,
-) -> Outcome:
+) -> FixResult:
     """Apply what can be fixed until nothing is left to fix.
 
     `difference(before, after)` may say why a change of a source is wrong although it parses.
@@ -139,7 +139,7 @@ def fix(
     from the last call. A round after which a file that parsed no longer does is undone; its fixes are then
     tried one by one, and those that break the file (or are wrong) are refused and reported.
     """
-    outcome = Outcome(dict(sources), {}, list(findings))
+    outcome = FixResult(dict(sources), {}, list(findings))
     refused: set[tuple[object, ...]] = set()
     single: frozenset[str] = frozenset()
     rounds, limit = 0, MAX_ROUNDS
@@ -190,7 +190,7 @@ def fix(
     return outcome
 
 
-def _tidy(outcome: Outcome, relint: Callable[[Mapping[str, Source], frozenset[str]], list[Finding]]) -> None:
+def _tidy(outcome: FixResult, relint: Callable[[Mapping[str, Source], frozenset[str]], list[Finding]]) -> None:
     """Take out the imports that were used before the fixes and are not any more."""
     tidied = {}
     for path, (before, after) in outcome.changed.items():
@@ -226,7 +226,7 @@ def _attempt(sources: Mapping[str, Source], planned: Plan) -> dict[str, Source]:
     return changed
 
 
-def _commit(outcome: Outcome, planned: Plan, attempt: Mapping[str, Source], after: list[Finding]) -> None:
+def _commit(outcome: FixResult, planned: Plan, attempt: Mapping[str, Source], after: list[Finding]) -> None:
     for path, source in attempt.items():
         first = outcome.changed[path][0] if path in outcome.changed else outcome.sources[path]
         outcome.changed[path] = (first, source)

@@ -1,4 +1,4 @@
-"""Who calls whom in a project, kept from one run to the next: only files that have changed are read again."""
+"""Cache of a project's call index between runs: only files that have changed are read again."""
 
 from __future__ import annotations
 

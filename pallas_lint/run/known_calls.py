@@ -1,4 +1,4 @@
-"""What is told of the calls of a project's launchers: by its other files, and by its shapes file."""
+"""Known calls of a project's launchers: from its other files, and from its shapes file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class KnownCalls:
                 folder, settings.jax.versions
             )
             self._callers[folder, settings.jax.versions] = known
-            known.look(self.project.overlay)
+            known.refresh(self.project.overlay)
         self._catch_up()
         return known
 
@@ -78,7 +78,7 @@ class KnownCalls:
 
     def of(self, file: Path, settings: Settings) -> tuple[Witness, ...]:
         """The calls of what a file defines: those that other files of its project make, and those on record."""
-        if self.project.patient:
+        if self.project.wait_for_callers:
             self.ask(file, settings)
         elif not self._knows_callers(file, settings):
             return self.shapes(file, settings).of(file)
@@ -151,7 +151,7 @@ class KnownCalls:
             shown = shown_path(file, self.project.cwd)
             message = f"internal error while its calls were followed: {type(error).__name__} (-v shows where)"
             self.crashes[LintError(shown, message)] = f"{shown}\n{traceback.format_exc()}"
-        callers.learn(file, found, graph.touched)
+        callers.record(file, found, graph.touched)
 
     def forget(self, file: Path) -> None:
         """The file has changed on disk."""
@@ -164,9 +164,9 @@ class KnownCalls:
     def saved(self, file: Path) -> None:
         """An open document was written to its file: calls that rest on it are to be found out again."""
         for callers in self._callers.values():
-            callers.doubt(file)
+            callers.invalidate(file)
 
-    def doubt(self) -> None:
+    def invalidate(self) -> None:
         """Where modules lie may have changed: all calls are to be found out again."""
         for callers in self._callers.values():
-            callers.doubt_all()
+            callers.invalidate_all()

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".py", ".ipynb")
 _PYTHON = (*SUFFIXES, ".pyi", ".pyw")  # a file of another name is taken for what it was named for, and it is said
-_MOST_NAMED = 3  # files in a note
-_MOST_PATTERNS = 20_000  # lines of a .gitignore
+_MAX_NAMED = 3  # files in a note
+_MAX_PATTERNS = 20_000  # lines of a .gitignore
 # A file without any of these words holds no kernel and launches none; it is not even decoded.
 _WORDS = (b"pallas", b"jax_triton", b"input_output_aliases", b"operand_output_aliases")
 
@@ -72,7 +72,7 @@ class Project:
     incremental: bool = False  # keep what was found in a file, for when it is judged again after an edit
     absolute_names: bool = False  # files are named by their whole paths, as an editor knows them
     known_callers: Callable[[Path, tuple[str, ...]], Callers] | None = None  # gives those of earlier runs
-    patient: bool = True  # calls are found out before a verdict that they matter to, not afterwards
+    wait_for_callers: bool = True  # calls are found out before a verdict that they matter to, not afterwards
 
     @cached_property
     def _syntax(self) -> SyntaxCache:
@@ -125,7 +125,7 @@ class Project:
         """Files that say what a project requires may have changed."""
         self._evidence.forget_requirements()
         self._syntax.layouts.forget()
-        self.calls.doubt()
+        self.calls.invalidate()
 
     def file(self, shown: str) -> Path:
         """The absolute file behind a path as shown, without `..` in it: files are known by their paths."""
@@ -189,7 +189,7 @@ def discover(
     result.files = sorted(found.values(), key=lambda file: file.shown)
     result.errors = list(dict.fromkeys(result.errors))
     if unlike:
-        named = ", ".join(unlike[:_MOST_NAMED]) + (", …" if len(unlike) > _MOST_NAMED else "")
+        named = ", ".join(unlike[:_MAX_NAMED]) + (", …" if len(unlike) > _MAX_NAMED else "")
         result.notes.append(f"not Python by name or first line, but read as Python: {named}")
     return result
 
@@ -244,7 +244,7 @@ class _Walk:
         try:
             settings = self.finder.for_folder(normal(folder))
         except SettingsError as error:
-            self.result.errors += [each.told for each in error.all]
+            self.result.errors += [each.as_lint_error for each in error.all]
             return None
         if settings.jax.problem is not None:
             self.result.errors.append(settings.jax.problem)
@@ -257,7 +257,7 @@ class _Walk:
         try:
             return is_excluded(file, self.cwd, self.finder, exclude=self.exclude)
         except SettingsError as error:
-            self.result.errors += [each.told for each in error.all]
+            self.result.errors += [each.as_lint_error for each in error.all]
             return True
 
     def folder(self, top: Path) -> Iterator[tuple[str, InputFile]]:
@@ -409,10 +409,10 @@ class _IgnoreFile:
     @classmethod
     def read(cls, file: Path) -> _IgnoreFile | None:
         """None for a file without patterns. Raises OSError."""
-        text = files.read(file, files.LARGEST_SETTINGS).decode("utf-8-sig", "surrogateescape")
+        text = files.read(file, files.MAX_SETTINGS_BYTES).decode("utf-8-sig", "surrogateescape")
         lines = text.replace("\r\n", "\n").split("\n")
-        if len(lines) > _MOST_PATTERNS:
-            raise files.Refused(f"it has {len(lines):,} lines, at most {_MOST_PATTERNS:,} are read")
+        if len(lines) > _MAX_PATTERNS:
+            raise files.Refused(f"it has {len(lines):,} lines, at most {_MAX_PATTERNS:,} are read")
         patterns = Patterns(lines)
         return cls(_prefix(str(file.parent)), patterns) if patterns else None
 

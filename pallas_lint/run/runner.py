@@ -19,7 +19,7 @@ from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_p
 from pallas_lint.sight import LaunchSight, in_order
 from pallas_lint.start import collect_rarely
 from pallas_lint.text.files import read
-from pallas_lint.witnesses.choice import MOST, choose
+from pallas_lint.witnesses.choice import MAX_CALLS, choose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ class _Task:
 
 
 @frozen(eq=False)
-class _Bench:
+class _WorkerInputs:
     """What judging needs, sent to each process once."""
 
     cwd: Path
@@ -109,7 +109,7 @@ def run(
         # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
         keeping = cache is not None and is_in_project(file.path, root)
         witnesses = project.witnesses(file.path, file.settings)
-        if len(witnesses) > MOST and (more := choose(witnesses)[1]):
+        if len(witnesses) > MAX_CALLS and (more := choose(witnesses)[1]):
             left_out[file.shown] = more
         key = cache.key(file.shown, data, fingerprints[number], witnesses) if cache and keeping else None
         known = cache.get(file.shown, key) if cache and key else None
@@ -118,16 +118,16 @@ def run(
             continue
         tasks.append(_Task(file.path, file.shown, number, key))
         size += len(data)
-    bench = _Bench(cwd, tuple(settings), cache_folder, project)
+    inputs = _WorkerInputs(cwd, tuple(settings), cache_folder, project)
     processes = _processes(jobs, size, len(tasks))
     if processes > 1 and _can_start_safely():
         with _started_safely():
-            judged = _judge_in_processes(bench, tasks, processes)
+            checked = _check_in_processes(inputs, tasks, processes)
     elif tasks:
-        judged = _judge(bench, tasks)
+        checked = _check_files(inputs, tasks)
     else:
-        judged = []
-    verdicts.update((verdict.path, verdict) for verdict in judged)
+        checked = []
+    verdicts.update((verdict.path, verdict) for verdict in checked)
     if cache_folder is not None:
         for versions, callers in project.calls.found_callers:
             kept_calls.keep(cache_folder, callers, versions)
@@ -176,7 +176,7 @@ def _with_witnesses(result: RunResult, project: Project, files: Sequence[InputFi
     return evolve(result, findings=tuple(findings), errors=(*result.errors, *errors), tracebacks=tracebacks)
 
 
-def judge_source(source: Source, settings: Settings, project: Project) -> FileVerdict:
+def check_source(source: Source, settings: Settings, project: Project) -> FileVerdict:
     """The verdict on one text; a crash becomes an error of that file."""
     if source.note is not None:
         return FileVerdict(source.path, notes=(source.note,))
@@ -198,12 +198,12 @@ def judge_source(source: Source, settings: Settings, project: Project) -> FileVe
     )
 
 
-def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[FileVerdict]:
+def _check_files(inputs: _WorkerInputs, tasks: Iterable[_Task]) -> list[FileVerdict]:
     """The verdicts on `tasks`, made in this process."""
     from pallas_lint.notebooks import reading
     from pallas_lint.text.source import SourceError
 
-    cache = Cache(bench.cache_folder, bench.cwd, bench.project) if bench.cache_folder is not None else None
+    cache = Cache(inputs.cache_folder, inputs.cwd, inputs.project) if inputs.cache_folder is not None else None
     verdicts: list[FileVerdict] = []
     collect_rarely()
     for task in tasks:
@@ -215,7 +215,7 @@ def _judge(bench: _Bench, tasks: Iterable[_Task]) -> list[FileVerdict]:
         except Exception as error:
             verdicts.append(_crashed(task.shown, error))
             continue
-        verdict = judge_source(source, bench.settings[task.settings], bench.project)
+        verdict = check_source(source, inputs.settings[task.settings], inputs.project)
         if cache and task.key:
             cache.put(verdict, task.key)
         verdicts.append(verdict)
@@ -248,21 +248,21 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_bench: _Bench | None = None  # of a worker process
+_inputs: _WorkerInputs | None = None  # of a worker process
 
 
-def _start_worker(bench: _Bench) -> None:
+def _start_worker(inputs: _WorkerInputs) -> None:
     import signal
 
-    global _bench
-    _bench = bench
+    global _inputs
+    _inputs = inputs
     # Ctrl-C reaches every process of the terminal; the parent alone answers it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _work(tasks: list[_Task]) -> list[FileVerdict]:
-    assert _bench is not None
-    return _judge(_bench, tasks)
+    assert _inputs is not None
+    return _check_files(_inputs, tasks)
 
 
 def _can_start_safely() -> bool:
@@ -307,7 +307,7 @@ def _import_for_all(settings: Iterable[Settings]) -> None:
     gc.freeze()  # what is shared stays shared: collections in the processes do not touch it
 
 
-def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> list[FileVerdict]:
+def _check_in_processes(inputs: _WorkerInputs, tasks: list[_Task], processes: int) -> list[FileVerdict]:
     """The verdicts on `tasks`; files whose process dies are tried again alone before they are given up."""
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -316,8 +316,8 @@ def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> li
     portions = [tasks[start : start + count] for start in range(0, len(tasks), count)]
     verdicts: list[FileVerdict] = []
     left: list[_Task] = []
-    _import_for_all(bench.settings)
-    pool = ProcessPoolExecutor(processes, initializer=_start_worker, initargs=(bench,))
+    _import_for_all(inputs.settings)
+    pool = ProcessPoolExecutor(processes, initializer=_start_worker, initargs=(inputs,))
     try:
         futures: list[tuple[list[_Task], Future[list[FileVerdict]]]] = [(p, pool.submit(_work, p)) for p in portions]
         for portion, future in futures:
@@ -334,7 +334,7 @@ def _judge_in_processes(bench: _Bench, tasks: list[_Task], processes: int) -> li
         raise
     pool.shutdown()
     for task in left:
-        with ProcessPoolExecutor(1, initializer=_start_worker, initargs=(bench,)) as alone:
+        with ProcessPoolExecutor(1, initializer=_start_worker, initargs=(inputs,)) as alone:
             try:
                 verdicts += alone.submit(_work, [task]).result()
             except BrokenProcessPool:

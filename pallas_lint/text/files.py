@@ -23,8 +23,8 @@ from pallas_lint.text.folders import Folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-LARGEST = 64 << 20  # bytes of a file: a notebook with its pictures, a lock file, a baseline
-LARGEST_SETTINGS = 1 << 20  # of one whose text costs more than its reading: TOML, patterns, requirements
+MAX_BYTES = 64 << 20  # bytes of a file: a notebook with its pictures, a lock file, a baseline
+MAX_SETTINGS_BYTES = 1 << 20  # of one whose text costs more than its reading: TOML, patterns, requirements
 
 # Without O_NONBLOCK opening a pipe waits for a writer.
 _READING = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
@@ -41,12 +41,12 @@ class Refused(OSError):
         super().__init__(None, reason)
 
 
-def read(file: str | Path, largest: int = LARGEST) -> bytes:
+def read(file: str | Path, largest: int = MAX_BYTES) -> bytes:
     """What a regular file, or the one that a link leads to, holds. Raises OSError, Refused for what is neither."""
     return _content(os.open(file, _READING), largest)
 
 
-def read_in(folder: Folder, name: str, largest: int = LARGEST) -> bytes:
+def read_in(folder: Folder, name: str, largest: int = MAX_BYTES) -> bytes:
     """What a regular file of a folder, no link, holds. Raises OSError."""
     return _content(folder.open_file(name, os.O_RDONLY), largest)
 

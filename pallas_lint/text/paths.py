@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-LONGEST = 4096  # bytes of a path that any system takes
-_LONGEST_NAME = 255  # bytes of one name in it
+MAX_LENGTH = 4096  # bytes of a path that any system takes
+_MAX_NAME_LENGTH = 255  # bytes of one name in it
 
 
 def problem_of(text: str) -> str | None:
@@ -25,7 +25,7 @@ def problem_of(text: str) -> str | None:
         names = os.fsencode(text.replace("\\", "/")).split(b"/")
     except UnicodeEncodeError:
         return "it has a character that no path can have"
-    if sum(map(len, names)) + len(names) > LONGEST or any(len(name) > _LONGEST_NAME for name in names):
+    if sum(map(len, names)) + len(names) > MAX_LENGTH or any(len(name) > _MAX_NAME_LENGTH for name in names):
         return "it is longer than a path can be"
     return None
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.finding import Finding, Span
 
-LARGEST_CODE = 8 << 20  # bytes or characters: judging takes 125 bytes of memory for each
+MAX_CODE_BYTES = 8 << 20  # bytes or characters: judging takes 125 bytes of memory for each
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -78,8 +78,8 @@ class Source:
     @classmethod
     def from_bytes(cls, data: bytes, shown: str) -> Source:
         """Decode as Python does: BOM, then the declared encoding (PEP 263), then UTF-8. Raises SourceError."""
-        if len(data) > LARGEST_CODE:
-            raise SourceError(f"the file is larger than {LARGEST_CODE >> 20} MiB")
+        if len(data) > MAX_CODE_BYTES:
+            raise SourceError(f"the file is larger than {MAX_CODE_BYTES >> 20} MiB")
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise SourceError("the file is UTF-16; Python source must be UTF-8 or declare its encoding")
         if b"\0" in data[:8192]:
@@ -125,11 +125,11 @@ class Source:
         """`text` as the user wrote it."""
         return self.text
 
-    def settled(self, finding: Finding) -> Finding:
+    def with_cell_positions(self, finding: Finding) -> Finding:
         """A finding as it can be handed out: with fixes that can be applied."""
         return finding
 
-    def placed(self, span: Span) -> Span:
+    def to_cell(self, span: Span) -> Span:
         """A place in `text` as the user finds it."""
         return span
 
@@ -137,7 +137,7 @@ class Source:
         """A line as the user wrote it: of a notebook's cell where one is named."""
         return self.line(number)
 
-    def told(self, line: int) -> str:
+    def describe_line(self, line: int) -> str:
         """How a message speaks of a line."""
         return f"line {line}"
 

@@ -14,7 +14,7 @@ else:
 
 TOMLDecodeError = tomllib.TOMLDecodeError
 
-_MOST_PARTS = 64  # of a dotted key: the time that tomllib takes grows with the square of their number
+_MAX_PARTS = 64  # of a dotted key: the time that tomllib takes grows with the square of their number
 _PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.?)*"?|'[^'\n]*'?)"""
 # Multi-line strings and comments are passed over whole; a string that does not end takes the rest.
 _TOKEN = re.compile(
@@ -27,13 +27,13 @@ class KeyTooLong(TOMLDecodeError):
     """A dotted key has more parts than any settings have."""
 
     def __init__(self, line: int) -> None:
-        ValueError.__init__(self, f"A key has more than {_MOST_PARTS} parts (at line {line}, column 1)")
+        ValueError.__init__(self, f"A key has more than {_MAX_PARTS} parts (at line {line}, column 1)")
 
 
 @lru_cache(maxsize=8)
 def loads(text: str) -> dict[str, Any]:
     """The document, which nobody changes. Raises TOMLDecodeError; at Python's limits ValueError or RecursionError."""
-    if text.count(".") >= _MOST_PARTS:
+    if text.count(".") >= _MAX_PARTS:
         _check_keys(text)
     return tomllib.loads(text)
 
@@ -50,5 +50,5 @@ def located(error: TOMLDecodeError, text: str) -> tuple[str, int]:
 def _check_keys(text: str) -> None:
     for token in _TOKEN.finditer(text):
         key = token["key"]
-        if key and key.count(".") >= _MOST_PARTS and len(re.findall(_PART, key)) > _MOST_PARTS:
+        if key and key.count(".") >= _MAX_PARTS and len(re.findall(_PART, key)) > _MAX_PARTS:
             raise KeyTooLong(text.count("\n", 0, token.start()) + 1)

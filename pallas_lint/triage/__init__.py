@@ -1,1 +1,1 @@
-"""Which findings are told: suppressions, baselines, and what a finding is known by."""
+"""Filters findings: suppression comments, baselines, fingerprints."""

@@ -1,4 +1,4 @@
-"""What a finding is known by from one commit to the next: its rule and the code it is about, not its line number."""
+"""Fingerprints that identify a finding across commits: its rule and the code it is about, not its line number."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ CODE, NAME = "PAL002", "unused-suppression"
 DIRECTIVES = ("disable", "disable-next-line", "disable-file", "assume", "probe")
 # Rules that only the probe decides: a run without it cannot tell that their suppression is unused.
 _PROBE_ONLY = "PAL9"
-MOST_NAMED = 8  # codes of a comment that a message names
+MAX_NAMED = 8  # codes of a comment that a message names
 
 _MARKER = re.compile(r"#[ \t]*(?:pallas-lint[ \t]*:|noqa\b)", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"#[ \t]*pallas-lint[ \t]*:[ \t]*([\w-]*)", re.IGNORECASE)
@@ -45,7 +45,7 @@ _NOQA = re.compile(r"#[ \t]*noqa(?:[ \t]*:[ \t]*([A-Z]+[0-9]+(?:[ \t,]+[A-Z]+[0-
 
 
 @frozen
-class Entry:
+class SuppressionEntry:
     """One code, prefix or name in a comment. `start` and `end` are offsets into the text."""
 
     selector: str
@@ -61,7 +61,7 @@ class Suppression:
     start: int  # offsets of the directive, up to and with its last code
     end: int
     line: int
-    entries: tuple[Entry, ...]
+    entries: tuple[SuppressionEntry, ...]
     first: int = 0  # lines in which the start of a finding is silenced; 0 for the whole file
     last: int = 0
     whole_file: bool = False
@@ -240,8 +240,10 @@ def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppre
         import difflib
 
         near = difflib.get_close_matches(word, DIRECTIVES, n=1)
-        said = f"unknown directive `{match[1]}`" if word else "no directive after `pallas-lint:`"
-        problem = f"{said}, did you mean `{near[0]}`?" if near else f"{said}: known are {', '.join(DIRECTIVES)}"
+        description = f"unknown directive `{match[1]}`" if word else "no directive after `pallas-lint:`"
+        problem = (
+            f"{description}, did you mean `{near[0]}`?" if near else f"{description}: known are {', '.join(DIRECTIVES)}"
+        )
         return Suppression(begin, end, line, (), problem=problem)
     codes = _CODES.match(text, match.end())
     if not codes or not codes[1]:
@@ -251,11 +253,11 @@ def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppre
     return Suppression(begin, start + codes.end(1), line, entries, whole_file=whole, next_line=next_line)
 
 
-def _entries(text: str, offset: int) -> tuple[Entry, ...]:
+def _entries(text: str, offset: int) -> tuple[SuppressionEntry, ...]:
     from pallas_lint.registry import codes_of
 
     return tuple(
-        Entry(match[0], codes_of(match[0]), offset + match.start(), offset + match.end())
+        SuppressionEntry(match[0], codes_of(match[0]), offset + match.start(), offset + match.end())
         for match in re.finditer(r"[\w-]+", text)
     )
 
@@ -275,8 +277,8 @@ def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) ->
     unknown = [e for e in bad if not e.codes]
     idle = [e for e in bad if e.codes]
     parts = [
-        f"{_listed(entries)} {said}"
-        for entries, said in (
+        f"{_listed(entries)} {reason}"
+        for entries, reason in (
             (unknown, "names no rule" if len(unknown) == 1 else "name no rules"),
             (idle, "silences nothing here" if len(idle) == 1 else "silence nothing here"),
         )
@@ -288,12 +290,12 @@ def _judge(source: Source, suppression: Suppression, enabled: frozenset[str]) ->
     yield _finding(source, start, end, message, Severity.WARNING, _removal(source, suppression, bad), help_text)
 
 
-def _listed(entries: Sequence[Entry], mark: str = "`") -> str:
-    shown = [f"{mark}{entry.selector}{mark}" for entry in entries[:MOST_NAMED]]
+def _listed(entries: Sequence[SuppressionEntry], mark: str = "`") -> str:
+    shown = [f"{mark}{entry.selector}{mark}" for entry in entries[:MAX_NAMED]]
     return ", ".join(shown) + (f" and {more} more" if (more := len(entries) - len(shown)) else "")
 
 
-def _is_idle(entry: Entry, enabled: frozenset[str]) -> bool:
+def _is_idle(entry: SuppressionEntry, enabled: frozenset[str]) -> bool:
     """Whether an entry that silenced nothing can be blamed: it names no rule, or one that could fire."""
     return not entry.codes or any(code in enabled and not code.startswith(_PROBE_ONLY) for code in entry.codes)
 
@@ -329,7 +331,7 @@ def _finding(
     )
 
 
-def _removal(source: Source, suppression: Suppression, bad: Sequence[Entry]) -> tuple[Fix, ...]:
+def _removal(source: Source, suppression: Suppression, bad: Sequence[SuppressionEntry]) -> tuple[Fix, ...]:
     """The fix that takes the bad entries away.
 
     With the last of them goes the comment, and the line if nothing else is on it.

@@ -38,7 +38,7 @@ class Callers:
     _texts: dict[str, str] = field(factory=dict)  # digests of files in this run
     _right: set[str] = field(factory=set)  # files of which the calls were found to be right in this run
 
-    def look(self, overlay: Mapping[Path, Source]) -> None:
+    def refresh(self, overlay: Mapping[Path, Source]) -> None:
         """See which files there are; read those that have changed. `overlay` (file -> text) goes before the disk."""
         seen = set()
         for file in project_files(self.folder):
@@ -74,9 +74,9 @@ class Callers:
         """A file has changed on disk: what rests on it has to be found out again."""
         if is_project_file(self.folder, file):
             self.edited(file, None)
-            self.doubt(file)
+            self.invalidate(file)
 
-    def doubt(self, file: Path) -> None:
+    def invalidate(self, file: Path) -> None:
         """What rests on a file may be another."""
         if self.folder not in file.parents:
             return
@@ -85,7 +85,7 @@ class Callers:
         for who in [who for who, calls in self.calls.items() if path in calls.rests_on]:
             self._right.discard(who)
 
-    def doubt_all(self) -> None:
+    def invalidate_all(self) -> None:
         """Files that are no code have changed on disk: what rests on them is no longer right."""
         self._texts.clear()
         self._right.clear()
@@ -98,7 +98,7 @@ class Callers:
         asked = {who: None for file in files for who in self.index.callers(self.path_of(file))}
         return [self.folder / who for who in asked if not self._is_known(who)]
 
-    def learn(self, file: Path, witnesses: tuple[Witness, ...], rests_on: Iterable[Path]) -> None:
+    def record(self, file: Path, witnesses: tuple[Witness, ...], rests_on: Iterable[Path]) -> None:
         """What the run of a file came to."""
         path = self.path_of(file)
         names = [path, *(self.path_of(each) for each in rests_on if self.folder in each.parents)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.witnesses.witness import Witness
 
-MOST = 8  # calls of one function
+MAX_CALLS = 8  # calls of one function
 # How many of each source come first, whatever the others tell: what stands nearer was meant for this function.
 _SLOTS = {"comment": 2, "caller": 3, "file": 3}
 _TYPE = re.compile(r"(?<![\w?<>])([\w?<>]+)\[([\d?, .]*)\]")
@@ -30,7 +30,7 @@ class _Seen(NamedTuple):
     single: tuple[tuple[str, tuple[bool, ...]], ...]  # ... and which are one
 
 
-def choose(witnesses: Iterable[Witness], most: int = MOST) -> tuple[tuple[Witness, ...], int]:
+def choose(witnesses: Iterable[Witness], most: int = MAX_CALLS) -> tuple[tuple[Witness, ...], int]:
     """At most so many calls of each function, and how many were left out. The same for the same calls in any order.
 
     Of calls that say the same one counts. First come the slots of each source, then what is most unlike those that

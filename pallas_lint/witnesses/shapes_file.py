@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.finding import LintError
 from pallas_lint.records import field, frozen
 from pallas_lint.text import files, paths
-from pallas_lint.witnesses.choice import MOST, choose
+from pallas_lint.witnesses.choice import MAX_CALLS, choose
 from pallas_lint.witnesses.witness import ValueProblem, Witness
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME = "pallas-lint-shapes.toml"
 VERSION = 1
 _LARGEST = 4 << 20  # bytes: a thousand functions take a tenth
-_MOST_CALLS = 64  # of a function: a recording has eight, files that were put together by hand a few times that
+_MAX_READ = 64  # of a function: a recording has eight, files that were put together by hand a few times that
 _HEAD = f"""\
 # Argument types that calls really had. Written by pallas-lint; lint reads it.
 version = {VERSION}
@@ -154,8 +154,8 @@ def _calls_of(function: str, table: Any) -> list[Witness]:
     calls = table.get("calls") if isinstance(table, dict) else None
     if not isinstance(calls, list):
         raise ValueProblem(f"{function} has no list of `calls`")
-    if len(calls) > _MOST_CALLS:
-        raise ValueProblem(f"{function} has {len(calls)} calls: at most {_MOST_CALLS} are read, {MOST} are recorded")
+    if len(calls) > _MAX_READ:
+        raise ValueProblem(f"{function} has {len(calls)} calls: at most {_MAX_READ} are read, {MAX_CALLS} are recorded")
     return [_call(function, call) for call in calls]
 
 

@@ -48,7 +48,7 @@ def naming_calls(
     for finding in findings:
         if finding.witness is not None:
             witness = now.get(finding.witness, finding.witness)
-            message = f"{finding.message}, {witness.told(finding.span.path)}"
+            message = f"{finding.message}, {witness.describe(finding.span.path)}"
             alike = sum(each.name == witness.name and each.is_call for each in speaking[place_of(finding)])
             known_calls = counted[witness.name]
             if known_calls > 1 and alike:

@@ -56,7 +56,7 @@ class Witness:
         end = spelled.rfind(", ", 0, longest)
         return f"{spelled[:end]}, …" if end > 0 else f"{spelled[:longest]}…"
 
-    def told(self, path: str) -> str:
+    def describe(self, path: str) -> str:
         """How a message about code in `path` names the call: "with x: f32[512,1024], as in tests/test_rows.py:12"."""
         spelled, where = self.brief(_MOST_TOLD), self.source
         if self.kind == "annotation":

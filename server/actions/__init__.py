@@ -1,1 +1,1 @@
-"""What code actions change: fixes, comments and settings that silence."""
+"""Code actions: fixes, and comments and settings that suppress findings."""

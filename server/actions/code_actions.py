@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Edit, Finding, Fix
@@ -35,13 +35,13 @@ KINDS = (lsp.CodeActionKind.QuickFix.value, DISABLE_LINE, DISABLE_FILE, DISABLE_
 
 
 @frozen
-class Asked:
+class ActionRequest:
     """What a client asks for: actions on a range of a document, of the kinds `only` (None: for the lightbulb).
 
     `findings` are those in the document, whichever file's kernels they concern.
     """
 
-    judged: Judged
+    state: DocumentState
     findings: Sequence[Finding]
     range: lsp.Range
     only: Sequence[str] | None
@@ -60,7 +60,7 @@ class Asked:
 
     def here(self) -> list[Finding]:
         """The findings at the range."""
-        source = self.judged.source
+        source = self.state.source
         first, last = (from_lsp(source, place, self.codec) for place in (self.range.start, self.range.end))
         return [each for each in self.findings if touches(each.span, first, last)]
 
@@ -72,7 +72,7 @@ class Asked:
             if new is not None:
                 where, text = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0)), edit.text
             else:
-                source = self.judged.source if path == self.judged.source.path else self.text_of(path)
+                source = self.state.source if path == self.state.source.path else self.text_of(path)
                 if source is None:
                     return None
                 where = range_of(source, edit.span, self.codec)
@@ -96,9 +96,9 @@ class Asked:
             )
 
 
-def quick_fixes(asked: Asked) -> list[lsp.CodeAction]:
+def quick_fixes(asked: ActionRequest) -> list[lsp.CodeAction]:
     """Fixes of the findings at the range, then the ways to silence them."""
-    client = asked.judged.client
+    client = asked.state.client
     here = asked.here()
     actions: list[lsp.CodeAction] = []
     if client.fix_violation and asked.wants(lsp.CodeActionKind.QuickFix.value):
@@ -119,12 +119,12 @@ def quick_fixes(asked: Asked) -> list[lsp.CodeAction]:
     return actions
 
 
-def _tuning(asked: Asked, here: Sequence[Finding]) -> Iterator[lsp.CodeAction]:
+def _tuning(asked: ActionRequest, here: Sequence[Finding]) -> Iterator[lsp.CodeAction]:
     """To try block sizes, where they may mend what a launch costs."""
     finding = next((each for each in here if each.code in _OF_BLOCKS and each.origin == "probe"), None)
     if finding is not None:
-        told = {"uri": asked.judged.uri, "line": finding.span.start.line - 1}
-        command = lsp.Command(title="Try other block sizes", command=TUNE, arguments=[told])
+        arguments = {"uri": asked.state.uri, "line": finding.span.start.line - 1}
+        command = lsp.Command(title="Try other block sizes", command=TUNE, arguments=[arguments])
         shown = [each for each in asked.diagnostics if each.code == finding.code]
         yield lsp.CodeAction(
             f"{finding.code}: Try other block sizes", kind="quickfix", diagnostics=shown or None, command=command
@@ -135,9 +135,9 @@ def _title(fix: Fix) -> str:
     return f"{fix.title[0].upper()}{fix.title[1:]}"
 
 
-def _all_of_a_rule(asked: Asked, offered: Sequence[tuple[Finding, Fix]]) -> Iterator[lsp.CodeAction]:
+def _all_of_a_rule(asked: ActionRequest, offered: Sequence[tuple[Finding, Fix]]) -> Iterator[lsp.CodeAction]:
     """For a rule that can be fixed in several places of the document: all of them at once."""
-    path = asked.judged.source.path
+    path = asked.state.source.path
     candidates = [
         (finding, fix)
         for finding in asked.findings
@@ -147,14 +147,14 @@ def _all_of_a_rule(asked: Asked, offered: Sequence[tuple[Finding, Fix]]) -> Iter
     for finding in {each.code: each for each, _ in offered}.values():
         if count[finding.code] > 1:
             same = [each for each in candidates if each[0].code == finding.code]
-            planned = fixer.plan(same, {path: asked.judged.source})
+            planned = fixer.plan(same, {path: asked.state.source})
             edits = [edit for _, fix in planned.taken for edit in fix.edits]
             unique = list(dict.fromkeys(edits))
             yield from asked.action(f"Fix all {finding.name} in this file", "quickfix", finding, asked.edit(unique))
 
 
-def _silencing(asked: Asked, finding: Finding) -> Iterator[lsp.CodeAction]:
-    source, settings = asked.judged.source, asked.judged.settings
+def _silencing(asked: ActionRequest, finding: Finding) -> Iterator[lsp.CodeAction]:
+    source, settings = asked.state.source, asked.state.settings
     if asked.wants(DISABLE_LINE):
         fix = silencing.silencer(source, finding)  # None where no comment can stand
         edit = asked.edit(fix.edits) if fix is not None else None
@@ -172,10 +172,10 @@ def _silencing(asked: Asked, finding: Finding) -> Iterator[lsp.CodeAction]:
             yield from asked.action(title, DISABLE_PROJECT, finding, edit)
 
 
-def fix_all(judged: Judged, after: Source | None, codec: PositionCodec) -> list[lsp.CodeAction]:
+def fix_all(state: DocumentState, after: Source | None, codec: PositionCodec) -> list[lsp.CodeAction]:
     """The document as `--fix` would leave it, as one action; none where it stays as it is."""
     if after is None:
         return []
-    edits = fixing.edits_between(judged.source, after, codec)
-    edit = lsp.WorkspaceEdit(changes={judged.uri: edits})
+    edits = fixing.edits_between(state.source, after, codec)
+    edit = lsp.WorkspaceEdit(changes={state.uri: edits})
     return [lsp.CodeAction(title="Fix all safe Pallas findings", kind=FIX_ALL, edit=edit)]

@@ -16,7 +16,7 @@ from pallas_lint.run import fixer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding, Fix
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def fixed(
-    judged: Judged, project: Project, *, cell: int | None = None, is_stale: Callable[[], bool] = lambda: False
+    state: DocumentState, project: Project, *, cell: int | None = None, is_stale: Callable[[], bool] = lambda: False
 ) -> Source | None:
     """The document with all its safe fixes; None where nothing changes.
 
@@ -37,18 +37,18 @@ def fixed(
     """
     from pallas_lint import lint
 
-    settings = judged.settings
-    if settings is None or not judged.findings:
+    settings = state.settings
+    if settings is None or not state.findings:
         return None
-    path = judged.source.path
+    path = state.source.path
     file, overlay = project.file(path), project.overlay
 
     def relint(sources: Mapping[str, Source], _: frozenset[str]) -> list[Finding]:
         project.overlay = {**overlay, file: sources[path]}
-        return _wanted(lint.judge(sources[path], settings, project, is_stale).result.findings, sources[path], cell)
+        return _wanted(lint.check_file(sources[path], settings, project, is_stale).result.findings, sources[path], cell)
 
     try:
-        outcome = fixer.fix({path: judged.source}, _wanted(judged.findings, judged.source, cell), relint)
+        outcome = fixer.fix({path: state.source}, _wanted(state.findings, state.source, cell), relint)
     finally:
         project.overlay = overlay
     return outcome.changed[path][1] if path in outcome.changed else None
@@ -65,7 +65,7 @@ def _wanted(findings: tuple[Finding, ...], source: Source, cell: int | None) -> 
 
 
 def _cells(fix: Fix, source: Source) -> set[int | None]:
-    return {source.placed(edit.span).cell if edit.span.path == source.path else None for edit in fix.edits}
+    return {source.to_cell(edit.span).cell if edit.span.path == source.path else None for edit in fix.edits}
 
 
 def edits_between(before: Source, after: Source, codec: PositionCodec) -> list[lsp.TextEdit]:

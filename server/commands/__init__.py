@@ -1,1 +1,1 @@
-"""What the server does when a client asks it to: its commands."""
+"""Commands of the server, one file each."""

@@ -30,8 +30,8 @@ ignore = []
 
 
 async def create_config(ls: PallasServer, *given: Any) -> dict[str, Any]:
-    told = argument(given[0] if given else None)
-    uri, folder = told.get("uri"), told.get("folder")
+    options = argument(given[0] if given else None)
+    uri, folder = options.get("uri"), options.get("folder")
     if isinstance(uri, str):
         path = file_of(uri)
     elif isinstance(folder, str) and folder:

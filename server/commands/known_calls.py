@@ -19,19 +19,19 @@ async def choose(ls: PallasServer, given: object = None) -> list[dict[str, Any]]
     """
     request = argument(given)
     uri, function, arguments = (request.get(key) for key in ("uri", "function", "arguments"))
-    judged = await ls.documents.judged(uri) if isinstance(uri, str) else None
-    if judged is None or judged.judgement is None or judged.judgement.analysis is None:
+    state = await ls.documents.state(uri) if isinstance(uri, str) else None
+    if state is None or state.file_analysis is None or state.file_analysis.analysis is None:
         return []
     from pallas_lint.server.views.calls import launchers
 
-    launcher = next((each for each in launchers(judged) if each.name == function), None)
+    launcher = next((each for each in launchers(state) if each.name == function), None)
     if launcher is None:
         return []
     calls, shown = launcher.calls, launcher.shown
     if request.get("ask") is not True:
         after = calls[(calls.index(shown) + 1) % len(calls)]
         shown = after if arguments is None else next((each for each in calls if each.spelled == arguments), shown)
-        ls.documents.pick(judged.uri, launcher.name, shown)
+        ls.documents.pick(state.uri, launcher.name, shown)
         refresh_views(ls)
     return [_document(call, shown) for call in calls]
 

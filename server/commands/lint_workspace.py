@@ -9,4 +9,4 @@ if TYPE_CHECKING:
 
 
 async def lint_workspace(ls: PallasServer, *_: Any) -> dict[str, Any]:
-    return await ls.sweeper.command()
+    return await ls.workspace_linter.command()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.server.app import PallasServer
     from pallas_lint.server.probing.probe_targets import Chosen
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
 NOT_ALLOWED = (
     "the probe runs the project's code, which this server was not started for: in VS Code trust the workspace and turn"
@@ -62,14 +62,14 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
         and isinstance(targets, list | tuple)
     ):
         raise Failed("the request is not understood: it has `uri`, and `function` or `line`, and maybe `arguments`")
-    judged, chosen = await chosen_function(ls, uri, function, line)
-    spec = spec_of(ls, judged, chosen, arguments)
+    state, chosen = await chosen_function(ls, uri, function, line)
+    spec = spec_of(ls, state, chosen, arguments)
     file = ls.documents.path(uri)
     if spec is None or asking:
         from pallas_lint.server.probing.suggested_arguments import suggestion
 
-        assert judged.judgement is not None and judged.judgement.analysis is not None
-        analysis, runs = judged.judgement.analysis, ls.documents.probed.runs(file)
+        assert state.file_analysis is not None and state.file_analysis.analysis is not None
+        analysis, runs = state.file_analysis.analysis, ls.documents.probed.runs(file)
         suggested = await ls.documents.on_thread(suggestion, chosen, analysis, runs)
         suggested = spec.spelled if spec is not None and spec.spelled else suggested
         message = (
@@ -78,38 +78,40 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
         )
         return answer_of("needs-arguments", message, function=chosen.document(suggested))
     fresh, perf = request.get("fresh") is True, request.get("perf") is True
-    asked = await asyncio.to_thread(asked_for, ls, judged, chosen, spec, targets, fresh=fresh, perf=perf)
+    asked = await asyncio.to_thread(asked_for, ls, state, chosen, spec, targets, fresh=fresh, perf=perf)
     return await _with_progress(ls, asked)
 
 
-async def chosen_function(ls: PallasServer, uri: str, function: str | None, line: int | None) -> tuple[Judged, Chosen]:
+async def chosen_function(
+    ls: PallasServer, uri: str, function: str | None, line: int | None
+) -> tuple[DocumentState, Chosen]:
     """The document and the function that a request is about. Raises Failed."""
     if uri.startswith("vscode-notebook-cell:") or ls.documents.path(uri).suffix == SUFFIX:
         raise Failed("cells of a notebook cannot be probed: put the kernel and its launch into a module")
-    judged = await ls.documents.judged(uri)
-    if judged is None:
+    state = await ls.documents.state(uri)
+    if state is None:
         raise Failed("the file is not open")
-    if judged.judgement is None:
-        raise Failed(judged.problem or "the file could not be judged")
-    analysis = judged.judgement.analysis
+    if state.file_analysis is None:
+        raise Failed(state.problem or "the file could not be judged")
+    analysis = state.file_analysis.analysis
     if analysis is None:
         raise Failed("no kernel is launched in this file")
     from pallas_lint.server.probing import probe_targets
 
     at = None if line is None else line + 1
     try:
-        return judged, await ls.documents.on_thread(probe_targets.choose, analysis, function, at)
+        return state, await ls.documents.on_thread(probe_targets.choose, analysis, function, at)
     except probe_targets.NoFunction as error:
         raise Failed(str(error)) from error
 
 
-def spec_of(ls: PallasServer, judged: Judged, chosen: Chosen, arguments: str | None) -> specs.Spec | None:
+def spec_of(ls: PallasServer, state: DocumentState, chosen: Chosen, arguments: str | None) -> specs.Spec | None:
     """What to probe; None where the user has to say with what arguments. Raises Failed."""
-    file = str(ls.documents.path(judged.uri))
+    file = str(ls.documents.path(state.uri))
     try:
         if arguments is not None:
             return specs.parse_arguments(arguments, file, chosen.name)
-        commented = [spec for spec in specs.comments_in(judged.source.text, file) if spec.function == chosen.name]
+        commented = [spec for spec in specs.comments_in(state.source.text, file) if spec.function == chosen.name]
     except specs.SpecError as error:
         raise Failed(str(error)) from error
     if commented:
@@ -118,23 +120,23 @@ def spec_of(ls: PallasServer, judged: Judged, chosen: Chosen, arguments: str | N
 
 
 def asked_for(
-    ls: PallasServer, judged: Judged, chosen: Chosen, spec: specs.Spec, targets: Sequence[object], *,
+    ls: PallasServer, state: DocumentState, chosen: Chosen, spec: specs.Spec, targets: Sequence[object], *,
     fresh: bool, perf: bool,
 ) -> Asked:  # fmt: skip
     """With which interpreter and under which conditions: of the client, else of the project's settings.
 
     `perf`: to tell what it costs, which runs nothing in interpret mode.
     """
-    file = ls.documents.path(judged.uri)
+    file = ls.documents.path(state.uri)
     folder = ls.folders.of(file)
     client = folder.client
-    told = judged.settings.probe if judged.settings is not None else {}
+    table = state.settings.probe if state.settings is not None else {}
     try:
-        python = find_python(file.parent, client.interpreter or told.get("python"))
+        python = find_python(file.parent, client.interpreter or table.get("python"))
         wanted = tuple(str(target) for target in TARGETS.parse(list(targets)))
     except (InterpreterError, OptionError) as error:
         raise Failed(str(error)) from error
-    configured = Conditions.of(told, wanted or client.probe_targets)
+    configured = Conditions.of(table, wanted or client.probe_targets)
     conditions = evolve(
         configured,
         timeout=client.probe_timeout or configured.timeout,
@@ -143,10 +145,10 @@ def asked_for(
     )
     if perf:
         tpus = [target for target in conditions.targets if target.startswith("tpu")]
-        chosen_for = judged.settings.target if judged.settings is not None else ()
+        chosen_for = state.settings.target if state.settings is not None else ()
         known = (f"tpu:{target.device}" for target in chosen_for if target.backend == "tpu" and target.device)
         conditions = evolve(conditions, targets=tuple(tpus or known), stage=None, perf=True, runs=False, real=False)
-    return Asked(judged, file, folder, chosen, spec, python, conditions, ls.documents.differing(), fresh)
+    return Asked(state, file, folder, chosen, spec, python, conditions, ls.documents.differing(), fresh)
 
 
 async def _with_progress(ls: PallasServer, asked: Asked) -> dict[str, Any]:
@@ -159,7 +161,7 @@ async def _with_progress(ls: PallasServer, asked: Asked) -> dict[str, Any]:
         cancelled.set()
         stopping.add(loop.create_task(ls.prober.stop(cancelled)))
 
-    shown = _Shown(ls, asked.judged.uri)
+    shown = _Shown(ls, asked.state.uri)
     async with Progress(ls, f"Probing {asked.spec.function}", cancellable=True) as progress:
         progress.on_cancel(stop)
         answer = await ls.prober.run(asked, progress.say, shown.again, cancelled)
@@ -198,7 +200,7 @@ class _Shown:
 async def _show(ls: PallasServer, uri: str) -> None:
     """Have the client show what is new about a document."""
     ls.documents.was_probed(uri)
-    await ls.documents.judged(uri)
+    await ls.documents.state(uri)
     ls.protocol.notify("pallasLint/probed", {"uri": uri})
     workspace = ls.client_capabilities.workspace
     can = workspace.diagnostics if workspace is not None and ls.reporter.pulls else None

@@ -25,12 +25,12 @@ async def write_comment(ls: PallasServer, given: object = None) -> bool:
     if not (isinstance(uri, str) and isinstance(function, str) and isinstance(arguments, str)):
         return False
     try:
-        judged, chosen = await chosen_function(ls, uri, function, None)
-        text = specs.parse_arguments(arguments, judged.source.path, function).spelled
+        state, chosen = await chosen_function(ls, uri, function, None)
+        text = specs.parse_arguments(arguments, state.source.path, function).spelled
     except (Failed, specs.SpecError) as error:
         ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=f"pallas-lint: {error}"))
         return False
-    edit = comment_edit(judged.source, chosen, f"# pallas-lint: probe({text})")
+    edit = comment_edit(state.source, chosen, f"# pallas-lint: probe({text})")
     changes = lsp.WorkspaceEdit(changes={uri: [edit]})
     label = f"Probe comment of {function}"
     done = await ls.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit=changes, label=label))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
 WRITE = "Write Them"
 
@@ -40,14 +40,14 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
         raise Failed("the request is not understood: it has `uri`, and `function` or `line`")
     if not ls.probe_allowed:
         raise Failed(NOT_ALLOWED)
-    judged, chosen = await chosen_function(ls, uri, function, line)
-    spec = spec_of(ls, judged, chosen, None)
+    state, chosen = await chosen_function(ls, uri, function, line)
+    spec = spec_of(ls, state, chosen, None)
     if spec is None:
         raise Failed(f"with what arguments? Write them above `{chosen.name}`: # pallas-lint: probe(f32[512,512])")
-    known = better.blocks(spec, judged.source.text)
+    known = better.blocks(spec, state.source.text)
     if known is None:
         raise Failed(f"no argument of `{chosen.name}` is as block sizes are: powers of two from 8 on, by default")
-    asked = await asyncio.to_thread(asked_for, ls, judged, chosen, spec, (), fresh=True, perf=True)
+    asked = await asyncio.to_thread(asked_for, ls, state, chosen, spec, (), fresh=True, perf=True)
     texts = {str(file): source.text for file, source in asked.texts.items()}
     loop = asyncio.get_running_loop()
 
@@ -66,24 +66,24 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
             raise Failed(str(error)) from error
     found = next(better.findings(tuning, known), None)
     if found is None:
-        told = f"of {len(tuning.tried)} choices none is clearly faster than now" if finished else "it was cancelled"
-        ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Info, message=f"pallas-lint: {told}"))
-        return answer_of("done" if finished else "cancelled", told)
-    written = await _offered(ls, judged, tuning, known, found.message)
+        message = f"of {len(tuning.tried)} choices none is clearly faster than now" if finished else "it was cancelled"
+        ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Info, message=f"pallas-lint: {message}"))
+        return answer_of("done" if finished else "cancelled", message)
+    written = await _offered(ls, state, tuning, known, found.message)
     return answer_of("done", found.message, written=written)
 
 
-async def _offered(ls: PallasServer, judged: Judged, tuning: Tuning, known: better.Now, message: str) -> bool:
+async def _offered(ls: PallasServer, state: DocumentState, tuning: Tuning, known: better.Now, message: str) -> bool:
     """Ask whether the best values are to become the defaults; whether they have."""
     best = tuning.best(tuning.targets[0])[0]
     texts = [(known.places[name], text) for name, text in best.values if name in known.places]
-    edits = [lsp.TextEdit(range_of(judged.source, span, ls.workspace.position_codec), text) for span, text in texts]
+    edits = [lsp.TextEdit(range_of(state.source, span, ls.workspace.position_codec), text) for span, text in texts]
     actions = [lsp.MessageActionItem(WRITE)] if edits else []
     shown = lsp.ShowMessageRequestParams(lsp.MessageType.Info, f"pallas-lint: {message}", actions)
     answer = await ls.window_show_message_request_async(shown)
     if answer is None or answer.title != WRITE:
         return False
-    version = lsp.OptionalVersionedTextDocumentIdentifier(judged.uri, judged.version)
+    version = lsp.OptionalVersionedTextDocumentIdentifier(state.uri, state.version)
     change = lsp.WorkspaceEdit(document_changes=[lsp.TextDocumentEdit(version, edits)])
     label = f"Block sizes of {tuning.spec.function}"
     return (await ls.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit=change, label=label))).applied

@@ -1,1 +1,1 @@
-"""What the server answers, one file a request."""
+"""Handlers of LSP requests and notifications, one file each."""

@@ -18,12 +18,12 @@ OPTIONS = lsp.CodeActionOptions(code_action_kinds=list(code_actions.KINDS))
 
 
 async def code_action(ls: PallasServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-    judged = await ls.documents.judged(params.text_document.uri)
-    if judged is None:
+    state = await ls.documents.state(params.text_document.uri)
+    if state is None:
         return []
-    asked = code_actions.Asked(
-        judged,
-        ls.reporter.findings(judged.source.path),
+    asked = code_actions.ActionRequest(
+        state,
+        ls.reporter.findings(state.source.path),
         params.range,
         [str(getattr(kind, "value", kind)) for kind in params.context.only] if params.context.only else None,
         params.context.diagnostics,
@@ -34,15 +34,15 @@ async def code_action(ls: PallasServer, params: lsp.CodeActionParams) -> list[ls
     )
     found = code_actions.quick_fixes(asked) if asked.wants_quick_fixes else []
     # On save, or from the menu of source actions: never in the lightbulb.
-    if judged.client.fix_all and asked.only is not None and asked.wants(code_actions.FIX_ALL):
+    if state.client.fix_all and asked.only is not None and asked.wants(code_actions.FIX_ALL):
         line = params.range.start.line + 1
-        cell = judged.source.cell_at(line).number if isinstance(judged.source, Notebook) else None
+        cell = state.source.cell_at(line).number if isinstance(state.source, Notebook) else None
         cancelled = threading.Event()
         project = ls.documents.project_apart()
         try:
-            after = await ls.documents.on_thread(fixing.fixed, judged, project, cell=cell, is_stale=cancelled.is_set)
+            after = await ls.documents.on_thread(fixing.fixed, state, project, cell=cell, is_stale=cancelled.is_set)
         except asyncio.CancelledError:
             cancelled.set()  # it may take rounds; the thread is wanted for what somebody waits for
             raise
-        found += code_actions.fix_all(judged, after, asked.codec)
+        found += code_actions.fix_all(state, after, asked.codec)
     return found

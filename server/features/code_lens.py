@@ -1,4 +1,4 @@
-"""What is shown over launches and kernels."""
+"""Code lenses over launches and kernels."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ OPTIONS = lsp.CodeLensOptions(resolve_provider=False)
 
 
 async def code_lens(ls: PallasServer, params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
-    judged = await ls.documents.judged(params.text_document.uri)
-    if judged is None:
+    state = await ls.documents.state(params.text_document.uri)
+    if state is None:
         return []
     from pallas_lint.server.views.code_lenses import code_lenses
 
     can = client_commands(ls.initial_settings)
     codec = ls.workspace.position_codec
-    found = await ls.documents.on_thread(code_lenses, judged, codec, can, trusted=ls.trusted)
-    return ls.documents.lenses.with_those_before(judged, found)
+    found = await ls.documents.on_thread(code_lenses, state, codec, can, trusted=ls.trusted)
+    return ls.documents.lenses.with_those_before(state, found)

@@ -1,4 +1,4 @@
-"""What can stand at the cursor: in comments that silence, and in settings files."""
+"""Completion in suppression comments and in settings files."""
 
 from __future__ import annotations
 

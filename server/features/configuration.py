@@ -24,7 +24,7 @@ _PATIENCE = 2.0  # seconds in which a client has to say what its settings are
 def changed_configuration(ls: PallasServer, params: lsp.DidChangeConfigurationParams) -> None:
     async def take() -> None:
         await reconfigure(ls, params.settings)
-        ls.sweeper.request()
+        ls.workspace_linter.request()
 
     # Not `async`, which would begin when the next message, maybe an edit, has been read.
     ls.documents.wait_for_settings()
@@ -52,7 +52,7 @@ async def reconfigure(ls: PallasServer, sent: object) -> None:
     def late(asked: asyncio.Future[Any]) -> None:
         if asked is ls.asking and not asked.cancelled():
             _take_each(ls, folders, _answers(asked), sent)
-            ls.sweeper.request()
+            ls.workspace_linter.request()
 
     answered = asking.done()
     _take_each(ls, folders, _answers(asking) if answered else [], sent)

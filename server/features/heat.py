@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 async def heat(ls: PallasServer, params: Any) -> dict[str, Any] | None:
     uri = argument(params).get("uri")
-    judged = await ls.documents.judged(uri) if isinstance(uri, str) else None
-    return costs.heat(judged) if judged is not None else None
+    state = await ls.documents.state(uri) if isinstance(uri, str) else None
+    return costs.heat(state) if state is not None else None

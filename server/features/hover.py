@@ -1,4 +1,4 @@
-"""What is known of the thing at a place."""
+"""Hovers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ async def hover(ls: PallasServer, params: lsp.HoverParams) -> lsp.Hover | None:
         place = from_lsp(source, params.position, codec)
         text = settings_help.hover(Documents.path(uri), source, place.line, place.column)
         return lsp.Hover(contents=text) if text is not None else None
-    judged = await ls.documents.judged(uri)
-    if judged is None:
+    state = await ls.documents.state(uri)
+    if state is None:
         return None
     from pallas_lint.server.views import hover as view
 
-    return view.hover(judged, params.position, codec)
+    return view.hover(state, params.position, codec)

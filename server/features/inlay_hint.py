@@ -1,4 +1,4 @@
-"""What is shown behind parameters and launches."""
+"""Inlay hints behind parameters and launches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 async def inlay_hint(ls: PallasServer, params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
-    judged = await ls.documents.judged(params.text_document.uri)
-    if judged is None:
+    state = await ls.documents.state(params.text_document.uri)
+    if state is None:
         return []
     from pallas_lint.server.views.inlay_hints import inlay_hints
 
-    found = ls.documents.hints.with_those_before(judged, inlay_hints(judged, ls.workspace.position_codec))
+    found = ls.documents.hints.with_those_before(state, inlay_hints(state, ls.workspace.position_codec))
     asked = params.range
     return [each for each in found if asked.start.line <= each.position.line <= asked.end.line]

@@ -27,11 +27,11 @@ async def initialized(ls: PallasServer, _: lsp.InitializedParams) -> None:
     ls.documents.warm_up()
     await reconfigure(ls, None)
     await watch(ls)
-    ls.sweeper.request()
+    ls.workspace_linter.request()
 
 
 def shutdown(ls: PallasServer, _: object) -> None:
     ls.prober.shutdown()
     ls.recorder.shutdown()
-    ls.sweeper.stop()
+    ls.workspace_linter.stop()
     ls.documents.shutdown()

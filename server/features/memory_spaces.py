@@ -50,18 +50,18 @@ async def refs(ls: PallasServer, params: Any) -> dict[str, Any]:
 async def _refs(ls: PallasServer, uri: str) -> tuple[bool, list[tuple[lsp.Range, str]]]:
     """Whether all of a document could be read, and the names of refs in it, or in the cell of a notebook, in order."""
     cell_of = ls.notebooks.of_cell(uri)
-    judged = await ls.documents.judged(uri if cell_of is None else cell_of[0])
-    if judged is None:
+    state = await ls.documents.state(uri if cell_of is None else cell_of[0])
+    if state is None:
         return True, []
     from pallas_lint.server.views.memory_spaces import named_refs
 
     codec = ls.workspace.position_codec
-    found = [(range_of(judged.source, span, codec), kind) for span, kind in named_refs(judged).items()]
+    found = [(range_of(state.source, span, codec), kind) for span, kind in named_refs(state).items()]
     if cell_of is None:
-        return not judged.half_written, found
+        return not state.half_written, found
     newest = ls.notebooks.of_cell(uri)  # cells may have moved meanwhile
-    if newest is None or newest[1] is not judged.source:
+    if newest is None or newest[1] is not state.source:
         return False, []
     cell = newest[2]
     inside = [(moved(where, 1 - cell.first), kind) for where, kind in found if is_in(where.start, cell)]
-    return not judged.half_written, inside
+    return not state.half_written, inside

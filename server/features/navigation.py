@@ -9,71 +9,71 @@ from pallas_lint.server.protocol.session import argument
 
 if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
 OPTIONS = lsp.DocumentSymbolOptions(label="Pallas kernels")
 
 
 async def definition(ls: PallasServer, params: lsp.DefinitionParams) -> list[lsp.Location]:
-    judged = await ls.documents.judged(params.text_document.uri)
-    if judged is None:
+    state = await ls.documents.state(params.text_document.uri)
+    if state is None:
         return []
     from pallas_lint.server.views import navigation
 
-    return navigation.definitions(judged, params.position, ls.workspace.position_codec)
+    return navigation.definitions(state, params.position, ls.workspace.position_codec)
 
 
 async def references(ls: PallasServer, params: lsp.ReferenceParams) -> list[lsp.Location]:
-    judged = await ls.documents.judged(params.text_document.uri)
-    if judged is None:
+    state = await ls.documents.state(params.text_document.uri)
+    if state is None:
         return []
     from pallas_lint.server.views import navigation
 
-    return navigation.launches_of(judged, params.position, ls.workspace.position_codec)
+    return navigation.launches_of(state, params.position, ls.workspace.position_codec)
 
 
 async def document_symbol(ls: PallasServer, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-    judged = await ls.documents.judged(params.text_document.uri)
-    if judged is None:
+    state = await ls.documents.state(params.text_document.uri)
+    if state is None:
         return []
     from pallas_lint.server.views import navigation
 
-    return navigation.outline(judged, ls.workspace.position_codec)
+    return navigation.outline(state, ls.workspace.position_codec)
 
 
 async def prepare_hierarchy(ls: PallasServer, params: lsp.CallHierarchyPrepareParams) -> list[lsp.CallHierarchyItem]:
-    judged = await ls.documents.judged(params.text_document.uri)
-    if judged is None:
+    state = await ls.documents.state(params.text_document.uri)
+    if state is None:
         return []
     from pallas_lint.server.views import hierarchy
 
-    return hierarchy.prepare(judged, params.position, ls.workspace.position_codec)
+    return hierarchy.prepare(state, params.position, ls.workspace.position_codec)
 
 
 async def incoming_calls(
     ls: PallasServer, params: lsp.CallHierarchyIncomingCallsParams
 ) -> list[lsp.CallHierarchyIncomingCall]:
-    judged = await _judged(ls, params.item)
-    if judged is None:
+    state = await _state(ls, params.item)
+    if state is None:
         return []
     from pallas_lint.server.views import hierarchy
 
-    return hierarchy.incoming(judged, params.item, ls.workspace.position_codec)
+    return hierarchy.incoming(state, params.item, ls.workspace.position_codec)
 
 
 async def outgoing_calls(
     ls: PallasServer, params: lsp.CallHierarchyOutgoingCallsParams
 ) -> list[lsp.CallHierarchyOutgoingCall]:
-    judged = await _judged(ls, params.item)
-    if judged is None:
+    state = await _state(ls, params.item)
+    if state is None:
         return []
     from pallas_lint.server.views import hierarchy
 
-    return hierarchy.outgoing(judged, params.item, ls.workspace.position_codec)
+    return hierarchy.outgoing(state, params.item, ls.workspace.position_codec)
 
 
-async def _judged(ls: PallasServer, item: lsp.CallHierarchyItem) -> Judged | None:
+async def _state(ls: PallasServer, item: lsp.CallHierarchyItem) -> DocumentState | None:
     """The document that told of an item."""
     uri = argument(item.data).get("uri")
-    judged = await ls.documents.judged(uri) if isinstance(uri, str) else None
-    return judged if judged is not None and judged.judgement is not None and judged.judgement.analysis else None
+    state = await ls.documents.state(uri) if isinstance(uri, str) else None
+    return state if state is not None and state.file_analysis is not None and state.file_analysis.analysis else None

@@ -1,4 +1,4 @@
-"""What is asked of a cell is asked of its notebook, and answered for the cell."""
+"""Requests about a notebook cell: passed on to its notebook, and answered for the cell."""
 
 from __future__ import annotations
 

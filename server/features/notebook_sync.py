@@ -1,4 +1,4 @@
-"""What the client does with notebooks: opens, changes, saves and closes them."""
+"""Notebook synchronisation: opened, changed, saved and closed notebooks."""
 
 from __future__ import annotations
 

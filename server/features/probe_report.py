@@ -10,22 +10,22 @@ from pallas_lint.server.views.probe_page import report
 
 if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
 
 async def probe_report(ls: PallasServer, params: Any) -> dict[str, Any] | None:
     asked = argument(params)
     document, position = argument(asked.get("textDocument")), argument(asked.get("position"))
     uri, line = document.get("uri"), position.get("line")
-    judged = await ls.documents.judged(uri) if isinstance(uri, str) else None
-    if judged is None:
+    state = await ls.documents.state(uri) if isinstance(uri, str) else None
+    if state is None:
         return None
     at = line + 1 if isinstance(line, int) else None
-    texts = {path: source for path in _paths(judged) if (source := ls.documents.text_of(path)) is not None}
+    texts = {path: source for path in _paths(state) if (source := ls.documents.text_of(path)) is not None}
     return await asyncio.to_thread(
-        report, judged, ls.documents.path(judged.uri), texts, at, bool(asked.get("standalone"))
+        report, state, ls.documents.path(state.uri), texts, at, bool(asked.get("standalone"))
     )
 
 
-def _paths(judged: Judged) -> set[str]:
-    return {finding.span.path for finding in judged.probe_findings}
+def _paths(state: DocumentState) -> set[str]:
+    return {finding.span.path for finding in state.probe_findings}

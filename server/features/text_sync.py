@@ -1,4 +1,4 @@
-"""What the client does with documents: opens, changes, saves and closes them."""
+"""Document synchronisation: opened, changed, saved and closed documents."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def take_changes(ls: PallasServer, files: set[Path]) -> None:
         if settings_files.is_one(file):
             ls.reporter.settings_changed(file.as_posix())
     if files:
-        ls.sweeper.request(again=True)
+        ls.workspace_linter.request(again=True)
 
 
 def _below(file: Path) -> Path | None:

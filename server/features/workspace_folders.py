@@ -15,10 +15,10 @@ async def changed_folders(ls: PallasServer, params: lsp.DidChangeWorkspaceFolder
     for left in params.event.removed:
         folder = ls.folders.remove(left.uri)
         if folder is not None:
-            ls.reporter.swept(folder.path, ())
+            ls.reporter.workspace_linted(folder.path, ())
             ls.documents.reload(folder.path)
     added = [folder for joined in params.event.added if (folder := ls.folders.add(joined.uri)) is not None]
     await reconfigure(ls, None)
     for folder in added:
         ls.documents.reload(folder.path)
-    ls.sweeper.request()
+    ls.workspace_linter.request()

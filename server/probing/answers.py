@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
-_MOST = 200  # answers; the oldest are forgotten
+_MAX_ENTRIES = 200  # answers; the oldest are forgotten
 # They say more of the machine at that moment than of the code.
 _PASSING = frozenset({"crash", "deadline", "memory-limit"})
 
 
 @frozen
-class _Code:
+class _CodeDigest:
     """A file's text, and its statements by themselves, by digest."""
 
     text: str
     statements: str
 
     @classmethod
-    def of(cls, source: Source) -> _Code:
+    def of(cls, source: Source) -> _CodeDigest:
         pieces = (f"{piece.text.rstrip()}\n" for piece in outline(source).pieces)
         return cls(_digest(source.text), _digest("".join(pieces)))
 
     def holds(self, source: Source) -> bool:
-        return self.text == _digest(source.text) or self.statements == _Code.of(source).statements
+        return self.text == _digest(source.text) or self.statements == _CodeDigest.of(source).statements
 
 
 @frozen
 class _Answer:
-    told: dict[str, Any]
-    code: Mapping[Path, _Code]
+    response: dict[str, Any]
+    code: Mapping[Path, _CodeDigest]
     stamp: int  # of the runs that are shown of the file
 
 
@@ -66,9 +66,9 @@ class Answers:
         now = {file: _text(file, asked) for file in known.code}
         if not all(source is not None and known.code[file].holds(source) for file, source in now.items()):
             return None
-        return {**known.told, "message": f"{known.told['message']}; nothing has changed since"}
+        return {**known.response, "message": f"{known.response['message']}; nothing has changed since"}
 
-    def keep(self, asked: Asked, result: ProbeResult, told: dict[str, Any], begun: float) -> None:
+    def keep(self, asked: Asked, result: ProbeResult, response: dict[str, Any], begun: float) -> None:
         """Remember an answer; `begun` is when it was asked. One to what the probe could not finish is none."""
         problems = [problem for launch in result.launches for stage in launch.stages for problem in stage.problems]
         if result.errors:
@@ -81,13 +81,13 @@ class Answers:
             # One that was written meanwhile may have been read before.
             if source is None or file.stat().st_mtime >= begun:
                 return
-            code[file] = _Code.of(source)
+            code[file] = _CodeDigest.of(source)
         stamp = stored_runs.stamp(asked.file)
         if not stamp:
             return
         self._known.pop(_question(asked), None)
-        self._known[_question(asked)] = _Answer(told, code, stamp)
-        while len(self._known) > _MOST:
+        self._known[_question(asked)] = _Answer(response, code, stamp)
+        while len(self._known) > _MAX_ENTRIES:
             del self._known[next(iter(self._known))]
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""Which function to probe: taken from the text and its analysis, nothing is run."""
+"""The function to probe at a position: taken from the text and its analysis, nothing is run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Chosen:
 
     def document(self, suggestion: str) -> dict[str, Any]:
         """What a client asks its user with."""
-        told = [
+        described = [
             {
                 "name": f"*{each.name}" if each.variadic else each.name,
                 "default": each.default,
@@ -57,7 +57,7 @@ class Chosen:
             }
             for each in self.parameters or ()
         ]
-        return {"name": self.name, "parameters": told, "suggestion": suggestion}
+        return {"name": self.name, "parameters": described, "suggestion": suggestion}
 
 
 def choose(analysis: Analysis, function: str | None, line: int | None) -> Chosen:

@@ -1,4 +1,4 @@
-"""What is known from probes of an open document, as far as it holds for its text."""
+"""Stored probe results of an open document, as far as they hold for its text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.probe.results import LaunchResult
     from pallas_lint.probe.stored_runs import Run
@@ -41,34 +41,36 @@ class Probed:
             known = self._read[file] = (changed, stored_runs.load(file))
         return known[1]
 
-    def settle(self, judged: Judged, file: Path, text_of: Callable[[str], Source | None]) -> Judged:
+    def merge_results(self, state: DocumentState, file: Path, text_of: Callable[[str], Source | None]) -> DocumentState:
         """The verdict with what probes found, as far as the code that they ran is still there."""
-        judgement, settings = judged.judgement, judged.settings
-        if judgement is None or settings is None:
-            return judged
+        file_analysis, settings = state.file_analysis, state.settings
+        if file_analysis is None or settings is None:
+            return state
         runs = self.runs(file)
         if not runs:
-            return judged
-        judged = evolve(judged, probe_rests_on=frozenset(each.file for run in runs for each in run.rests_on))
+            return state
+        state = evolve(state, probe_rests_on=frozenset(each.file for run in runs for each in run.rests_on))
         from pallas_lint.syntax.outline import outline
 
-        pieces = judgement.analysis.module.outline if judgement.analysis is not None else outline(judged.source)
+        pieces = file_analysis.analysis.module.outline if file_analysis.analysis is not None else outline(state.source)
 
         def places_in(path: str) -> Mapping[str, int]:
-            return dependencies.places(pieces) if path == judged.source.path else self._places(path, text_of)
+            return dependencies.places(pieces) if path == state.source.path else self._places(path, text_of)
 
-        holding = stored_runs.fitting(runs, judged.source.path, places_in)
+        holding = stored_runs.fitting(runs, state.source.path, places_in)
         known = {run.function for run in holding}
-        judged = evolve(judged, probed_before=tuple(run for run in runs if run.function and run.function not in known))
+        state = evolve(state, probed_before=tuple(run for run in runs if run.function and run.function not in known))
         if not holding:
-            return judged
+            return state
         kept, used = reconcile.wanted(
             (finding for run in holding for finding in run.findings), lambda _: settings, text_of
         )
         launches = [launch for run in holding for launch in run.launches]
-        found = reconcile.settled(judgement.result.findings, kept, launches, used)
-        result = evolve(judgement.result, findings=tuple(found))
-        return evolve(judged, judgement=evolve(judgement, result=result), probed=holding, probe_findings=tuple(kept))
+        found = reconcile.settled(file_analysis.result.findings, kept, launches, used)
+        result = evolve(file_analysis.result, findings=tuple(found))
+        return evolve(
+            state, file_analysis=evolve(file_analysis, result=result), probed=holding, probe_findings=tuple(kept)
+        )
 
     def _places(self, path: str, text_of: Callable[[str], Source | None]) -> Mapping[str, int]:
         """Where the statements of another file are; anybody may have written what file that is."""

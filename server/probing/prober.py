@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.server.probing.probe_targets import Chosen
+    from pallas_lint.server.workspace.document_state import DocumentState
     from pallas_lint.server.workspace.folders import Folder
-    from pallas_lint.server.workspace.judged import Judged
 
     from pallas_lint.finding import Finding, LintError
     from pallas_lint.probe.results import ProbeResult
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _AT_FIRST, _SHARE = 1.0, 0.1  # seconds and part of a probe's time that showing its stages may take
-_MOST_COSTS = 3  # that are told in a message
+_MAX_COSTS = 3  # that are told in a message
 IDLE = 600.0  # seconds after which a worker that nobody asks is ended
 _DOING = {
     "load": "importing the file",
@@ -63,7 +63,7 @@ class _Cancelled(Exception):
 class Asked:
     """A request for a probe, made sense of."""
 
-    judged: Judged
+    state: DocumentState
     file: Path
     folder: Folder
     chosen: Chosen
@@ -192,10 +192,10 @@ class _Probe:
         if known is not None:
             return known
         begun = time.time()
-        result, told = self._run()
+        result, response = self._run()
         if result is not None:
-            answers.keep(self._asked, result, told, begun)
-        return told
+            answers.keep(self._asked, result, response, begun)
+        return response
 
     def _run(self) -> tuple[ProbeResult | None, dict[str, Any]]:
         asked = self._asked
@@ -212,10 +212,10 @@ class _Probe:
         findings, errors = self._keep(result)
         if errors and not result.launches:
             raise Failed(". ".join(error.message for error in errors))
-        told = [_counted(len(result.launches), "launch", "es"), _counted(len(findings), "finding", "s")]
+        parts = [_counted(len(result.launches), "launch", "es"), _counted(len(findings), "finding", "s")]
         costs = [cost for launch in result.launches for cost in launch.costs]
-        told = [*(headline(cost) for cost in costs[:_MOST_COSTS]), *told]
-        message = f"`{asked.spec.function}` was probed: {', '.join(told)}"
+        parts = [*(headline(cost) for cost in costs[:_MAX_COSTS]), *parts]
+        message = f"`{asked.spec.function}` was probed: {', '.join(parts)}"
         message = ". ".join((message, *(error.message for error in errors)))
         return result, answer_of("done", message, launches=len(result.launches), findings=len(findings))
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.recorded import Recording
 
 logger = logging.getLogger(__name__)
-LONGEST = 3600.0  # seconds that tests may take
+MAX_SECONDS = 3600.0  # seconds that tests may take
 TO_IMPORT = 60.0  # seconds that pytest may take to be imported
 GRACE = 10.0  # seconds between asking tests to end and ending them
 _TOLD = 4_000  # bytes of the end of what they print, for the log
@@ -112,17 +112,17 @@ class _Run:
             return answer_of("cancelled", f"the recording was cancelled; {done.recorded.told}")
         if done.status == NONE:
             raise Failed(f"pytest finds no test in {self._tests.root}")
-        told = f"{done.recorded.told}{self._remark(done.status)}"
+        message = f"{done.recorded.told}{self._remark(done.status)}"
         if not done.recorded.calls:
-            raise Failed(told)
-        return answer_of("done", told)
+            raise Failed(message)
+        return answer_of("done", message)
 
     def _remark(self, status: int) -> str:
         if self._late:
-            return f"; the tests were stopped after {LONGEST / 60:.0f} minutes"
+            return f"; the tests were stopped after {MAX_SECONDS / 60:.0f} minutes"
         return {PASSED: "", FAILED: "; some tests failed"}.get(status, "; the tests did not come to an end")
 
-    def _execute(self, command: Sequence[str], environment: Mapping[str, str], seconds: float = LONGEST) -> int:
+    def _execute(self, command: Sequence[str], environment: Mapping[str, str], seconds: float = MAX_SECONDS) -> int:
         """The exit status of a program in the project's folder, in which it may find its modules as in a terminal."""
         environment = {name: value for name, value in environment.items() if name != "PYTHONSAFEPATH"}
         with tempfile.TemporaryDirectory(prefix="pallas-lint-") as folder:
@@ -137,14 +137,14 @@ class _Run:
             return status
 
     def _wait(self, process: subprocess.Popen[bytes], printed: Path, deadline: float) -> int:
-        said = ""
+        percentage = ""
         while process.poll() is None and not self._cancelled.wait(_POLL):
             if time.monotonic() > deadline:
                 self._late = True
                 break
-            if (percent := re.findall(r"\[ *(\d+)%\]", _end_of(printed))) and percent[-1] != said:
-                said = percent[-1]
-                self._say(f"{said} % of the tests")
+            if (percent := re.findall(r"\[ *(\d+)%\]", _end_of(printed))) and percent[-1] != percentage:
+                percentage = percent[-1]
+                self._say(f"{percentage} % of the tests")
         if process.poll() is None:
             # As Ctrl-C does: fixtures are torn down, and programs that the tests started hear of it.
             _signal(process, signal.SIGINT)

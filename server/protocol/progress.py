@@ -45,14 +45,14 @@ class Progress:
 
     def report(self, done: int, of: int, what: str) -> None:
         if self._token is not None:
-            told = lsp.WorkDoneProgressReport(message=f"{done} of {of} {what}", percentage=100 * done // max(of, 1))
-            self._server.work_done_progress.report(self._token, told)
+            report = lsp.WorkDoneProgressReport(message=f"{done} of {of} {what}", percentage=100 * done // max(of, 1))
+            self._server.work_done_progress.report(self._token, report)
 
     def say(self, what: str) -> None:
         """What is being done, where nobody knows how much there is to do."""
         if self._token is not None:
-            told = lsp.WorkDoneProgressReport(message=what, cancellable=self._cancellable)
-            self._server.work_done_progress.report(self._token, told)
+            report = lsp.WorkDoneProgressReport(message=what, cancellable=self._cancellable)
+            self._server.work_done_progress.report(self._token, report)
 
     def on_cancel(self, end: Callable[[], None]) -> None:
         """Call `end` on the event loop when the user has had enough."""

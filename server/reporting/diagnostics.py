@@ -17,7 +17,7 @@ from pallas_lint.text.digests import digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding, Span
@@ -73,14 +73,14 @@ class Diagnostics:
         return digest("".join(spelled.values()).encode("utf-8", "surrogatepass"))
 
 
-def launched_kernels(judged: Judged) -> dict[int, list[tuple[Span, Related]]]:
+def launched_kernels(state: DocumentState) -> dict[int, list[tuple[Span, Related]]]:
     """The kernel behind each launch in a document, with the launch's place, by every line of that."""
     found: dict[int, list[tuple[Span, Related]]] = {}
-    for launch in judged.judgement.analysis.launches if judged.judgement and judged.judgement.analysis else ():
+    for launch in state.file_analysis.analysis.launches if state.file_analysis and state.file_analysis.analysis else ():
         for body in launch.bodies[:1]:
             place = launch.called_at.span
             kernel = Related(body.piece.span(getattr(body.node, "name", body.node)), f"the kernel `{body.name}`")
-            if place.path == judged.source.path:
+            if place.path == state.source.path:
                 for line in range(place.start.line, place.end.line + 1):
                     found.setdefault(line, []).append((place, kernel))
     return found

@@ -32,7 +32,7 @@ def main() -> None:
     with contextlib.suppress(OSError):  # a process may have all the niceness it can have
         os.nice(10)
     for folder in json.load(sys.stdin):
-        for line in _swept(Path(folder["path"]), _overrides(folder["overrides"]), folder["exclude"]):
+        for line in _from_workspace(Path(folder["path"]), _overrides(folder["overrides"]), folder["exclude"]):
             print(json.dumps(line), flush=True)
 
 
@@ -41,7 +41,7 @@ def _overrides(given: dict[str, Any]) -> Overrides:
     return Overrides(**given, config_file=Path(named) if named else None)
 
 
-def _swept(folder: Path, overrides: Overrides, exclude: list[str]) -> Iterator[dict[str, Any]]:
+def _from_workspace(folder: Path, overrides: Overrides, exclude: list[str]) -> Iterator[dict[str, Any]]:
     try:
         finder = SettingsFinder(overrides, folder)
     except SettingsError as error:

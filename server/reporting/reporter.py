@@ -1,4 +1,4 @@
-"""What the client is told of findings: pushed or asked for, for open documents and for the other files."""
+"""Diagnostics for the client: pushed or pulled, for open documents and for the other files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
+from pallas_lint.server.reporting.diagnostic_store import DiagnosticStore
 from pallas_lint.server.reporting.diagnostics import Diagnostics, launched_kernels, problem_at
-from pallas_lint.server.reporting.panel_model import Board
 from pallas_lint.server.workspace import settings_files
 from pygls import uris
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pallas_lint.server.app import PallasServer
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.finding import Finding, LintError
     from pallas_lint.run.cache import FileVerdict
@@ -40,7 +40,7 @@ class Reporter:
 
     def __init__(self, server: PallasServer) -> None:
         self._server = server
-        self.board = Board()
+        self.store = DiagnosticStore()
         self.pulls = False  # the client asks for the diagnostics of open documents
         self._pulls_workspace = False
         self._pushed: dict[str, str] = {}  # uri -> result id of what was pushed for files that are not open
@@ -52,18 +52,18 @@ class Reporter:
 
     # -- news ------------------------------------------------------------------------------------------------------
 
-    def judged(self, judged: Judged) -> None:
+    def document_checked(self, state: DocumentState) -> None:
         """A new verdict on an open document."""
-        touched = self.board.put(judged.verdict)
-        if isinstance(judged.problem, SettingsError):
-            self.settings_problem(judged.problem, self._server.folders.of(Path(judged.source.path)).path)
-        elif judged.settings is not None and judged.settings.jax.problem is not None:
-            problem = judged.settings.jax.problem
+        touched = self.store.put(state.verdict)
+        if isinstance(state.problem, SettingsError):
+            self.settings_problem(state.problem, self._server.folders.of(Path(state.source.path)).path)
+        elif state.settings is not None and state.settings.jax.problem is not None:
+            problem = state.settings.jax.problem
             self._server.tell([f"{problem.path}: {problem.message}"])
-        self._tell({judged.source.path, *touched})
+        self._tell({state.source.path, *touched})
 
     def closed(self, uri: str, path: str) -> None:
-        touched = self.board.close(path)
+        touched = self.store.close(path)
         self._given.pop(uri, None)
         self._made.pop(path, None)
         if not self.pulls:
@@ -75,9 +75,9 @@ class Reporter:
         if self.pulls and self._pushed.pop(uri, None) is not None:
             self._push(uri, None, [])
 
-    def swept(self, folder: Path, verdicts: Iterable[FileVerdict]) -> None:
+    def workspace_linted(self, folder: Path, verdicts: Iterable[FileVerdict]) -> None:
         """The verdicts of a run over a folder."""
-        self._tell(self.board.sweep(folder, verdicts))
+        self._tell(self.store.replace_folder(folder, verdicts))
 
     def settings_problem(self, error: SettingsError | LintError, folder: Path) -> None:
         """Settings that cannot be used: shown in their file, else told."""
@@ -100,19 +100,19 @@ class Reporter:
         if settings_files.is_one(Path(path)):
             return self._of_settings(path)
         uri = server.documents.uri_of(path)
-        judged = server.documents.known(uri) if uri is not None else None
-        source = judged.source if judged is not None else server.documents.text_of(path)
+        state = server.documents.known(uri) if uri is not None else None
+        source = state.source if state is not None else server.documents.text_of(path)
         if source is None:
             return []
-        launched = launched_kernels(judged) if judged is not None else {}
+        launched = launched_kernels(state) if state is not None else {}
         findings, codec, text_of = self.findings(path), server.workspace.position_codec, server.documents.text_of
-        made = self._made.setdefault(path, Diagnostics()) if judged is not None else Diagnostics()
+        made = self._made.setdefault(path, Diagnostics()) if state is not None else Diagnostics()
         found = made.of(findings, source, codec, text_of, launched)
-        if judged is not None and isinstance(judged.problem, str):
-            found.append(problem_at(judged.problem))
-        if judged is not None and judged.remark is not None:
-            found.append(problem_at(judged.remark, severity=lsp.DiagnosticSeverity.Information))
-        if isinstance(source, Notebook) and judged is None:
+        if state is not None and isinstance(state.problem, str):
+            found.append(problem_at(state.problem))
+        if state is not None and state.remark is not None:
+            found.append(problem_at(state.remark, severity=lsp.DiagnosticSeverity.Information))
+        if isinstance(source, Notebook) and state is None:
             return self._server.notebooks.of_file(found, source)
         return found
 
@@ -122,7 +122,7 @@ class Reporter:
 
     def findings(self, path: str) -> tuple[Finding, ...]:
         """The findings in a file that are to be shown; a baseline that cannot be read hides none."""
-        found = self.board.findings(path)
+        found = self.store.findings(path)
         try:
             return self._server.folders.of(Path(path)).new(found, self._server.documents.text_of)
         except BaselineError as error:
@@ -153,8 +153,8 @@ class Reporter:
             found = self.diagnostics(path)
             if is_open:
                 self._pushed.pop(uri, None)
-                judged = self._server.documents.known(uri)
-                self._push(uri, judged.version if judged is not None else None, found)
+                state = self._server.documents.known(uri)
+                self._push(uri, state.version if state is not None else None, found)
             elif self._result_id(path, found) != self._pushed.get(uri, _NOTHING):
                 self._pushed[uri] = self._result_id(path, found)
                 self._push(uri, None, found)
@@ -165,8 +165,8 @@ class Reporter:
 
     def _refresh_if_stale(self, uri: str, path: str) -> None:
         """Have the client ask again where it has what does not hold any more, though it changed nothing itself."""
-        judged, given = self._server.documents.known(uri), self._given.get(uri)
-        version = judged.version if judged is not None else None
+        state, given = self._server.documents.known(uri), self._given.get(uri)
+        version = state.version if state is not None else None
         if given is None or given[0] != version or given[1] == self._result_id(path, self.diagnostics(path)):
             return
         workspace = self._server.client_capabilities.workspace
@@ -185,11 +185,11 @@ class Reporter:
         """The diagnostics of one document, or that they are those which the client has."""
         uri = params.text_document.uri
         path = self._server.documents.shown(uri)
-        judged = await self._server.documents.reported(uri)
-        found = self.diagnostics(path) if judged is not None or settings_files.is_one(Path(path)) else []
+        state = await self._server.documents.reported(uri)
+        found = self.diagnostics(path) if state is not None or settings_files.is_one(Path(path)) else []
         known = self._result_id(path, found)
-        if judged is not None:
-            self._given[uri] = (judged.version, known)
+        if state is not None:
+            self._given[uri] = (state.version, known)
         if params.previous_result_id == known:
             return lsp.RelatedUnchangedDocumentDiagnosticReport(result_id=known)
         return lsp.RelatedFullDocumentDiagnosticReport(items=found, result_id=known)
@@ -218,7 +218,7 @@ class Reporter:
 
     def _reports(self, previous: Mapping[str, str]) -> Iterator[lsp.WorkspaceDocumentDiagnosticReport]:
         left = dict(previous)
-        for path in (*self.board.paths, *sorted(self._broken)):
+        for path in (*self.store.paths, *sorted(self._broken)):
             for uri, version, found in self._parts(path):
                 known = self._result_id(path, found)
                 before = left.pop(uri, _NOTHING)
@@ -233,9 +233,9 @@ class Reporter:
     def _parts(self, path: str) -> Iterator[tuple[str, int | None, list[lsp.Diagnostic]]]:
         """The documents that a file is to the client, with versions and diagnostics: of an open notebook the cells."""
         uri = self.uri(path)
-        judged = self._server.documents.known(uri)
+        state = self._server.documents.known(uri)
         found = self.diagnostics(path)
-        if judged is not None and isinstance(judged.source, Notebook):
-            yield from self._server.notebooks.by_cell(found, judged.source)
+        if state is not None and isinstance(state.source, Notebook):
+            yield from self._server.notebooks.by_cell(found, state.source)
         else:
-            yield uri, judged.version if judged is not None else None, found
+            yield uri, state.version if state is not None else None, found

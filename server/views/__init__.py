@@ -1,1 +1,1 @@
-"""What is shown of the engine's work: hovers, hints, lenses, completions, pages."""
+"""Views of the engine's results: hovers, hints, lenses, completions, pages."""

@@ -12,7 +12,7 @@ from pallas_lint.witnesses.witness import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.finding import Span
     from pallas_lint.kernels.model.launch import Launch
@@ -34,50 +34,50 @@ class Launcher:
     shown: Witness
 
 
-def launchers(judged: Judged) -> Iterator[Launcher]:
+def launchers(state: DocumentState) -> Iterator[Launcher]:
     """The functions of a document of which calls are known, in no order."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
-    module = judged.judgement.analysis.module
-    for name, told in _calls(judged).items():
-        calls = tuple(each for each in told if each.kind != "annotation")  # which one sees there anyway
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    module = state.file_analysis.analysis.module
+    for name, known in _calls(state).items():
+        calls = tuple(each for each in known if each.kind != "annotation")  # which one sees there anyway
         piece = piece_of(module, name) if calls else None
         span = None if piece is None else _name_in(piece, name)
         if span is not None:
-            yield Launcher(name, span, tuple(sorted(calls, key=_place)), _shown(name, calls, judged))
+            yield Launcher(name, span, tuple(sorted(calls, key=_place)), _shown(name, calls, state))
 
 
-def shown_launches(judged: Judged) -> list[Launch]:
+def shown_launches(state: DocumentState) -> list[Launch]:
     """The launches of a document; where calls are known that lead to one, as the call that is shown has it."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
-    shown = {name: _shown(name, calls, judged) for name, calls in _calls(judged).items()}
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    shown = {name: _shown(name, calls, state) for name, calls in _calls(state).items()}
     places: dict[nodes.Node, list[Launch]] = {}
-    for launch in judged.judgement.analysis.launches:
+    for launch in state.file_analysis.analysis.launches:
         places.setdefault(launch.site.key, []).append(launch)
     found: list[Launch] = []
     for launches in places.values():
-        told = [each for each in launches if each.witness is not None and each.witness == shown[each.witness.name]]
+        chosen = [each for each in launches if each.witness is not None and each.witness == shown[each.witness.name]]
         plain = [each for each in launches if each.witness is None]
-        bodies = {body for each in told for body in each.bodies}
+        bodies = {body for each in chosen for body in each.bodies}
         # A place, or a kernel there, to which that call does not lead is shown as it is for any.
-        found += told + [each for each in plain if not told or bodies.isdisjoint(each.bodies)] or launches[:1]
+        found += chosen + [each for each in plain if not chosen or bodies.isdisjoint(each.bodies)] or launches[:1]
     return found
 
 
-def shown_traces(judged: Judged) -> list[KernelTrace]:
+def shown_traces(state: DocumentState) -> list[KernelTrace]:
     """Each kernel under these launches, once."""
-    return list(dict.fromkeys(trace for launch in shown_launches(judged) for trace in launch.traces))
+    return list(dict.fromkeys(trace for launch in shown_launches(state) for trace in launch.traces))
 
 
-def calls_of(judged: Judged, name: str) -> list[Witness]:
+def calls_of(state: DocumentState, name: str) -> list[Witness]:
     """The known calls of a function, the nearest first."""
-    return sorted(_calls(judged).get(name, ()), key=_place)
+    return sorted(_calls(state).get(name, ()), key=_place)
 
 
-def _calls(judged: Judged) -> dict[str, tuple[Witness, ...]]:
+def _calls(state: DocumentState) -> dict[str, tuple[Witness, ...]]:
     """The calls of each function, in the order in which they are judged: findings name the first that they rest on."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     found: dict[str, dict[Witness, None]] = {}
-    for launch in judged.judgement.analysis.launches:
+    for launch in state.file_analysis.analysis.launches:
         if launch.witness is not None:
             found.setdefault(launch.witness.name, {})[launch.witness] = None
     return {name: tuple(calls) for name, calls in found.items()}
@@ -90,9 +90,9 @@ def _place(call: Witness) -> tuple[int, str, int, str]:
     return _NEAREST.index(call.kind), path, number, call.source
 
 
-def _shown(name: str, calls: tuple[Witness, ...], judged: Judged) -> Witness:
+def _shown(name: str, calls: tuple[Witness, ...], state: DocumentState) -> Witness:
     """The call that the user picked, as long as it is there."""
-    picked = judged.picked.get(name)
+    picked = state.picked.get(name)
     return picked if picked in calls and picked is not None else calls[0]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pallas_lint.server.views.calls import Launcher
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Span
@@ -30,48 +30,48 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult
 
 CHOOSE = "pallasLint.chooseWitness"
-_MOST_LAUNCHERS = 3
-_LONGEST = 60  # characters of the arguments of a call
+_MAX_LAUNCHERS = 3
+_MAX_LENGTH = 60  # characters of the arguments of a call
 SHOW_LAYOUT = "pallasLint.showLayout"
 
 
 def code_lenses(
-    judged: Judged, codec: PositionCodec, client_commands: frozenset[str], *, trusted: bool = True
+    state: DocumentState, codec: PositionCodec, client_commands: frozenset[str], *, trusted: bool = True
 ) -> list[lsp.CodeLens]:
     """The lenses of a document; those that only some clients can follow where this one says it can.
 
     None that runs code in a workspace that is not `trusted`.
     """
-    if judged.judgement is None or judged.judgement.analysis is None or not judged.client.code_lens:
+    if state.file_analysis is None or state.file_analysis.analysis is None or not state.client.code_lens:
         return []
-    analysis = judged.judgement.analysis
+    analysis = state.file_analysis.analysis
     lenses: list[lsp.CodeLens] = []
-    for place in _places(judged, analysis):
-        where = range_of(judged.source, place.span, codec)
+    for place in _places(state, analysis):
+        where = range_of(state.source, place.span, codec)
         commands = [
             each
-            for each in _commands(judged, place, where.start, client_commands)
+            for each in _commands(state, place, where.start, client_commands)
             if trusted or each.command != "pallasLint.probe"
         ]
         lenses += [lsp.CodeLens(range=where, command=command) for command in commands]
-    for launcher in sorted(launchers(judged), key=lambda launcher: launcher.span):
-        where = range_of(judged.source, launcher.span, codec)
-        lenses.append(lsp.CodeLens(range=where, command=_calls_of(launcher, judged)))
+    for launcher in sorted(launchers(state), key=lambda launcher: launcher.span):
+        where = range_of(state.source, launcher.span, codec)
+        lenses.append(lsp.CodeLens(range=where, command=_calls_of(launcher, state)))
     return lenses
 
 
-def _calls_of(launcher: Launcher, judged: Judged) -> lsp.Command:
+def _calls_of(launcher: Launcher, state: DocumentState) -> lsp.Command:
     """ "3 witnesses · x: f32[256,200] ▾": the call that is shown, and a way to others."""
     number, shown = len(launcher.calls), launcher.shown
-    title = shown.brief(_LONGEST) or f"as called in {shown.source}"
+    title = shown.brief(_MAX_LENGTH) or f"as called in {shown.source}"
     if number == 1:
         return lsp.Command(title=f"1 witness · {title}", command="")
-    told = {"uri": judged.uri, "function": launcher.name}
-    return lsp.Command(title=f"{number} witnesses · {title} ▾", command=CHOOSE, arguments=[told])
+    argument = {"uri": state.uri, "function": launcher.name}
+    return lsp.Command(title=f"{number} witnesses · {title} ▾", command=CHOOSE, arguments=[argument])
 
 
 @frozen
-class _Place:
+class _LensPosition:
     """A launch or a kernel: what the text says of it, and what was probed of it."""
 
     span: Span
@@ -82,17 +82,17 @@ class _Place:
     launched_by: tuple[str, ...] = ()  # of a kernel: who launches it, where all is told there
 
 
-def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
+def _places(state: DocumentState, analysis: Analysis) -> Iterator[_LensPosition]:
     """Each launch of the file and each kernel in it, in order; of several on one line the first."""
     passed: dict[Span, Passed] = {}
     callers: dict[tuple[Span, str], str | None] = {}  # of launchers, by the launch and the kernel
     for each in passed_kernels(analysis):
         passed.setdefault(each.span, each)
         callers.setdefault((each.launch.called_at.span, each.name), each.function)
-    path = judged.source.path
+    path = state.source.path
     launches: dict[Span, list[Launch]] = defaultdict(list)
     kernels: dict[Span, list[Launch]] = defaultdict(list)
-    for launch in shown_launches(judged):
+    for launch in shown_launches(state):
         span = launch.called_at.span
         if span.path == path:
             launches[span].append(launch)
@@ -102,7 +102,7 @@ def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
                 if all(span != other.called_at.span for other in known):
                     known.append(launch)
     # Of these all is told at the launch: what is there launches no other kernel.
-    told = {
+    described_at_launch = {
         next((each for each in mine if each.bodies), mine[0])
         for mine in launches.values()
         if len({launch_name(each) for each in mine}) == 1
@@ -112,22 +112,22 @@ def _places(judged: Judged, analysis: Analysis) -> Iterator[_Place]:
         if span.start.line in seen:
             continue
         seen.add(span.start.line)
-        probed = [] if span in launches else list(kernels_at(judged.probed, path, span.start.line))
-        probed += list(launches_at(judged.probed, path, span.start.line)) if span in launches else []
+        probed = [] if span in launches else list(kernels_at(state.probed, path, span.start.line))
+        probed += list(launches_at(state.probed, path, span.start.line)) if span in launches else []
         if span in launches or span in kernels:
             first = next((launch for launch in mine if launch.bodies), mine[0])
             function = callers.get((first.called_at.span, launch_name(first))) or _function(analysis, first)
-            told_there = span not in launches and span not in passed and told.issuperset(mine)
-            yield _Place(
+            names_scopes = span not in launches and span not in passed and described_at_launch.issuperset(mine)
+            yield _LensPosition(
                 span,
                 [first] if span in launches else mine,
                 None,
                 probed,
                 function,
-                _scopes(mine) if told_there else (),
+                _scopes(mine) if names_scopes else (),
             )
         else:
-            yield _Place(span, mine, passed[span].name, probed, passed[span].function)
+            yield _LensPosition(span, mine, passed[span].name, probed, passed[span].function)
 
 
 def _scopes(launches: Iterable[Launch]) -> tuple[str, ...]:
@@ -144,10 +144,10 @@ def _function(analysis: Analysis, launch: Launch) -> str | None:
 
 
 def _commands(
-    judged: Judged, place: _Place, start: lsp.Position, client_commands: frozenset[str]
+    state: DocumentState, place: _LensPosition, start: lsp.Position, client_commands: frozenset[str]
 ) -> Iterator[lsp.Command]:
-    told = {"uri": judged.uri, "function": place.function, "line": start.line}
-    run = lsp.Command(title="Run probe", command="pallasLint.probe", arguments=[told])
+    argument = {"uri": state.uri, "function": place.function, "line": start.line}
+    run = lsp.Command(title="Run probe", command="pallasLint.probe", arguments=[argument])
     # What only tells something has no command: clients show its title.
     if place.launched_by:
         yield lsp.Command(title=f"launched by {_listed(place.launched_by)}", command="")
@@ -158,34 +158,34 @@ def _commands(
         title = passed_summary(place.kernel, place.launches[0], next(iter(place.probed), None))
     elif len(place.launches) == 1:
         (launch,) = place.launches
-        known = known_of(judged, launch)
-        memory = memory_text(launch, judged, known)
+        known = known_of(state, launch)
+        memory = memory_text(launch, state, known)
         title = f"{launch_name(launch)}: {summary(launch, known)}" + (f", {memory}" if memory else "")
     else:
         title = f"{len(place.launches)} launches"
     yield lsp.Command(title=title, command="")
     if place.probed:
         yield lsp.Command(title=verdicts(place.probed), command="")
-    costs = cost_text(place.probed) or cost_before(judged, place.function)
+    costs = cost_text(place.probed) or cost_before(state, place.function)
     if costs:
         yield lsp.Command(title=costs, command="")
     if place.function is not None:
         yield run
-        if _maybe_for_tpu(judged, place.launches):
-            yield lsp.Command(title="Predict cost", command="pallasLint.probe", arguments=[{**told, "perf": True}])
+        if _maybe_for_tpu(state, place.launches):
+            yield lsp.Command(title="Predict cost", command="pallasLint.probe", arguments=[{**argument, "perf": True}])
     if place.probed and SHOW_LAYOUT in client_commands:
-        where = {"uri": judged.uri, "line": start.line}
+        where = {"uri": state.uri, "line": start.line}
         yield lsp.Command(title="Show layout", command=SHOW_LAYOUT, arguments=[where])
 
 
 def _listed(names: tuple[str, ...]) -> str:
     """ "run, whole, again and 3 more"."""
-    shown = ", ".join(names[:_MOST_LAUNCHERS])
-    return f"{shown} and {len(names) - _MOST_LAUNCHERS} more" if len(names) > _MOST_LAUNCHERS else shown
+    shown = ", ".join(names[:_MAX_LAUNCHERS])
+    return f"{shown} and {len(names) - _MAX_LAUNCHERS} more" if len(names) > _MAX_LAUNCHERS else shown
 
 
-def _maybe_for_tpu(judged: Judged, launches: Iterable[Launch]) -> bool:
+def _maybe_for_tpu(state: DocumentState, launches: Iterable[Launch]) -> bool:
     """Whether one may run on a TPU: what others cost is not told."""
-    targets = judged.settings.target if judged.settings is not None else ()
+    targets = state.settings.target if state.settings is not None else ()
     wanted = not targets or any(target.backend == "tpu" for target in targets)
     return any(launch.backend == "tpu" or (launch.backend is None and wanted) for launch in launches)

@@ -1,4 +1,4 @@
-"""What launches and their lines cost, as predicted of the schedules of their kernels."""
+"""Predicted costs of launches and of their lines, from the schedules of their kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pallas_lint.probe.perf.figures import device_of, headline, line_text, micro
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.probe.cost.told import Cost, LineCost
     from pallas_lint.probe.results import LaunchResult
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 _LEAST = 0.005  # of the time
 
 
-def costs_of_lines(judged: Judged) -> Iterator[tuple[Cost, LineCost]]:
+def costs_of_lines(state: DocumentState) -> Iterator[tuple[Cost, LineCost]]:
     """Each line of the document that costs something in a launch that was probed."""
-    for run in judged.probed:
+    for run in state.probed:
         for launch in run.launches:
             for cost in launch.costs:
                 for line in cost["lines"]:
-                    if line["path"] == judged.source.path and line["share"] >= _LEAST:
+                    if line["path"] == state.source.path and line["share"] >= _LEAST:
                         yield cost, line
 
 
-def heat(judged: Judged) -> dict[str, Any] | None:
+def heat(state: DocumentState) -> dict[str, Any] | None:
     """The answer to `pallasLint/heat`: the lines of each device, the dearest first; None where nothing is known.
 
     Lines count from 0; one that is in several launches has the share of the one in which it is dearest.
     """
     devices: dict[str, dict[int, tuple[float, str]]] = {}
-    for cost, line in costs_of_lines(judged):
+    for cost, line in costs_of_lines(state):
         lines = devices.setdefault(device_of(cost), {})
         share = min(line["share"], 1.0)
         if share > lines.get(line["line"] - 1, (0.0, ""))[0]:
@@ -61,11 +61,11 @@ def cost_text(launches: Iterable[LaunchResult]) -> str:
     return ", ".join(headline(cost, brief=at > 0) for at, cost in enumerate(known))
 
 
-def cost_before(judged: Judged, function: str | None) -> str:
+def cost_before(state: DocumentState, function: str | None) -> str:
     """ "was v5e 776 µs before the edit", of all launches of a function that was changed since."""
     took: dict[str, float] = defaultdict(float)
-    run = next((run for run in reversed(judged.probed_before) if function and run.function == function), None)
+    run = next((run for run in reversed(state.probed_before) if function and run.function == function), None)
     for cost in (cost for launch in run.launches for cost in launch.costs) if run is not None else ():
         took[device_of(cost)] += cost["microseconds"] or 0.0
-    told = ", ".join(f"{device} {microseconds(time)}" for device, time in took.items() if time)
-    return f"was {told} before the edit" if told else ""
+    times = ", ".join(f"{device} {microseconds(time)}" for device, time in took.items() if time)
+    return f"was {times} before the edit" if times else ""

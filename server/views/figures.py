@@ -1,4 +1,4 @@
-"""What a launch is in a few words: backend, grid, memory, types of refs; known from the text or from a probe."""
+"""Short texts for a launch: backend, grid, memory, types of refs; known from the text or from a probe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pallas_lint.kernels.model.values import NONE, Sym
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.finding import Span
     from pallas_lint.kernels.facts.memory_budget import Budget, Part
@@ -54,14 +54,14 @@ def passed_summary(kernel: str, launch: Launch, probed: LaunchResult | None) -> 
     Grid and memory of that one need not be its own.
     """
     through = f"launched through {launch.scope}" if launch.scope else ""
-    told = (_on(launch, probed), _probed_grid(probed), through, _probed_memory(probed))
-    return f"{kernel}: {', '.join(filter(None, told))}"
+    parts = (_on(launch, probed), _probed_grid(probed), through, _probed_memory(probed))
+    return f"{kernel}: {', '.join(filter(None, parts))}"
 
 
-def known_of(judged: Judged, launch: Launch) -> LaunchResult | None:
+def known_of(state: DocumentState, launch: Launch) -> LaunchResult | None:
     """What the last probe saw of a launch."""
     line, kernel = launch.called_at.span.start.line, launch.traces[0].name if launch.traces else None
-    return next(launches_at(judged.probed, judged.source.path, line, kernel), None)
+    return next(launches_at(state.probed, state.source.path, line, kernel), None)
 
 
 def _on(launch: Launch, probed: LaunchResult | None) -> str:
@@ -80,46 +80,46 @@ def _probed_memory(probed: LaunchResult | None) -> str | None:
     return f"{known['space'].upper()} {size(known['bytes'])} of {size(known['limit'])} ({known['device']})"
 
 
-def budget_of(launch: Launch, judged: Judged) -> Budget | None:
+def budget_of(launch: Launch, state: DocumentState) -> Budget | None:
     """What the launch surely takes of VMEM; None where that is nothing, or not a TPU's concern."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     if launch.backend not in (None, "tpu"):
         return None
-    budgets = budgets_of(launch, judged.judgement.analysis)
+    budgets = budgets_of(launch, state.file_analysis.analysis)
     return budgets[0] if budgets and budgets[0].total else None
 
 
-def shared_of(launch: Launch, judged: Judged) -> tuple[Part, ...]:
+def shared_of(launch: Launch, state: DocumentState) -> tuple[Part, ...]:
     """What the launch surely takes of a GPU's shared memory, where it is a Mosaic GPU kernel."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     if launch.backend != "mosaic_gpu" or launch.form.is_inner:
         return ()
-    return shared_memory(launch, judged.judgement.analysis)
+    return shared_memory(launch, state.file_analysis.analysis)
 
 
-def limits(budget: Budget, judged: Judged) -> dict[str, int]:
+def limits(budget: Budget, state: DocumentState) -> dict[str, int]:
     """Bytes of VMEM that the launch may take, by device: of the targets' devices, else of all."""
     if budget.limit is not None:
         return {"": budget.limit}
     if not budget.limit_known:
         return {}
-    targets = judged.settings.target if judged.settings is not None else ()
+    targets = state.settings.target if state.settings is not None else ()
     devices = [target.device for target in targets if target.backend == "tpu" and target.device is not None]
     return {device: VMEM[device][1] for device in (devices or VMEM) if device in VMEM}
 
 
-def memory_text(launch: Launch, judged: Judged, probed: LaunchResult | None) -> str | None:
+def memory_text(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str | None:
     """ "VMEM 384 KiB of 16 MiB (v5e)", as probed; "VMEM at least 384 KiB of 16 MiB", as far as the text tells."""
     known = _probed_memory(probed)
     if known is not None:
         return known
-    shared = sum(part.total for part in shared_of(launch, judged))
+    shared = sum(part.total for part in shared_of(launch, state))
     if shared:
         return f"SMEM at least {size(shared)} of {size(SHARED)}"
-    budget = budget_of(launch, judged)
+    budget = budget_of(launch, state)
     if budget is None:
         return None
-    least = min(limits(budget, judged).values(), default=None)
+    least = min(limits(budget, state).values(), default=None)
     return f"VMEM at least {size(budget.total)}" + ("" if least is None else f" of {size(least)}")
 
 
@@ -208,11 +208,11 @@ def _leaves_space_open(ref: Ref, launch: Launch) -> bool:
     return not launch.open and launch.argument(f"{ref.role}_specs", "grid_spec") is None
 
 
-def ref_parameters(trace: KernelTrace, judged: Judged) -> Iterator[tuple[Ref, Span]]:
+def ref_parameters(trace: KernelTrace, state: DocumentState) -> Iterator[tuple[Ref, Span]]:
     """The refs of a kernel with the places of their parameters, where each is one."""
     by_name = {ref.parameter: ref for ref in trace.refs}
     for body in trace.launch.bodies:
-        if body.piece.source.path != judged.source.path:
+        if body.piece.source.path != state.source.path:
             continue
         parameters = body.node.params
         for parameter in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params):

@@ -1,4 +1,4 @@
-"""Who calls whom on the way to kernels: callers, launchers, kernels."""
+"""Call hierarchy on the way to kernels: callers, launchers, kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pallas_lint.syntax.descent import walk
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Span
@@ -45,40 +45,44 @@ class _Call:
         return [Site(piece, function) for function in found if piece.code(function).rpartition(".")[2] == name]
 
 
-def prepare(judged: Judged, place: lsp.Position, codec: PositionCodec) -> list[lsp.CallHierarchyItem]:
+def prepare(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> list[lsp.CallHierarchyItem]:
     """The kernel, or the function on the way to one, whose name stands there; of a launch its kernels."""
-    if judged.judgement is None or judged.judgement.analysis is None:
+    if state.file_analysis is None or state.file_analysis.analysis is None:
         return []
-    position = from_lsp(judged.source, place, codec)
-    calls = list(_calls(judged))
-    at_launch = [each.callee for each in calls if each.launch and inside(each.launch.called_at.span, judged, position)]
-    named = [each for call in calls for each in (call.callee, call.caller) if inside(name_of(each), judged, position)]
+    position = from_lsp(state.source, place, codec)
+    calls = list(_calls(state))
+    at_launch = [each.callee for each in calls if each.launch and inside(each.launch.called_at.span, state, position)]
+    named = [each for call in calls for each in (call.callee, call.caller) if inside(name_of(each), state, position)]
     found = {name_of(each): each for each in at_launch or named}
-    return [_item(each, judged, codec) for each in found.values()]
+    return [_item(each, state, codec) for each in found.values()]
 
 
-def incoming(judged: Judged, item: lsp.CallHierarchyItem, codec: PositionCodec) -> list[lsp.CallHierarchyIncomingCall]:
+def incoming(
+    state: DocumentState, item: lsp.CallHierarchyItem, codec: PositionCodec
+) -> list[lsp.CallHierarchyIncomingCall]:
     """The functions that call or launch it."""
-    mine = [each for each in _calls(judged) if _is(each.callee, item, codec)]
+    mine = [each for each in _calls(state) if _is(each.callee, item, codec)]
     return [
-        lsp.CallHierarchyIncomingCall(from_=_item(caller, judged, codec), from_ranges=ranges)
+        lsp.CallHierarchyIncomingCall(from_=_item(caller, state, codec), from_ranges=ranges)
         for caller, ranges in _grouped(((each.caller, each) for each in mine), codec)
     ]
 
 
-def outgoing(judged: Judged, item: lsp.CallHierarchyItem, codec: PositionCodec) -> list[lsp.CallHierarchyOutgoingCall]:
+def outgoing(
+    state: DocumentState, item: lsp.CallHierarchyItem, codec: PositionCodec
+) -> list[lsp.CallHierarchyOutgoingCall]:
     """The functions on the way to kernels that it calls, and the kernels that it launches."""
-    mine = [each for each in _calls(judged) if _is(each.caller, item, codec)]
+    mine = [each for each in _calls(state) if _is(each.caller, item, codec)]
     return [
-        lsp.CallHierarchyOutgoingCall(to=_item(callee, judged, codec), from_ranges=ranges)
+        lsp.CallHierarchyOutgoingCall(to=_item(callee, state, codec), from_ranges=ranges)
         for callee, ranges in _grouped(((each.callee, each) for each in mine), codec)
     ]
 
 
-def _calls(judged: Judged) -> Iterator[_Call]:
+def _calls(state: DocumentState) -> Iterator[_Call]:
     """Each step on the way to each launch of the document, of all calls that are known."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
-    for launch in sorted(judged.judgement.analysis.launches, key=lambda each: each.called_at.span):
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    for launch in sorted(state.file_analysis.analysis.launches, key=lambda each: each.called_at.span):
         for caller, callee in pairwise(launch.callers):
             yield _Call(caller, callee, None)
         for body in launch.bodies if launch.callers else ():
@@ -101,18 +105,18 @@ def _is(function: Func, item: lsp.CallHierarchyItem, codec: PositionCodec) -> bo
     return same and uris.from_fs_path(function.piece.source.path) == item.uri
 
 
-def _item(function: Func, judged: Judged, codec: PositionCodec) -> lsp.CallHierarchyItem:
+def _item(function: Func, state: DocumentState, codec: PositionCodec) -> lsp.CallHierarchyItem:
     """It remembers the document that knows of it: the function itself may stand in another one."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     source = function.piece.source
-    launches = (each for each in shown_launches(judged) if function in each.bodies)
+    launches = (each for each in shown_launches(state) if function in each.bodies)
     launch = min(launches, key=lambda each: each.called_at.span, default=None)
     return lsp.CallHierarchyItem(
         name=function.name,
         kind=lsp.SymbolKind.Function,
         detail=f"kernel: {summary(launch)}" if launch is not None else None,
-        uri=uris.from_fs_path(source.path) or judged.uri,
+        uri=uris.from_fs_path(source.path) or state.uri,
         range=range_of(source, function.piece.span(function.node), codec),
         selection_range=range_of(source, name_of(function), codec),
-        data={"uri": judged.uri},
+        data={"uri": state.uri},
     )

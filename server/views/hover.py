@@ -29,7 +29,7 @@ from pallas_lint.probe.perf.figures import line_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
     from pygls.workspace import PositionCodec
 
     from pallas_lint.kernels.model.launch import Launch
@@ -39,109 +39,109 @@ if TYPE_CHECKING:
 _ROLES = {"prefetch": "scalar-prefetch operand", "in": "input", "out": "output", "scratch": "scratch"}
 
 
-def hover(judged: Judged, place: lsp.Position, codec: PositionCodec) -> lsp.Hover | None:
+def hover(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> lsp.Hover | None:
     """What is known of the thing at a place: a call in a kernel, a ref, a launch, or any function of jax's."""
-    if judged.judgement is None or judged.judgement.analysis is None or not judged.client.hover:
+    if state.file_analysis is None or state.file_analysis.analysis is None or not state.client.hover:
         return None
-    position = from_lsp(judged.source, place, codec)
-    found = _hovered(judged, position)
-    costs = joined("\n\n", _costs(judged, position))
+    position = from_lsp(state.source, place, codec)
+    found = _hovered(state, position)
+    costs = joined("\n\n", _costs(state, position))
     if found is None and not costs:
         return None
-    span, told = found if found is not None else (_line_of(judged, position), text(""))
-    parts = (told, costs, *_links(judged, position))
-    return lsp.Hover(contents=content(joined("\n\n", parts)), range=range_of(judged.source, span, codec))
+    span, hovered = found if found is not None else (_line_of(state, position), text(""))
+    parts = (hovered, costs, *_links(state, position))
+    return lsp.Hover(contents=content(joined("\n\n", parts)), range=range_of(state.source, span, codec))
 
 
-def _hovered(judged: Judged, position: Position) -> tuple[Span, Markdown] | None:
-    assert judged.judgement is not None and judged.judgement.analysis is not None
-    analysis = judged.judgement.analysis
+def _hovered(state: DocumentState, position: Position) -> tuple[Span, Markdown] | None:
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    analysis = state.file_analysis.analysis
     found: tuple[Span, Markdown] | None = None
-    for trace in shown_traces(judged):
-        found = _hovered_op(trace, judged, position) or _hovered_ref(trace, judged, position) or found
+    for trace in shown_traces(state):
+        found = _hovered_op(trace, state, position) or _hovered_ref(trace, state, position) or found
     if found is not None:
         return found
-    for launch in shown_launches(judged):
+    for launch in shown_launches(state):
         span = launch.called_at.span
-        if inside(span, judged, position):
-            return span, launch_text(launch, judged)
+        if inside(span, state, position):
+            return span, launch_text(launch, state)
     for use in analysis.module.uses.all:
-        if use.name.startswith("jax.") and not use.imported and inside(use.span, judged, position):
-            told = support_text(use.name, judged)
-            if told:
-                return use.span, put("**{}**\n\n{}", code(support.short(use.name)), told)
+        if use.name.startswith("jax.") and not use.imported and inside(use.span, state, position):
+            support_of_use = support_text(use.name, state)
+            if support_of_use:
+                return use.span, put("**{}**\n\n{}", code(support.short(use.name)), support_of_use)
     return None
 
 
-def _costs(judged: Judged, position: Position) -> Iterator[Markdown]:
+def _costs(state: DocumentState, position: Position) -> Iterator[Markdown]:
     """What the line costs, on each device of which that was predicted."""
-    for cost, line in costs_of_lines(judged):
+    for cost, line in costs_of_lines(state):
         if line["line"] == position.line:
             yield put("cost: {}", text(line_text(cost, line)))
 
 
-def _line_of(judged: Judged, position: Position) -> Span:
+def _line_of(state: DocumentState, position: Position) -> Span:
     """The line without what is before its text."""
-    text = judged.source.line(position.line)
+    text = state.source.line(position.line)
     begin = len(text) - len(text.lstrip()) + 1
     end = Position(position.line, max(len(text.rstrip()) + 1, begin))
-    return Span(judged.source.path, Position(position.line, begin), end)
+    return Span(state.source.path, Position(position.line, begin), end)
 
 
-def _links(judged: Judged, position: Position) -> Iterator[Markdown]:
+def _links(state: DocumentState, position: Position) -> Iterator[Markdown]:
     """The pages of the rules that say something here."""
-    codes = {each.code: each for each in judged.findings if inside(each.span, judged, position)}
+    codes = {each.code: each for each in state.findings if inside(each.span, state, position)}
     if codes:
         found = (finding for _, finding in sorted(codes.items()))
         yield joined(" · ", (link(f"{finding.code} {finding.name}", finding.url) for finding in found))
 
 
-def _hovered_op(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, Markdown] | None:
+def _hovered_op(trace: KernelTrace, state: DocumentState, position: Position) -> tuple[Span, Markdown] | None:
     """The innermost call of a jax function at the place: its name only, not its arguments."""
     best: tuple[Span, Markdown] | None = None
     for op in trace.events:
         if not isinstance(op, Op) or op.form != "call" or not op.name.startswith("jax."):
             continue
         function = getattr(op.site.node, "func", None)
-        if function is None or op.site.piece.source.path != judged.source.path:
+        if function is None or op.site.piece.source.path != state.source.path:
             continue
         span = op.site.piece.span(function)
         if span.start <= position <= span.end:
-            best = span, _op_text(op, trace.launch, judged)
+            best = span, _op_text(op, trace.launch, state)
     return best
 
 
-def _op_text(op: Op, launch: Launch, judged: Judged) -> Markdown:
-    told = put("**{}** in kernel {}", code(support.short(op.name)), code(launch_name(launch)))
+def _op_text(op: Op, launch: Launch, state: DocumentState) -> Markdown:
+    described = put("**{}** in kernel {}", code(support.short(op.name)), code(launch_name(launch)))
     shape, dtype = getattr(op.result, "shape", None), getattr(op.result, "dtype", None)
     if given := aval(shape, dtype):
-        told = put("{} gives {}", told, code(given))
-    return joined("\n\n", (told, support_text(op.name, judged, launch.backend)))
+        described = put("{} gives {}", described, code(given))
+    return joined("\n\n", (described, support_text(op.name, state, launch.backend)))
 
 
-def _hovered_ref(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, Markdown] | None:
-    known = ref_at(trace, judged, position)
-    return None if known is None else (known[0], _ref_text(known[1], trace.launch, judged))
+def _hovered_ref(trace: KernelTrace, state: DocumentState, position: Position) -> tuple[Span, Markdown] | None:
+    known = ref_at(trace, state, position)
+    return None if known is None else (known[0], _ref_text(known[1], trace.launch, state))
 
 
-def _ref_text(ref: Ref, launch: Launch, judged: Judged) -> Markdown:
-    probed = known_of(judged, launch)
+def _ref_text(ref: Ref, launch: Launch, state: DocumentState) -> Markdown:
+    probed = known_of(state, launch)
     role = _ROLES.get(ref.role or "", "ref")
     number = f" {ref.index}" if ref.index is not None and ref.role in ("in", "out") else ""
     memory = space_of(ref, launch, None)
     space = f" in {memory.upper()}" if memory else ""
     block = code(aval(ref.shape, ref.dtype))
     block = put(", block {}", block) if block else block
-    told = put("**{}**: {}{}{}", code(ref.parameter), text(f"{role}{number}"), block, _after(space))
+    described = put("**{}**: {}{}{}", code(ref.parameter), text(f"{role}{number}"), block, _after(space))
     operand = operand_of(probed, ref)
     if operand is None:
-        return told
+        return described
     seen = code(operand["dtype"] + bracketed(operand["shape"]))
     cut = "" if operand["block"] in (None, operand["shape"]) else f" in blocks of {bracketed(operand['block'])}"
     where = f" in {operand['memory_space'].upper()}" if operand["memory_space"] else ""
-    return put("{}\n\nas probed: {}{}{}", told, seen, _after(cut), _after(where))
+    return put("{}\n\nas probed: {}{}{}", described, seen, _after(cut), _after(where))
 
 
-def _after(said: str) -> Markdown:
+def _after(words: str) -> Markdown:
     """Prose that stands behind something, with a space between; nothing for nothing."""
-    return put(" {}", text(said)) if said else text("")
+    return put(" {}", text(words)) if words else text("")

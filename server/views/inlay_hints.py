@@ -24,7 +24,7 @@ from pallas_lint.records import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
     from pygls.workspace import PositionCodec
 
     from pallas_lint.kernels.model.values import Ref, Shape
@@ -32,29 +32,29 @@ if TYPE_CHECKING:
     from pallas_lint.witnesses.witness import Witness
 
 
-def inlay_hints(judged: Judged, codec: PositionCodec) -> list[lsp.InlayHint]:
+def inlay_hints(state: DocumentState, codec: PositionCodec) -> list[lsp.InlayHint]:
     """The type of each ref behind its parameter, as `x_ref: f32[8, 128]`; steps and memory behind a launch."""
-    if judged.judgement is None or judged.judgement.analysis is None or not judged.client.inlay_hints:
+    if state.file_analysis is None or state.file_analysis.analysis is None or not state.client.inlay_hints:
         return []
     hints: dict[Position, _Type] = {}
-    for trace in shown_traces(judged) if judged.client.inlay_dtype else ():
-        probed = known_of(judged, trace.launch)
-        for ref, span in ref_parameters(trace, judged):
-            seen = _type_of(ref, probed, trace.launch.witness, judged)
+    for trace in shown_traces(state) if state.client.inlay_dtype else ():
+        probed = known_of(state, trace.launch)
+        for ref, span in ref_parameters(trace, state):
+            seen = _type_of(ref, probed, trace.launch.witness, state)
             hints[span.end] = seen if span.end not in hints else hints[span.end].joined(seen)
     found = [
         lsp.InlayHint(
-            position=to_lsp(judged.source, position, codec),
+            position=to_lsp(state.source, position, codec),
             label=f": {hint.label}",
             kind=lsp.InlayHintKind.Type,
-            tooltip=hint.told,
+            tooltip=hint.tooltip,
             padding_left=False,
             padding_right=False,
         )
         for position, hint in sorted(hints.items(), key=lambda each: each[0])
         if hint.label
     ]
-    return [*found, *_launch_hints(judged, codec)]
+    return [*found, *_launch_hints(state, codec)]
 
 
 @frozen
@@ -64,7 +64,7 @@ class _Type:
     shape: Shape | None
     dtype: str | None
     space: str | None = None  # where that is worth telling
-    told: str | None = None
+    tooltip: str | None = None
 
     @property
     def label(self) -> str:
@@ -83,11 +83,11 @@ class _Type:
             shape,
             self.dtype if self.dtype == other.dtype else None,
             self.space if self.space == other.space else None,
-            self.told if self.told == other.told else "in all of its launches",
+            self.tooltip if self.tooltip == other.tooltip else "in all of its launches",
         )
 
 
-def _type_of(ref: Ref, probed: LaunchResult | None, call: Witness | None, judged: Judged) -> _Type:
+def _type_of(ref: Ref, probed: LaunchResult | None, call: Witness | None, state: DocumentState) -> _Type:
     """The type from the text or a known call; where that leaves something open, as probed."""
     operand = operand_of(probed, ref)
     known = ref.dtype is not None and ref.shape is not None and all(isinstance(each, int) for each in ref.shape)
@@ -99,36 +99,36 @@ def _type_of(ref: Ref, probed: LaunchResult | None, call: Witness | None, judged
     block = ref.declared.argument("block_shape", 0) if shape is None and is_spec(ref.declared) else None
     if isinstance(block, Sym):  # `BlockSpec(w.shape, …)`, of which not even the rank is known
         shape = (Sym(f"*{block.text}", block.owner),)
-    return _Type(shape, ref.dtype, told=None if call is None else call.told(judged.source.path))
+    return _Type(shape, ref.dtype, tooltip=None if call is None else call.describe(state.source.path))
 
 
-def _launch_hints(judged: Judged, codec: PositionCodec) -> Iterator[lsp.InlayHint]:
+def _launch_hints(state: DocumentState, codec: PositionCodec) -> Iterator[lsp.InlayHint]:
     """At the end of a launch's first line: over how many points it runs, and what it takes of VMEM."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
-    client = judged.client
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    client = state.client
     seen: set[int] = set()
-    for launch in shown_launches(judged):
+    for launch in shown_launches(state):
         span = launch.called_at.span
         line = span.end.line
-        if span.path != judged.source.path or line in seen:
+        if span.path != state.source.path or line in seen:
             continue
         seen.add(line)
-        probed = known_of(judged, launch)
+        probed = known_of(state, launch)
         number = steps_text(launch, probed) if client.inlay_grid_steps else None
-        memory = memory_text(launch, judged, probed) if client.inlay_vmem else None
-        told = [
+        memory = memory_text(launch, state, probed) if client.inlay_vmem else None
+        labels = [
             *([number] if number is not None and launch.has_grid else []),
             *([memory] if memory else []),
         ]
-        if told:
-            end = Position(line, len(judged.source.line(line)) + 1)
+        if labels:
+            end = Position(line, len(state.source.line(line)) + 1)
             yield lsp.InlayHint(
-                position=to_lsp(judged.source, end, codec),
-                label=", ".join(told),
+                position=to_lsp(state.source, end, codec),
+                label=", ".join(labels),
                 tooltip="as probed"
                 if probed is not None
                 else "as far as the text tells"
                 if launch.witness is None
-                else launch.witness.told(judged.source.path),
+                else launch.witness.describe(state.source.path),
                 padding_left=True,
             )

@@ -27,40 +27,40 @@ from pallas_lint.kernels.grid.blocks import blocks_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.kernels.facts.memory_budget import Budget, Part
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.probe.results import LaunchResult
 
-_MOST_CALLS = 5
-_LONGEST_MAP = 48  # characters of an index map
-_LONGEST_CALL = 80
+_MAX_CALLS = 5
+_MAX_MAP_LENGTH = 48  # characters of an index map
+_MAX_CALL_LENGTH = 80
 
 
-def launch_text(launch: Launch, judged: Judged) -> Markdown:
+def launch_text(launch: Launch, state: DocumentState) -> Markdown:
     """All that is known of a launch."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
-    probed = known_of(judged, launch)
-    budgets = budgets_of(launch, judged.judgement.analysis) if launch.backend in (None, "tpu") else ()
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    probed = known_of(state, launch)
+    budgets = budgets_of(launch, state.file_analysis.analysis) if launch.backend in (None, "tpu") else ()
     steps = steps_text(launch, probed) if launch.has_grid else None
     about = text(", ".join(filter(None, (summary(launch), steps))))
     parts = [
         put("**{}** of {}: {}", code(launch.api.rpartition(".")[2]), code(launch_name(launch)), about),
-        joined("\n", _table(launch, judged, budgets)),
-        *(_vmem(budget, judged) for budget in budgets if budget.total),
-        _smem(shared_of(launch, judged)),
-        joined("\n", _calls(launch, judged)),
-        joined("\n", _probed(launch, judged, probed)) if probed is not None else text(""),
+        joined("\n", _table(launch, state, budgets)),
+        *(_vmem(budget, state) for budget in budgets if budget.total),
+        _smem(shared_of(launch, state)),
+        joined("\n", _calls(launch, state)),
+        joined("\n", _probed(launch, state, probed)) if probed is not None else text(""),
     ]
     return joined("\n\n", parts)
 
 
-def _table(launch: Launch, judged: Judged, budgets: tuple[Budget, ...]) -> Iterator[Markdown]:
+def _table(launch: Launch, state: DocumentState, budgets: tuple[Budget, ...]) -> Iterator[Markdown]:
     """A row for each block: what the kernel gets of what, by which index map, and how much VMEM that takes."""
-    assert judged.judgement is not None and judged.judgement.analysis is not None
-    blocks = blocks_of(launch, judged.judgement.analysis)
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    blocks = blocks_of(launch, state.file_analysis.analysis)
     if blocks is None:
         return
     refs = [ref for trace in launch.traces[:1] for ref in trace.refs]
@@ -105,17 +105,17 @@ def _of_block(block: Block) -> tuple[str, str, str]:
         span = function.piece.span(function.node)
         source = function.piece.source
         written = " ".join(source.text[source.offset(span.start) : source.offset(span.end)].split())
-        index_map = written if len(written) <= _LONGEST_MAP and written.startswith("lambda") else function.name
+        index_map = written if len(written) <= _MAX_MAP_LENGTH and written.startswith("lambda") else function.name
     return cut, "" if array == cut else array, index_map.removeprefix("lambda ")
 
 
-def _vmem(budget: Budget, judged: Judged) -> Markdown:
+def _vmem(budget: Budget, state: DocumentState) -> Markdown:
     """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of what the launch asks for.
 
     What rests on defaults of parameters says so.
     """
     by_limit: dict[int, list[Markdown]] = {}
-    for device, limit in limits(budget, judged).items():
+    for device, limit in limits(budget, state).items():
         by_limit.setdefault(limit, []).append(
             text(device) if device else put("{} of the launch", code("vmem_limit_bytes"))
         )
@@ -134,12 +134,12 @@ def _smem(parts: tuple[Part, ...]) -> Markdown:
     if not parts:
         return text("")
     total = sum(part.total for part in parts)
-    told = (
+    spaces = (
         put("{} {}", code(part.name), text(f"{f'{part.count} x ' if part.count > 1 else ''}{size(part.bytes)}"))
         for part in parts
     )
     share = text(_share(total, SHARED))
-    return put("SMEM: at least **{}**, {}: {}", text(size(total)), share, joined(", ", told))
+    return put("SMEM: at least **{}**, {}: {}", text(size(total)), share, joined(", ", spaces))
 
 
 def _share(total: int, limit: int) -> str:
@@ -149,27 +149,27 @@ def _share(total: int, limit: int) -> str:
     return f"{f'{share:.0f}' if share >= 1 else 'under 1'} % of {size(limit)}"
 
 
-def _calls(launch: Launch, judged: Judged) -> Iterator[Markdown]:
+def _calls(launch: Launch, state: DocumentState) -> Iterator[Markdown]:
     """The call that is shown, then others of the same function."""
     if launch.witness is None:
         return
-    yield put("called {}", text(launch.witness.told(judged.source.path)))
-    others = [each for each in calls_of(judged, launch.witness.name) if each != launch.witness]
+    yield put("called {}", text(launch.witness.describe(state.source.path)))
+    others = [each for each in calls_of(state, launch.witness.name) if each != launch.witness]
     if others:
         yield put("\nalso called:\n")
-        for each in others[:_MOST_CALLS]:
-            yield put("- {} in {}", code(each.brief(_LONGEST_CALL)), text(each.source))
-        if len(others) > _MOST_CALLS:
-            yield put("- and {} more", len(others) - _MOST_CALLS)
+        for each in others[:_MAX_CALLS]:
+            yield put("- {} in {}", code(each.brief(_MAX_CALL_LENGTH)), text(each.source))
+        if len(others) > _MAX_CALLS:
+            yield put("- and {} more", len(others) - _MAX_CALLS)
 
 
-def _probed(launch: Launch, judged: Judged, probed: LaunchResult) -> Iterator[Markdown]:
+def _probed(launch: Launch, state: DocumentState, probed: LaunchResult) -> Iterator[Markdown]:
     grid, known = probed.facts["grid"], probed.facts.get("memory")
-    told = [
+    parts = [
         *([f"grid {bracketed(grid)}"] if grid else []),
-        *([memory] if known and (memory := memory_text(launch, judged, probed)) else []),
+        *([memory] if known and (memory := memory_text(launch, state, probed)) else []),
     ]
-    yield put("as probed: {}\n", text(", ".join(told) or "no grid"))
+    yield put("as probed: {}\n", text(", ".join(parts) or "no grid"))
     yield text(verdicts([probed]))
     costs = cost_text([probed])
     if costs:

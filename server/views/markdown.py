@@ -25,14 +25,14 @@ class Markdown(str):
     __slots__ = ()
 
 
-def text(said: str) -> Markdown:
+def text(words: str) -> Markdown:
     """`said` as prose in one line."""
-    return Markdown(_MARKUP.sub(r"\\\g<0>", " ".join(said.split())))
+    return Markdown(_MARKUP.sub(r"\\\g<0>", " ".join(words.split())))
 
 
-def code(said: str) -> Markdown:
+def code(words: str) -> Markdown:
     """`said` as code in one line; nothing for nothing."""
-    line = " ".join(said.split())
+    line = " ".join(words.split())
     if not line:
         return Markdown("")
     fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
@@ -40,21 +40,21 @@ def code(said: str) -> Markdown:
     return Markdown(f"{fence}{space}{line}{space}{fence}")
 
 
-def cell(said: str) -> Markdown:
+def cell(words: str) -> Markdown:
     """`said` as code in a cell of a table."""
     # Which backslashes save a bar from ending the cell is not the same in all clients.
-    return code(said.replace("|", "\N{BOX DRAWINGS LIGHT VERTICAL}"))
+    return code(words.replace("|", "\N{BOX DRAWINGS LIGHT VERTICAL}"))
 
 
-def link(said: str, url: str) -> Markdown:
+def link(words: str, url: str) -> Markdown:
     """A link; only the text where `url` is none of the web."""
-    shown = text(said)
+    shown = text(words)
     return Markdown(f"[{shown}]({url})") if _URL.fullmatch(url) else shown
 
 
-def own(said: str) -> Markdown:
+def own(words: str) -> Markdown:
     """Markdown that comes with the rules and the data of a package, and holds nothing of the user's files."""
-    return Markdown(said)
+    return Markdown(words)
 
 
 def put(template: str, *parts: Markdown | int) -> Markdown:
@@ -72,6 +72,6 @@ def content(value: Markdown) -> lsp.MarkupContent:
     return lsp.MarkupContent(kind=lsp.MarkupKind.Markdown, value=str(value))
 
 
-def message_text(said: str) -> str:
+def message_text(words: str) -> str:
     """`said` for `window/showMessage`, of which VS Code shows `[text](target)` as a link, that may be a command."""
-    return said.replace("](", "] (")
+    return words.replace("](", "] (")

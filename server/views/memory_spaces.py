@@ -1,4 +1,4 @@
-"""Where a document names refs of kernels, and in which memory each of them is."""
+"""Memory spaces of the refs that a document names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pallas_lint.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.finding import Span
     from pallas_lint.kernels.model.trace import KernelTrace
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from pallas_lint.syntax.scopes import FunctionScope
 
 
-def named_refs(judged: Judged) -> dict[Span, str]:
+def named_refs(state: DocumentState) -> dict[Span, str]:
     """The kind of memory of every ref by the places of its name, in order.
 
     Nothing is told of one of which a launch does not tell the memory, or of which two launches tell two.
     """
-    if judged.judgement is None or judged.judgement.analysis is None:
+    if state.file_analysis is None or state.file_analysis.analysis is None:
         return {}
     found: dict[nodes.Name, tuple[Piece, str | None]] = {}
-    for trace in shown_traces(judged):
-        for piece, name, kind in _named(trace, judged):
+    for trace in shown_traces(state):
+        for piece, name, kind in _named(trace, state):
             _, before = found.get(name, (piece, kind))
             found[name] = piece, kind if before == kind else None
     spans = {piece.span(name): kind for name, (piece, kind) in found.items() if kind is not None}
     return dict(sorted(spans.items(), key=lambda each: each[0]))
 
 
-def _named(trace: KernelTrace, judged: Judged) -> Iterator[tuple[Piece, nodes.Name, str | None]]:
+def _named(trace: KernelTrace, state: DocumentState) -> Iterator[tuple[Piece, nodes.Name, str | None]]:
     """The names of refs in one kernel, and in what it calls in the same file."""
-    launch, path = trace.launch, judged.source.path
-    probed = known_of(judged, launch)
+    launch, path = trace.launch, state.source.path
+    probed = known_of(state, launch)
 
     def kinds(refs: Iterable[Ref]) -> dict[str, str | None]:
         return {ref.parameter: kind_of(space_of(ref, launch, probed)) for ref in refs}

@@ -18,7 +18,7 @@ from pallas_lint.syntax.descent import walk
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
     from pygls.workspace import PositionCodec
 
     from pallas_lint.kernels.model.launch import Launch
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Func, Ref
 
 
-def definitions(judged: Judged, place: lsp.Position, codec: PositionCodec) -> list[lsp.Location]:
+def definitions(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> list[lsp.Location]:
     """Of a ref in a kernel: the spec, scratch or barrier that it is made of, and the operand that is passed for it.
 
     Where there is neither, the launch.
     """
-    if judged.judgement is None or judged.judgement.analysis is None:
+    if state.file_analysis is None or state.file_analysis.analysis is None:
         return []
-    position = from_lsp(judged.source, place, codec)
+    position = from_lsp(state.source, place, codec)
     found = []
-    for trace in shown_traces(judged):
-        known = ref_at(trace, judged, position)
+    for trace in shown_traces(state):
+        known = ref_at(trace, state, position)
         if known is not None:
             _, ref = known
             made_of = [ref.declared.site] if ref.declared is not None else []
@@ -62,35 +62,35 @@ def _operand(launch: Launch, ref: Ref) -> Site | None:
     return Site(launch.site.piece, calls[0].args[at].value) if at < len(calls[0].args) else None
 
 
-def launches_of(judged: Judged, place: lsp.Position, codec: PositionCodec) -> list[lsp.Location]:
+def launches_of(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> list[lsp.Location]:
     """The launches of the kernel whose name stands there, or of the one that is launched there."""
-    if judged.judgement is None or judged.judgement.analysis is None:
+    if state.file_analysis is None or state.file_analysis.analysis is None:
         return []
-    position = from_lsp(judged.source, place, codec)
-    every = shown_launches(judged)
+    position = from_lsp(state.source, place, codec)
+    every = shown_launches(state)
     meant = {
         name_of(body)
         for launch in every
         for body in launch.bodies
-        if inside(name_of(body), judged, position) or inside(launch.called_at.span, judged, position)
+        if inside(name_of(body), state, position) or inside(launch.called_at.span, state, position)
     }
     launches = [launch for launch in every if any(name_of(body) in meant for body in launch.bodies)]
     return _locations((launch.called_at for launch in launches), codec)
 
 
-def outline(judged: Judged, codec: PositionCodec) -> list[lsp.DocumentSymbol]:
+def outline(state: DocumentState, codec: PositionCodec) -> list[lsp.DocumentSymbol]:
     """The kernels and the launches of a document, in order."""
-    if judged.judgement is None or judged.judgement.analysis is None:
+    if state.file_analysis is None or state.file_analysis.analysis is None:
         return []
-    source = judged.source
+    source = state.source
     found: dict[Span, lsp.DocumentSymbol] = {}
-    for launch in sorted(shown_launches(judged), key=lambda each: each.called_at.span):
+    for launch in sorted(shown_launches(state), key=lambda each: each.called_at.span):
         for body in launch.bodies:
             span, name = body.piece.span(body.node), name_of(body)
             if span.path == source.path and name not in found:
-                kind, told = lsp.SymbolKind.Function, f"kernel: {summary(launch)}"
+                kind, detail = lsp.SymbolKind.Function, f"kernel: {summary(launch)}"
                 found[name] = _symbol(
-                    body.name, told, kind, range_of(source, span, codec), range_of(source, name, codec)
+                    body.name, detail, kind, range_of(source, span, codec), range_of(source, name, codec)
                 )
         span, name = launch.site.span, launch.called_at.span
         if span.path == source.path and name not in found:
@@ -105,27 +105,27 @@ def _symbol(name: str, detail: str, kind: lsp.SymbolKind, whole: lsp.Range, own:
     return lsp.DocumentSymbol(name=name, detail=detail, kind=kind, range=whole, selection_range=own)
 
 
-def ref_at(trace: KernelTrace, judged: Judged, position: Position) -> tuple[Span, Ref] | None:
+def ref_at(trace: KernelTrace, state: DocumentState, position: Position) -> tuple[Span, Ref] | None:
     """The ref at a place: its parameter, or its name anywhere in the kernel."""
-    for ref, span in ref_parameters(trace, judged):
+    for ref, span in ref_parameters(trace, state):
         if span.start <= position <= span.end:
             return span, ref
-    word = _word_at(judged, position)
-    if word is None or not any(inside(body.piece.span(body.node), judged, position) for body in trace.launch.bodies):
+    word = _word_at(state, position)
+    if word is None or not any(inside(body.piece.span(body.node), state, position) for body in trace.launch.bodies):
         return None
     text, span = word
     return next(((span, ref) for ref in trace.refs if ref.parameter == text), None)
 
 
-def inside(span: Span, judged: Judged, position: Position) -> bool:
-    return span.path == judged.source.path and span.start <= position <= span.end
+def inside(span: Span, state: DocumentState, position: Position) -> bool:
+    return span.path == state.source.path and span.start <= position <= span.end
 
 
-def _word_at(judged: Judged, position: Position) -> tuple[str, Span] | None:
-    for match in re.finditer(r"[^\W\d]\w*", judged.source.line(position.line)):
+def _word_at(state: DocumentState, position: Position) -> tuple[str, Span] | None:
+    for match in re.finditer(r"[^\W\d]\w*", state.source.line(position.line)):
         if match.start() + 1 <= position.column <= match.end() + 1:
             start, end = Position(position.line, match.start() + 1), Position(position.line, match.end() + 1)
-            return match[0], Span(judged.source.path, start, end)
+            return match[0], Span(state.source.path, start, end)
     return None
 
 

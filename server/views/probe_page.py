@@ -10,33 +10,33 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.probe.results import LaunchResult
     from pallas_lint.text.source import Source
 
 
 def report(
-    judged: Judged, file: Path, texts: dict[str, Source], line: int | None, standalone: bool
+    state: DocumentState, file: Path, texts: dict[str, Source], line: int | None, standalone: bool
 ) -> dict[str, Any] | None:
     """The answer to the request; None where nothing was probed that still holds."""
     from pallas_lint.probe.page import html
 
-    launches = [launch for run in judged.probed for launch in run.launches]
+    launches = [launch for run in state.probed for launch in run.launches]
     if not launches:
         return None
-    findings = judged.probe_findings
-    parts = judged.probed[-1].parts
-    lines = Lines(file.parent, {**texts, judged.source.path: judged.source})
+    findings = state.probe_findings
+    parts = state.probed[-1].parts
+    lines = Lines(file.parent, {**texts, state.source.path: state.source})
     body = html.fragment(launches, findings, parts, lines.line)
-    told = [
+    entries = [
         {"kernel": launch.kernel, "line": _line(launch), "anchor": f"launch-{at}"} for at, launch in enumerate(launches)
     ]
-    current = None if line is None else _current(judged, launches, line)
+    current = None if line is None else _current(state, launches, line)
     return {
         "title": file.name,
         "html": html.page(body) if standalone else body,
-        "launches": told,
+        "launches": entries,
         "current": None if current is None else f"launch-{current}",
     }
 
@@ -46,18 +46,18 @@ def _line(launch: LaunchResult) -> int:
     return int((launch.place or {"line": 1})["line"]) - 1
 
 
-def _current(judged: Judged, launches: Sequence[LaunchResult], line: int) -> int | None:
+def _current(state: DocumentState, launches: Sequence[LaunchResult], line: int) -> int | None:
     """The launch that a line is about, in the function around it or in its kernel; of several the nearest."""
     from pallas_lint.syntax.outline import outline
 
-    piece = next((each for each in outline(judged.source).pieces if each.first <= line <= each.last), None)
+    piece = next((each for each in outline(state.source).pieces if each.first <= line <= each.last), None)
     if piece is None:
         return None
     places = [
         (place, at)
         for at, launch in enumerate(launches)
         for place in (launch.facts["place"], launch.facts["kernel_place"])
-        if place is not None and place["file"] == judged.source.path
+        if place is not None and place["file"] == state.source.path
     ]
     near = [(abs(place["line"] - line), at) for place, at in places if piece.first <= place["line"] <= piece.last]
     return min(near)[1] if near else None

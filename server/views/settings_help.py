@@ -141,12 +141,14 @@ def hover(file: Path, source: Source, line: int, column: int) -> lsp.MarkupConte
         return None
     rule = next((each for code, each in all_rules().items() if word[0] in (code, each.name)), None)
     if rule is not None:
-        said = f"**{rule.code}** {rule.name}\n\n{rule.summary}"
+        described = f"**{rule.code}** {rule.name}\n\n{rule.summary}"
     elif place.key is None and not place.table and word[0] in configurable():
         attribute = configurable()[word[0]]
         default = attribute.default if isinstance(attribute.default, (str, bool)) else None
-        told = f"\n\nDefault: `{str(default).lower() if isinstance(default, bool) else default}`" if default else ""
-        said = f"**`{word[0]}`**\n\n{attribute.metadata['doc']}{told}"
+        default_text = (
+            f"\n\nDefault: `{str(default).lower() if isinstance(default, bool) else default}`" if default else ""
+        )
+        described = f"**`{word[0]}`**\n\n{attribute.metadata['doc']}{default_text}"
     else:
         return None
-    return content(own(said))  # the word is one of ours
+    return content(own(described))  # the word is one of ours

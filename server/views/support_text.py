@@ -1,4 +1,4 @@
-"""Where a function works in kernels and since when, as Markdown."""
+"""Backend and version support of a jax function, as Markdown."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from pallas_lint.backend_failures import BACKENDS
 from pallas_lint.compat import support
 
 if TYPE_CHECKING:
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
 _DOCS = "https://docs.jax.dev/en/latest/_autosummary/"
 _MARKS = {"supported": "✓", "lowers": "✓", "depends": "part", "unsupported": "✗", "unknown": "?"}
 
 
-def support_text(name: str, judged: Judged, backend: str | None = None) -> Markdown:
+def support_text(name: str, state: DocumentState, backend: str | None = None) -> Markdown:
     """Where and since when a function works in kernels; `backend` is that of the kernel at hand.
 
     All of it comes from the measured data, the name too: nothing is said of a name that is not in them.
     """
-    assert judged.settings is not None
+    assert state.settings is not None
     parts: list[str] = []
     if compat.function(name) is not None:
-        told = support.describe("function", name, support.BACKENDS, ())
-        version = compat.nearest(judged.settings.jax.newest)
-        parts.append(_support_table(told, version, backend))
-        for each, shown in told["backends"].items():
+        entry = support.describe("function", name, support.BACKENDS, ())
+        version = compat.nearest(state.settings.jax.newest)
+        parts.append(_support_table(entry, version, backend))
+        for each, shown in entry["backends"].items():
             if shown["instead"] and shown["status"] in ("unsupported", "depends"):
                 parts.append(f"instead, on {BACKENDS[each]}: {'; '.join(shown['instead'])}")
     elif compat.api(name) is not None or compat.replacement(name) is not None:
@@ -39,11 +39,11 @@ def support_text(name: str, judged: Judged, backend: str | None = None) -> Markd
     return own("\n\n".join(part for part in parts if part))
 
 
-def _support_table(told: dict[str, Any], version: str, backend: str | None) -> str:
+def _support_table(entry: dict[str, Any], version: str, backend: str | None) -> str:
     """A row for each backend: the dtypes that work in this version, and all versions; a column for those alike."""
-    versions = told["versions"]
+    versions = entry["versions"]
     at = versions.index(version) if version in versions else len(versions) - 1
-    shown = told["backends"]
+    shown = entry["backends"]
     marks = [
         tuple(_over_dtypes([row[column] for row in each["dtypes"].values()]) for each in shown.values())
         for column in range(len(versions))
@@ -87,21 +87,21 @@ def _dtypes_text(dtypes: dict[str, str]) -> str:
         return "works"
     if not works and not partly:
         return "does not work"
-    told = [f"works for {' '.join(works)}"] if works else []
-    told += [f"in part for {' '.join(partly)}"] if partly else []
-    told += [f"not for {' '.join(fails)}"] if fails else []
-    return ", ".join(told)
+    parts = [f"works for {' '.join(works)}"] if works else []
+    parts += [f"in part for {' '.join(partly)}"] if partly else []
+    parts += [f"not for {' '.join(fails)}"] if fails else []
+    return ", ".join(parts)
 
 
-def _history_text(told: dict[str, Any]) -> str:
+def _history_text(entry: dict[str, Any]) -> str:
     words = []
-    if told.get("added"):
-        words.append(f"since jax {told['added']}")
-    if told.get("deprecated"):
-        words.append(f"deprecated since {told['deprecated']}")
-    if told.get("removed"):
-        words.append(f"removed in {told['removed']}")
-    replacement = told.get("replacement")
+    if entry.get("added"):
+        words.append(f"since jax {entry['added']}")
+    if entry.get("deprecated"):
+        words.append(f"deprecated since {entry['deprecated']}")
+    if entry.get("removed"):
+        words.append(f"removed in {entry['removed']}")
+    replacement = entry.get("replacement")
     if replacement is not None:
         new = f"`{support.short(replacement['new'])}`: " if replacement["new"] else ""
         words.append(f"instead: {new}{replacement['note']}")

@@ -1,1 +1,1 @@
-"""What the client has open: folders, documents, notebooks, and the settings for them."""
+"""Workspace of the client: folders, documents, notebooks, and the settings for them."""

@@ -1,4 +1,4 @@
-"""What a client says about settings: its own form of them, checked key by key, and never a reason to fail.
+"""Settings of the client: its own form of them, checked key by key, and never a reason to fail.
 
 Clients write an object as VS Code has it (`{"lint": {"select": […]}, "target": "tpu"}`), its dotted form
 (`{"lint.select": […]}`), or the keys of `[tool.pallas-lint]`. Nothing of it can switch the probe on: that is decided by
@@ -221,16 +221,16 @@ def _with_arguments(settings: ClientSettings, words: Sequence[str], problems: li
         problems.append(f"args: '{' '.join(words)}' asks for help, which an editor has no place for")
         return settings
     problems += [f"args: {option} has no effect in an editor" for option in _without_effect(parsed)]
-    told = from_options(parsed)
+    overrides = from_options(parsed)
     values: dict[str, Any] = {}
-    for key, value in told.values.items():
+    for key, value in overrides.values.items():
         _check(values, key, value, f"args: --{key}", problems)
     return evolve(
         settings,
         values={**values, **settings.values},
-        configuration=settings.configuration or (str(told.config_file) if told.config_file else None),
-        interpreter=settings.interpreter or told.python,
-        isolated=told.isolated,
+        configuration=settings.configuration or (str(overrides.config_file) if overrides.config_file else None),
+        interpreter=settings.interpreter or overrides.python,
+        isolated=overrides.isolated,
         exclude=(*settings.exclude, *(pattern for patterns in parsed.exclude for pattern in patterns)),
         unsafe_fixes="show" if parsed.unsafe_fixes and settings.unsafe_fixes == "hint" else settings.unsafe_fixes,
     )

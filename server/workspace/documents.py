@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from pallas_lint.server.probing.probed import Probed
+from pallas_lint.server.workspace.document_state import CallSnapshot, DocumentState
+from pallas_lint.server.workspace.engine_queue import EngineQueue, Movable, TookTooLongError
 from pallas_lint.server.workspace.folders import file_of
-from pallas_lint.server.workspace.judged import Calls, Judged
 from pallas_lint.server.workspace.last_shown import LastShown
-from pallas_lint.server.workspace.turns import Movable, TookTooLongError, Turns
 
 from pallas_lint.config.settings import SettingsError
 from pallas_lint.notebooks import reading
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pallas_lint.presumption import Named
     from pallas_lint.witnesses.witness import Witness
 
-LARGEST = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
+MAX_CHARACTERS = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
 
 _LOOK = 0.05  # seconds between two looks at whether a document is still worth waiting for
 _LATER = -2.0  # the urgency of what nobody waits for
@@ -56,7 +56,7 @@ class Documents:
     """
 
     folders: Folders
-    published: Callable[[Judged], None]
+    published: Callable[[DocumentState], None]
     failed: Callable[[str], None]
     called: Callable[[], None]
     probed: Probed = field(factory=Probed)
@@ -64,25 +64,25 @@ class Documents:
     lenses: LastShown[lsp.CodeLens] = field(factory=lambda: LastShown(lambda lens: lens.range.start.line), init=False)
     ready: asyncio.Event = field(factory=asyncio.Event, init=False)  # settings are known, judging may begin
     _texts: dict[str, tuple[int | None, Source]] = field(factory=dict, init=False)
-    _judged: dict[str, Judged] = field(factory=dict, init=False)
-    _reported: dict[str, Judged] = field(factory=dict, init=False)  # what the client was told last
+    _states: dict[str, DocumentState] = field(factory=dict, init=False)
+    _reported: dict[str, DocumentState] = field(factory=dict, init=False)  # what the client was told last
     _picked: dict[str, dict[str, Witness]] = field(factory=dict, init=False)  # by document and function
     _unsaved: set[str] = field(factory=set, init=False)  # changed, where findings are only wanted of what is saved
     _undecided: set[str] = field(factory=set, init=False)  # changed while it was not known where that is
-    _running: dict[str, asyncio.Task[Judged]] = field(factory=dict, init=False)
+    _running: dict[str, asyncio.Task[DocumentState]] = field(factory=dict, init=False)
     _slow: set[str] = field(factory=set, init=False)  # being judged in the thread for what takes long
     _of_thread: threading.local = field(factory=threading.local, init=False)  # `project`: of each thread of the engine
-    _attention: dict[str, int] = field(factory=dict, init=False)  # the greater, the later its user dealt with it
-    _moments: Iterator[int] = field(factory=count, init=False)
+    _last_active: dict[str, int] = field(factory=dict, init=False)  # the greater, the later its user dealt with it
+    _clock: Iterator[int] = field(factory=count, init=False)
     _asking: dict[str, asyncio.Task[None]] = field(factory=dict, init=False)  # whose callers are being asked
-    _turns: Turns = field(factory=Turns, init=False)
+    _queue: EngineQueue = field(factory=EngineQueue, init=False)
 
     # -- what is open ----------------------------------------------------------------------------------------------
 
     def put(self, uri: str, version: int | None, text: str | Notebook) -> None:
         """A document was opened or changed."""
         changed = uri in self._texts
-        self._attend(uri)
+        self._touch(uri)
         before = self._backends_named(uri)
         if isinstance(text, str):
             # The JSON of a notebook, shown as such, is no code.
@@ -99,7 +99,7 @@ class Documents:
             self._stop(uri)  # what it judges is gone; who waits for it asks again
             return
         self._schedule(uri)
-        self.concern({self.path(uri)}, presumptions=before != self._backends_named(uri))
+        self.invalidate_dependents({self.path(uri)}, presumptions=before != self._backends_named(uri))
 
     def _waits_for_saving(self, uri: str) -> bool:
         return self.folders.of(self.path(uri)).client.run == "onSave"
@@ -112,25 +112,25 @@ class Documents:
 
     def saved(self, uri: str) -> None:
         """A document was written to its file."""
-        self._turns.submit(partial(self._was_saved, self.path(uri)))
+        self._queue.submit(partial(self._was_saved, self.path(uri)))
         self._undecided.discard(uri)
         if uri in self._unsaved:
             self._unsaved.discard(uri)
-            self._judged.pop(uri, None)
+            self._states.pop(uri, None)
             self._schedule(uri)
-            self.concern({self.path(uri)}, presumptions=True)
+            self.invalidate_dependents({self.path(uri)}, presumptions=True)
 
     def close(self, uri: str) -> None:
         """A document was closed: what is on disk counts again."""
-        for known in (self._texts, self._judged, self._reported, self._attention, self._picked):
+        for known in (self._texts, self._states, self._reported, self._last_active, self._picked):
             known.pop(uri, None)
         self.hints.forget(uri)
         self.lenses.forget(uri)
         self._unsaved.discard(uri)
         self._undecided.discard(uri)
         self._stop(uri)
-        self._turns.submit(partial(self._release, self.path(uri)))
-        self.concern({self.path(uri)}, presumptions=True)
+        self._queue.submit(partial(self._release, self.path(uri)))
+        self.invalidate_dependents({self.path(uri)}, presumptions=True)
 
     def uri_of(self, path: str) -> str | None:
         """The open document that is the file at a path, if one is."""
@@ -156,10 +156,10 @@ class Documents:
 
     def reload(self, below: Path | None = None) -> None:
         """Settings, or what they rest on, have changed for the files in a folder: judge those that are open again."""
-        self._turns.submit(self._forget_requirements)
+        self._queue.submit(self._forget_requirements)
         for uri in filter(self.is_code, self._texts):
             if below is None or self.path(uri).is_relative_to(below):
-                self._judged.pop(uri, None)
+                self._states.pop(uri, None)
                 if uri in self._undecided and self._waits_for_saving(uri):
                     self._unsaved.add(uri)
                     self._stop(uri)
@@ -169,8 +169,8 @@ class Documents:
 
     def changed_on_disk(self, files: AbstractSet[Path]) -> None:
         """Files that are not open have changed: judge what rests on them again."""
-        self._turns.submit(partial(self._forget, files))
-        self.concern(files, presumptions=True)
+        self._queue.submit(partial(self._forget, files))
+        self.invalidate_dependents(files, presumptions=True)
 
     @property
     def _project(self) -> Project | None:
@@ -200,32 +200,32 @@ class Documents:
         known = self._texts.get(uri)
         return {} if known is None else backends_named(known[1].text.encode("utf-8", "surrogatepass"))
 
-    def concern(self, files: AbstractSet[Path], *, presumptions: bool) -> None:
+    def invalidate_dependents(self, files: AbstractSet[Path], *, presumptions: bool) -> None:
         """Judge again the documents whose verdict rests on one of these files.
 
         `presumptions`: and those that rest on a folder of theirs, since other backends may be presumed now.
         """
         names = {str(place) for file in files for place in (file, *(file.parents if presumptions else ()))}
         for uri in list(self._texts):
-            if self.path(uri) in files or not (uri in self._judged or uri in self._running):
+            if self.path(uri) in files or not (uri in self._states or uri in self._running):
                 continue
             # One that is being judged may have read what is no longer so; of a first verdict nobody knows on what.
-            known = self._judged.get(uri) or self._reported.get(uri)
+            known = self._states.get(uri) or self._reported.get(uri)
             if known is None or not names.isdisjoint(known.rests_on):
-                self._judged.pop(uri, None)
+                self._states.pop(uri, None)
                 self._schedule(uri)
 
     def was_probed(self, uri: str) -> None:
         """A probe has found something about a document."""
         if uri in self._texts:
-            self._judged.pop(uri, None)
+            self._states.pop(uri, None)
             self._schedule(uri)
 
     def pick(self, uri: str, function: str, call: Witness) -> None:
         """Of the known calls of a function its user wants to see this one."""
         self._picked[uri] = {**self._picked.get(uri, {}), function: call}
-        if uri in self._judged:
-            self._judged[uri] = evolve(self._judged[uri], picked=self._picked[uri])
+        if uri in self._states:
+            self._states[uri] = evolve(self._states[uri], picked=self._picked[uri])
 
     def differing(self) -> dict[Path, Source]:
         """The open documents whose files, if there are any, have another text."""
@@ -259,25 +259,25 @@ class Documents:
 
     # -- verdicts --------------------------------------------------------------------------------------------------
 
-    async def judged(self, uri: str) -> Judged | None:
+    async def state(self, uri: str) -> DocumentState | None:
         """The verdict on the newest text of a document that its user looks at; waits for it.
 
         None where the document is not open, or takes so long that an answer is better given without it.
         """
         if uri in self._texts:
-            self._attend(uri)
+            self._touch(uri)
         return await self._verdict(uri, patient=False)
 
-    def _attend(self, uri: str) -> None:
-        self._attention[uri] = next(self._moments)
+    def _touch(self, uri: str) -> None:
+        self._last_active[uri] = next(self._clock)
 
-    async def _verdict(self, uri: str, *, patient: bool = True) -> Judged | None:
+    async def _verdict(self, uri: str, *, patient: bool = True) -> DocumentState | None:
         while uri in self._texts and self.is_code(uri):
             await self.ready.wait()
             if uri not in self._texts:
                 return None
             source = self._texts[uri][1]
-            known = self._judged.get(uri)
+            known = self._states.get(uri)
             if known is not None and known.source is source:
                 return known
             task = self._running.get(uri)
@@ -292,18 +292,18 @@ class Documents:
             await asyncio.sleep(0)
         return None
 
-    async def reported(self, uri: str) -> Judged | None:
+    async def reported(self, uri: str) -> DocumentState | None:
         """The verdict that the client's diagnostics are made of: on the newest text, or on what was saved last."""
         await self.ready.wait()  # which of the two is wanted is a setting
         return self._reported.get(uri) if uri in self._unsaved and uri in self._reported else await self._verdict(uri)
 
-    def known(self, uri: str) -> Judged | None:
+    def known(self, uri: str) -> DocumentState | None:
         """What the client was told last of a document."""
         return self._reported.get(uri)
 
-    def _schedule(self, uri: str) -> asyncio.Task[Judged]:
+    def _schedule(self, uri: str) -> asyncio.Task[DocumentState]:
         self._stop(uri)
-        task = asyncio.get_running_loop().create_task(self._judge_soon(uri))
+        task = asyncio.get_running_loop().create_task(self._check_soon(uri))
         self._running[uri] = task
         return task
 
@@ -314,18 +314,18 @@ class Documents:
         if running is not None:
             running.cancel()
 
-    async def _judge_soon(self, uri: str) -> Judged:
+    async def _check_soon(self, uri: str) -> DocumentState:
         await self.ready.wait()
-        found: Judged | None = None
+        found: DocumentState | None = None
         while found is None:  # the text was replaced meanwhile, without this task being cancelled, or others went first
             version, source = self._texts[uri]
-            found = await self._judged_in_turn(uri, version, source)
+            found = await self._check_in_queue(uri, version, source)
         self._slow.discard(uri)
         if self._running.get(uri) is asyncio.current_task():
             del self._running[uri]
         current = self._texts.get(uri)
         if current is not None and current[1] is source:
-            self._judged[uri] = found = evolve(found, picked=self._picked.get(uri, {}))
+            self._states[uri] = found = evolve(found, picked=self._picked.get(uri, {}))
             if found.crash is not None:
                 self.failed(found.crash)
             if uri not in self._unsaved:
@@ -337,58 +337,60 @@ class Documents:
                 self._asking[uri] = asyncio.get_running_loop().create_task(self._ask_callers(uri))
         return found
 
-    async def _judged_in_turn(self, uri: str, version: int | None, source: Source) -> Judged | None:
+    async def _check_in_queue(self, uri: str, version: int | None, source: Source) -> DocumentState | None:
         loop = asyncio.get_running_loop()
         movable = Movable(partial(loop.call_soon_threadsafe, self._slow.add, uri), lambda: self.source(uri) is source)
-        work = partial(self._judge, uri, version, source)
+        work = partial(self._check, uri, version, source)
         try:
-            judging = self._turns.submit(work, partial(self._urgency, uri), movable)
-            judged: Judged | None = await asyncio.wrap_future(judging)
+            checking = self._queue.submit(work, partial(self._urgency, uri), movable)
+            state: DocumentState | None = await asyncio.wrap_future(checking)
         except TookTooLongError:
-            remark = f"not judged: it took more than {self._turns.limit:.0f} s; the command line has no such limit"
-            return Judged(uri, version, source, None, remark=remark, client=self.folders.of(self.path(uri)).client)
-        return judged
+            remark = f"not judged: it took more than {self._queue.limit:.0f} s; the command line has no such limit"
+            return DocumentState(
+                uri, version, source, None, remark=remark, client=self.folders.of(self.path(uri)).client
+            )
+        return state
 
     async def _ask_callers(self, uri: str) -> None:
         """When nothing else is to be done, find out how others call what a document defines, and judge it again."""
-        calls: Calls | None = None
+        calls: CallSnapshot | None = None
         try:
             while calls is None and uri in self._texts:
-                work = self._turns.submit(partial(self._calls_of, uri), lambda: _LATER, Movable())
+                work = self._queue.submit(partial(self._calls_of, uri), lambda: _LATER, Movable())
                 calls = await asyncio.wrap_future(work)
         except TookTooLongError:
             return  # the verdict stands without them
         finally:
             del self._asking[uri]
-        known = self._judged.get(uri)
+        known = self._states.get(uri)
         if calls is None or known is None:
             return  # it was closed, or is being judged anyhow
         if calls.witnesses != known.calls.witnesses:
-            self._judged.pop(uri)
+            self._states.pop(uri)
             self._schedule(uri)
             return
-        for judged in (self._judged, self._reported):
-            if judged.get(uri) is known:
-                judged[uri] = evolve(known, calls=calls)
+        for states in (self._states, self._reported):
+            if states.get(uri) is known:
+                states[uri] = evolve(known, calls=calls)
 
-    def _calls_of(self, uri: str) -> Calls | None:
+    def _calls_of(self, uri: str) -> CallSnapshot | None:
         """Runs on the engine's thread: the calls of a document's launchers; None where something is more urgent."""
         file, project = self.path(uri), self._with_overlay()
         try:
             settings = self.folders.of(file).settings(file)
         except SettingsError:  # the verdict says what is wrong
-            return Calls()
-        if not project.calls.ask(file, settings, lambda: self._turns.should_yield(_LATER)):
+            return CallSnapshot()
+        if not project.calls.ask(file, settings, lambda: self._queue.should_yield(_LATER)):
             return None
         return _calls(project, file, settings)
 
-    def _judge(self, uri: str, version: int | None, source: Source) -> Judged | None:
+    def _check(self, uri: str, version: int | None, source: Source) -> DocumentState | None:
         """Runs on the engine's thread; None where a newer text has come, or what is more urgent.
 
         A crash of the engine is a problem of this document, not of the server.
         """
         from pallas_lint.kernels.analysis.runs import Abandoned
-        from pallas_lint.lint import judge, may_have_kernels
+        from pallas_lint.lint import check_file, may_have_kernels
 
         file = self.path(uri)
         folder = self.folders.of(file)
@@ -397,38 +399,38 @@ class Documents:
         try:
             settings = folder.settings(file)
             if folder.leaves_out(file):
-                return Judged(uri, version, source, settings, client=client)
-            if len(source.text) > LARGEST and may_have_kernels(source):
-                remark = f"files above {LARGEST:,} characters are judged on the command line only"
-                return Judged(uri, version, source, settings, remark=remark, client=client)
+                return DocumentState(uri, version, source, settings, client=client)
+            if len(source.text) > MAX_CHARACTERS and may_have_kernels(source):
+                remark = f"files above {MAX_CHARACTERS:,} characters are judged on the command line only"
+                return DocumentState(uri, version, source, settings, remark=remark, client=client)
             project = self._with_overlay()
-            judgement = judge(source, settings, project, partial(self._gives_up, uri, source))
-            launches = judgement.analysis is not None and bool(judgement.analysis.launches)
-            calls = _calls(project, file, settings) if launches else Calls()
+            file_analysis = check_file(source, settings, project, partial(self._gives_up, uri, source))
+            launches = file_analysis.analysis is not None and bool(file_analysis.analysis.launches)
+            calls = _calls(project, file, settings) if launches else CallSnapshot()
         except Abandoned:
             return None
         except SettingsError as error:
-            return Judged(uri, version, source, None, problem=error, client=client)
+            return DocumentState(uri, version, source, None, problem=error, client=client)
         except Exception as error:
             problem = f"internal error: {type(error).__name__}: {error}"
             crash = traceback.format_exc()
-            return Judged(uri, version, source, settings, problem=problem, crash=crash, client=client)
-        failed = judgement.result.traceback
-        judged = Judged(uri, version, source, settings, judgement, crash=failed, client=client, calls=calls)
-        return self.probed.settle(judged, file, self.text_of)
+            return DocumentState(uri, version, source, settings, problem=problem, crash=crash, client=client)
+        failed = file_analysis.result.traceback
+        state = DocumentState(uri, version, source, settings, file_analysis, crash=failed, client=client, calls=calls)
+        return self.probed.merge_results(state, file, self.text_of)
 
     def _gives_up(self, uri: str, source: Source) -> bool:
         current = self._texts.get(uri)
-        return current is None or current[1] is not source or self._turns.should_yield(self._urgency(uri))
+        return current is None or current[1] is not source or self._queue.should_yield(self._urgency(uri))
 
     def _urgency(self, uri: str) -> float:
-        return self._attention.get(uri, -1)
+        return self._last_active.get(uri, -1)
 
     def _with_overlay(self) -> Project:
         """The project as the calling thread knows it, with open documents in place of their files."""
         project = self._project
         if project is None:
-            project = Project(Path(os.sep), incremental=True, absolute_names=True, patient=False)
+            project = Project(Path(os.sep), incremental=True, absolute_names=True, wait_for_callers=False)
             self._of_thread.project = project
         project.overlay = self._overlay()
         return project
@@ -445,14 +447,14 @@ class Documents:
 
     def warm_up(self) -> None:
         """Have the engine imported, which the first verdict would wait for."""
-        self._turns.submit(partial(import_module, "pallas_lint.lint"))
+        self._queue.submit(partial(import_module, "pallas_lint.lint"))
 
     async def on_thread(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of a function that uses the engine, called on its thread: somebody waits for it.
 
         It may be called again in another thread, so it must not change anything. Raises TookTooLongError.
         """
-        work = self._turns.submit(partial(function, *args, **kwargs), movable=Movable())
+        work = self._queue.submit(partial(function, *args, **kwargs), movable=Movable())
         result: R = await asyncio.wrap_future(work)
         return result
 
@@ -461,10 +463,10 @@ class Documents:
             self._stop(uri)
         for task in self._asking.values():
             task.cancel()
-        self._turns.end()
+        self._queue.end()
 
 
-def _calls(project: Project, file: Path, settings: Settings) -> Calls:
+def _calls(project: Project, file: Path, settings: Settings) -> CallSnapshot:
     """What is known of the calls of what a file defines."""
     rests_on = frozenset(map(str, project.calls.rests_on(file, settings)))
-    return Calls(project.witnesses(file, settings), rests_on, project.calls.waits(file, settings))
+    return CallSnapshot(project.witnesses(file, settings), rests_on, project.calls.waits(file, settings))

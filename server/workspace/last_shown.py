@@ -1,4 +1,4 @@
-"""What was shown in the code before a line was half written: code would jump if it went and came back at every word."""
+"""Hints and lenses shown before a line was half written: code would jump if it went and came back at every word."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pallas_lint.server.workspace.client_settings import ClientSettings
-    from pallas_lint.server.workspace.judged import Judged
+    from pallas_lint.server.workspace.document_state import DocumentState
 
 T = TypeVar("T")
 
 
 @frozen
-class _Shown(Generic[T]):
+class _ShownItems(Generic[T]):
     lines: list[str]
     client: ClientSettings
     found: list[T]
@@ -29,16 +29,16 @@ class LastShown(Generic[T]):
     """Hints or lenses by document, as they were when all of it could be read last; `line_of`: where one is, from 0."""
 
     line_of: Callable[[T], int]
-    _last: dict[str, _Shown[T]] = field(factory=dict, init=False)
+    _last: dict[str, _ShownItems[T]] = field(factory=dict, init=False)
 
-    def with_those_before(self, judged: Judged, found: list[T]) -> list[T]:
+    def with_those_before(self, state: DocumentState, found: list[T]) -> list[T]:
         """What was found, and on lines where nothing was, since some line is half written, what stood there before."""
-        lines = judged.source.text.split("\n")
-        if not judged.half_written:
-            self._last[judged.uri] = _Shown(lines, judged.client, found)
+        lines = state.source.text.split("\n")
+        if not state.half_written:
+            self._last[state.uri] = _ShownItems(lines, state.client, found)
             return found
-        last = self._last.get(judged.uri)
-        if last is None or last.client != judged.client:
+        last = self._last.get(state.uri)
+        if last is None or last.client != state.client:
             return found
         taken = set(map(self.line_of, found))
         before = self._where_they_are_now(last, lines)
@@ -47,7 +47,7 @@ class LastShown(Generic[T]):
     def forget(self, uri: str) -> None:
         self._last.pop(uri, None)
 
-    def _where_they_are_now(self, last: _Shown[T], lines: list[str]) -> list[T]:
+    def _where_they_are_now(self, last: _ShownItems[T], lines: list[str]) -> list[T]:
         """Those on the lines above and below all that has changed since."""
         shorter = min(len(last.lines), len(lines))
         above = next((at for at in range(shorter) if last.lines[at] != lines[at]), shorter)

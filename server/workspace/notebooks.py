@@ -70,7 +70,7 @@ class Notebooks:
     def of_file(found: Sequence[lsp.Diagnostic], notebook: Notebook) -> list[lsp.Diagnostic]:
         """The diagnostics of a notebook that is not open: there is no document for a place in a cell."""
         start = lsp.Position(0, 0)
-        lines = [notebook.told(each.range.start.line + 1) if notebook.cells else "" for each in found]
+        lines = [notebook.describe_line(each.range.start.line + 1) if notebook.cells else "" for each in found]
         return [
             attrs.evolve(each, message=f"{line}: {each.message}", range=lsp.Range(start, start))
             for each, line in zip(found, lines, strict=True)
@@ -80,8 +80,8 @@ class Notebooks:
 
     def published(self, uri: str, version: int | None, found: Sequence[lsp.Diagnostic]) -> None:
         """Push the diagnostics of a document, or of each cell of a notebook; cells that are gone have none."""
-        judged = self._server.documents.known(uri)
-        source = judged.source if judged is not None else None
+        state = self._server.documents.known(uri)
+        source = state.source if state is not None else None
         if not isinstance(source, Notebook):
             for cell in self._shown.pop(uri, ()):
                 self._push(cell, None, [])
@@ -174,7 +174,7 @@ class Notebooks:
         codec = self._server.workspace.position_codec
         for each in edit.changes[uri]:
             start, end = (from_lsp(notebook, place, codec) for place in (each.range.start, each.range.end))
-            settled = notebook.settled_edit(Edit(Span(notebook.path, start, end), each.new_text))
+            settled = notebook.edit_in_cells(Edit(Span(notebook.path, start, end), each.new_text))
             if settled is None:
                 return None
             cell = notebook.cell_at(settled.span.start.line)

@@ -13,7 +13,7 @@ from pallas_lint.config.targets import JaxVersions
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
 from pallas_lint.records import evolve
 from pallas_lint.report import Assumed, Report
-from pallas_lint.report.full import LONGEST_LINE, underline
+from pallas_lint.report.full import MAX_LINE_WIDTH, underline
 from pallas_lint.report.style import Style, text_width, visible
 from pallas_lint.sight import LaunchSight
 from pallas_lint.text.source import Source
@@ -253,7 +253,7 @@ def test_a_line_without_end_is_cut_around_the_place() -> None:
     assert line.startswith("…x")
     assert line.endswith("y…")
     assert line[carets.index("^") : len(carets)] == "HERE"
-    assert len(line) <= LONGEST_LINE + 6
+    assert len(line) <= MAX_LINE_WIDTH + 6
 
 
 def test_what_would_move_the_cursor_is_made_visible() -> None:
@@ -288,7 +288,7 @@ def test_carets_stand_below_what_they_mean(text: str, begin: int, length: int) -
     assert "\n" not in line
     assert set(carets) <= {" ", "^"}
     assert carets.count("^") >= 1
-    if text_width(line) < LONGEST_LINE - 2 and "\t" not in text:
+    if text_width(line) < MAX_LINE_WIDTH - 2 and "\t" not in text:
         begin, end = min(begin, len(text)), min(begin + length, len(text))
         left = text_width(visible(text[:begin]))
         assert carets.index("^") == left

@@ -64,7 +64,7 @@ def found(source: Source) -> list[Finding]:
     assert not result.errors, (result.errors, result.traceback)
     for finding in result.findings:
         assert_inside(source, finding.span)
-        assert source.placed(finding.span).cell is not None
+        assert source.to_cell(finding.span).cell is not None
     assert_reported(source, result)
     return list(result.findings)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.cli.baselines import Run
-from pallas_lint.config.options import LEAST_MEMORY, MOST_SECONDS
+from pallas_lint.config.options import LEAST_MEMORY, MAX_SECONDS
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder, configurable, loads
 from pallas_lint.lint import lint_source
 from pallas_lint.probe.session import Conditions
@@ -79,7 +79,7 @@ def _used(folder: Path, name: str, data: bytes) -> None:
     settings = finder.for_folder(folder)
     settings.fingerprint()
     told = Conditions.of(settings.probe)
-    assert 0 < told.timeout <= MOST_SECONDS
+    assert 0 < told.timeout <= MAX_SECONDS
     assert told.memory_limit >= LEAST_MEMORY
     result = lint_source(Source("kernel.py", KERNEL), settings, Project(folder))
     assert not result.errors, result.traceback

@@ -80,7 +80,7 @@ def test_any_fix(text: str, where: tuple[str | None, str], unsafe: bool) -> None
     """What parsed does so after all fixes, and fixing it again changes nothing."""
     assume(parses(text))
 
-    def fixed(text: str) -> fixer.Outcome:
+    def fixed(text: str) -> fixer.FixResult:
         def relint(sources: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
             return list(verdict(sources["k.py"], *where).findings)
 

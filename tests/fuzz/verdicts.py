@@ -67,7 +67,7 @@ def assert_inside(source: Source, span: Span) -> None:
 def assert_reported(source: Source, result: FileResult) -> None:
     """Every format takes the findings, and what reads that format reads it."""
     lines = Lines(NOWHERE, {source.path: source})
-    findings = [lines.placed(finding) for finding in result.findings]
+    findings = [lines.with_cells(finding) for finding in result.findings]
     for statistics in (False, True):
         report = Report(findings, result.errors, 1, result.kernels, statistics=statistics, source_line=lines.line)
         rendered = {name: "".join(reports.render(name, report)) for name in FORMATS}

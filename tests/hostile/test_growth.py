@@ -10,7 +10,7 @@ import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.run.project import Project
-from pallas_lint.run.runner import judge_source
+from pallas_lint.run.runner import check_source
 from pallas_lint.text.source import Source
 from tests.hostile import attack
 
@@ -128,7 +128,7 @@ def cost(text: str) -> int:
     source = Source("k.py", HEAD + text + "\n")
     sys.setprofile(count)
     try:
-        judge_source(source, settings, Project(Path.cwd(), {Path.cwd() / "k.py": source}))
+        check_source(source, settings, Project(Path.cwd(), {Path.cwd() / "k.py": source}))
     finally:
         sys.setprofile(None)
     return calls

@@ -9,7 +9,7 @@ import pytest
 
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Array, Const, Slice
-from pallas_lint.lint import judge
+from pallas_lint.lint import check_file
 from pallas_lint.run.project import Project
 from pallas_lint.testing import settings
 from pallas_lint.text.source import Source
@@ -37,11 +37,11 @@ _UNDER = "    @pl.when(pl.program_id(2) == {at})\n    def _():\n        {call}\n
 def _trace(helpers: str, *calls: str) -> KernelTrace:
     """Of a kernel that makes each of the calls under a condition of its own: else they are one."""
     body = "".join(_UNDER.format(at=at, call=call) for at, call in enumerate(calls))
-    judgement = judge(
+    file_analysis = check_file(
         Source("k.py", _TEXT.format(helpers=helpers, body=body)), settings(), Project(Path("/nonexistent"))
     )
-    assert judgement.analysis is not None
-    (trace,) = judgement.analysis.traces
+    assert file_analysis.analysis is not None
+    (trace,) = file_analysis.analysis.traces
     assert trace.complete
     assert not trace.untracked_at
     return trace
@@ -110,11 +110,11 @@ def test_views_are_distinguished() -> None:
 def test_equal_guards_do_not_make_views_equal() -> None:
     helpers = "def put(ref, value):\n    ref[...] = value\n"
     body = "".join(f"    put({ref}.at[{at}:{at + 4}], x_ref[0:4])\n" for ref in ("o_ref", "y_ref") for at in (0, 4))
-    judgement = judge(
+    file_analysis = check_file(
         Source("k.py", _TEXT.format(helpers=helpers, body=body)), settings(), Project(Path("/nonexistent"))
     )
-    assert judgement.analysis is not None
-    (trace,) = judgement.analysis.traces
+    assert file_analysis.analysis is not None
+    (trace,) = file_analysis.analysis.traces
     stores = [event.ref for event in trace.accesses() if event.kind == "store"]
     assert [(ref.parameter, ref.indexer.start) for ref in stores if isinstance(ref.indexer, Slice)] == [
         ("o_ref", Const(0)),
@@ -122,7 +122,7 @@ def test_equal_guards_do_not_make_views_equal() -> None:
         ("y_ref", Const(0)),
         ("y_ref", Const(4)),
     ]
-    assert "PAL406" not in {finding.code for finding in judgement.result.findings}
+    assert "PAL406" not in {finding.code for finding in file_analysis.result.findings}
 
 
 def test_a_loaded_value_has_one_access() -> None:
@@ -157,9 +157,9 @@ def test_captured_variables_stay() -> None:
         "    add(j)",
     ]
     text = _TEXT.format(helpers=helper, body="\n".join(body))
-    judgement = judge(Source("k.py", text), settings(), Project(Path("/nonexistent")))
-    assert judgement.analysis is not None
-    (trace,) = judgement.analysis.traces
+    file_analysis = check_file(Source("k.py", text), settings(), Project(Path("/nonexistent")))
+    assert file_analysis.analysis is not None
+    (trace,) = file_analysis.analysis.traces
     sums = [op for op in trace.ops() if op.name == "jax.numpy.add"]
     assert [[_axis(value) for value in op.args] for op in sums] == [[0, 0], [1, 0]]
 
@@ -170,9 +170,9 @@ def test_methods_belong_to_their_objects() -> None:
         "    def store(self, x_ref, o_ref):\n        o_ref[self.at] = x_ref[...]\n"
     )
     body = "    first, second = Part(1), Part(2)\n    first.store(x_ref, o_ref)\n    second.store(x_ref, o_ref)\n"
-    judgement = judge(
+    file_analysis = check_file(
         Source("k.py", _TEXT.format(helpers=helper, body=body)), settings(), Project(Path("/nonexistent"))
     )
-    assert judgement.analysis is not None
-    (trace,) = judgement.analysis.traces
+    assert file_analysis.analysis is not None
+    (trace,) = file_analysis.analysis.traces
     assert [store.index for store in trace.accesses("o_ref") if store.kind == "store"] == [Const(1), Const(2)]

@@ -45,11 +45,11 @@ REASONS = {
     "pallas_lint/probe/client.py Worker._running: subprocess.Popen": TRUSTED,
     "pallas_lint/probe/capture.py in_terminal: subprocess.Popen": "the command that was given to probe --capture",
     "pallas_lint/report/style.py wants_colour: os.system": "the empty command, which switches on colours on Windows",
-    "pallas_lint/run/runner.py _judge_in_processes: concurrent.futures.ProcessPoolExecutor": (
+    "pallas_lint/run/runner.py _check_in_processes: concurrent.futures.ProcessPoolExecutor": (
         "this Python, without the current folder on its import path; once for all files, once for one that ended it"
     ),
     "server/probing/recorder.py _Run._execute: subprocess.Popen": TRUSTED,
-    "server/reporting/sweeping.py _run: asyncio.create_subprocess_exec": "this Python, isolated, with code of our own",
+    "server/reporting/workspace_linter.py _run: asyncio.create_subprocess_exec": "this Python, isolated, with own code",
     "vscode-extension/src/launch.ts execFile": "a Python to be described; in Restricted Mode none of the workspace",
     "vscode-extension/src/client.ts LanguageClient(": "the server, which `launch.ts` chooses",
     "vscode-extension/src/tasks.ts ProcessExecution(": "the command line, in trusted workspaces",
@@ -66,9 +66,9 @@ REASONS = {
     "pallas_lint/report/__init__.py render: importlib.import_module": OWN,
     "pallas_lint/syntax/nodes.py _first_init.__init__: exec": OWN,
     "pallas_lint/syntax/parser.py _grammar: spec.loader.exec_module": "the parser's compiled module, as installed",
-    "server/workspace/turns.py _Worker.interrupt: ctypes.c_ulong": INTERRUPTS,
-    "server/workspace/turns.py _Worker.interrupt: ctypes.py_object": INTERRUPTS,
-    "server/workspace/turns.py _Worker.interrupt: ctypes.pythonapi": INTERRUPTS,
+    "server/workspace/engine_queue.py _Worker.interrupt: ctypes.c_ulong": INTERRUPTS,
+    "server/workspace/engine_queue.py _Worker.interrupt: ctypes.py_object": INTERRUPTS,
+    "server/workspace/engine_queue.py _Worker.interrupt: ctypes.pythonapi": INTERRUPTS,
     "server/workspace/documents.py Documents.warm_up: importlib.import_module": OWN,
     # Commands of the editor
     "vscode-extension/src/actions.ts executeCommand(command": "that of a fix of pallas-lint",
@@ -89,7 +89,7 @@ REASONS = {
     'vscode-extension/src/probe.ts executeCommand("workbench.action.openSettings"': SHOWS,
     'vscode-extension/src/probe.ts executeCommand("workbench.trust.manage"': SHOWS,
 }
-TWICE = {"pallas_lint/run/runner.py _judge_in_processes: concurrent.futures.ProcessPoolExecutor"}
+TWICE = {"pallas_lint/run/runner.py _check_in_processes: concurrent.futures.ProcessPoolExecutor"}
 
 
 class _Starts(ast.NodeVisitor):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.finding import Finding, Severity
-from pallas_lint.lint import judge
+from pallas_lint.lint import check_file
 from pallas_lint.run.project import Project
 from pallas_lint.testing import fixed_text, lint_text, settings
 from pallas_lint.text.source import Source
@@ -283,7 +283,7 @@ def test_of_another_module(tmp_path: Path, mapped: str, kernels: str, lines: lis
     (tmp_path / "pallas_kernels.py").write_text(kernels)
     (tmp_path / "model.py").write_text(MODEL.format(mapped))
     source = Source("model.py", MODEL.format(mapped))
-    judgement = judge(source, settings("0.9.2", select="PAL507"), Project(tmp_path))
-    assert [each.span.start.line for each in judgement.result.findings] == lines
-    assert judgement.analysis is not None
-    assert judgement.analysis.launches == []
+    file_analysis = check_file(source, settings("0.9.2", select="PAL507"), Project(tmp_path))
+    assert [each.span.start.line for each in file_analysis.result.findings] == lines
+    assert file_analysis.analysis is not None
+    assert file_analysis.analysis.launches == []

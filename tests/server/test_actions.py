@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pallas_lint.config.settings import Settings
-    from pallas_lint.lint import Judgement
+    from pallas_lint.lint import FileAnalysis
     from pallas_lint.run.project import Project
     from pallas_lint.text.source import Source
 
@@ -97,18 +97,18 @@ async def test_all_of_a_rule_at_once(tmp_path: Path) -> None:
 
 
 async def test_fixing_all_ends_when_nobody_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, ended, judge = threading.Event(), threading.Event(), lint.judge
+    begun, ended, check_file = threading.Event(), threading.Event(), lint.check_file
 
-    def endless(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> Judgement:
+    def endless(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> FileAnalysis:
         if "i * 8" in source.text:
-            return judge(source, settings, project, is_stale)
+            return check_file(source, settings, project, is_stale)
         begun.set()
         while not is_stale():
             pass
         ended.set()
         raise Abandoned
 
-    monkeypatch.setattr(lint, "judge", endless)
+    monkeypatch.setattr(lint, "check_file", endless)
     uri = (tmp_path / "k.py").as_uri()
     async with session("pull", tmp_path, options=OPTIONS) as editor:
         editor.open(uri, CODE)

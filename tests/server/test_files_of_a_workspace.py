@@ -81,7 +81,7 @@ async def test_only_what_rests_on_a_changed_file_is_judged_again(folder: Path) -
         await editor.pulled(clean)
 
         def judgements() -> list[object]:
-            return [editor.server.documents.known(each).judgement for each in (uri, clean)]
+            return [editor.server.documents.known(each).file_analysis for each in (uri, clean)]
 
         before = judgements()
         (folder / "maths.py").write_text(HELPER.replace("jnp.sort(v, axis=-1)", "v"))

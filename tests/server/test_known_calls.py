@@ -53,7 +53,7 @@ def project(folder: Path, test: str = TEST) -> str:
 
 async def called(editor: Editor, uri: str) -> None:
     """Wait until the callers of what a document defines were asked, which comes after its first verdict."""
-    await editor.server.documents.judged(uri)
+    await editor.server.documents.state(uri)
     while (known := editor.server.documents.known(uri)) is None or known.calls.waits:
         await asyncio.sleep(0.01)
 

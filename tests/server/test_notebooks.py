@@ -264,7 +264,7 @@ async def test_the_server_and_the_command_line_agree(tmp_path: Path) -> None:
 
     texts = [IMPORTS, "%%bash\nls", KERNEL, "def half(:\n  pass", LAUNCH]
     source = notebook(*texts)
-    said = {(f.code, source.placed(f.span).cell, source.placed(f.span).start.line) for f in linted(source).findings}
+    said = {(f.code, source.to_cell(f.span).cell, source.to_cell(f.span).start.line) for f in linted(source).findings}
     async with session("pull", tmp_path, options=OPTIONS) as editor:
         cells = Cells(editor, tmp_path / "n.ipynb", *texts)
         found = {(code, at + 1, line + 1) for at, each in (await cells.found()).items() for code, line in each}

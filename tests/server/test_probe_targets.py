@@ -10,7 +10,7 @@ from pallas_lint.server.probing.probe_targets import NoFunction, choose
 from pallas_lint.server.probing.suggested_arguments import suggestion
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
-from pallas_lint.lint import judge
+from pallas_lint.lint import check_file
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source
 
@@ -48,9 +48,9 @@ UNUSED = 1
 def judged(code: str) -> tuple[Source, object]:
     source = Source("/k.py", code)
     settings = SettingsFinder(Overrides({}, isolated=True), Path("/")).for_folder(Path("/"))
-    judgement = judge(source, settings, Project(Path("/")))
-    assert judgement.analysis is not None
-    return source, judgement.analysis
+    file_analysis = check_file(source, settings, Project(Path("/")))
+    assert file_analysis.analysis is not None
+    return source, file_analysis.analysis
 
 
 def line(part: str) -> int:

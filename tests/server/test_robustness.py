@@ -384,7 +384,7 @@ def test_what_is_printed_is_no_message(tmp_path: Path, uri: str) -> None:
         "import os, subprocess, sys\n"
         "from pallas_lint import lint\n"
         "from pallas_lint.server import app, serving\n"
-        "judged = lint.judge\n"
+        "judged = lint.check_file\n"
         "def noisy(*args, **kwargs):\n"
         "    print('a print')\n"
         "    os.write(1, b'a write\\n')\n"
@@ -392,7 +392,7 @@ def test_what_is_printed_is_no_message(tmp_path: Path, uri: str) -> None:
         "    subprocess.run([sys.executable, '-c', 'import sys; print(len(sys.stdin.read()), \"read\")'], check=True)\n"
         "    sys.stdout.flush()\n"
         "    return judged(*args, **kwargs)\n"
-        "lint.judge = noisy\n"
+        "lint.check_file = noisy\n"
         "raise SystemExit(serving.on_standard_streams(app.create()))\n"
     )
     with Wire([sys.executable, str(loud)]) as wire:

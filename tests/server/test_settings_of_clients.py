@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
 
     from pallas_lint.config.settings import Settings
-    from pallas_lint.lint import Judgement
+    from pallas_lint.lint import FileAnalysis
     from pallas_lint.run.project import Project
     from pallas_lint.text.source import Source
 
@@ -277,14 +277,14 @@ async def test_findings_on_save_only(tmp_path: Path) -> None:
 async def test_who_waits_for_a_text_that_is_replaced_gets_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, judge = threading.Event(), lint.judge
+    begun, check_file = threading.Event(), lint.check_file
 
-    def slow(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> Judgement:
+    def slow(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> FileAnalysis:
         while source.text.startswith("# slow") and not is_stale():
             begun.set()
-        return judge(source, settings, project, is_stale)
+        return check_file(source, settings, project, is_stale)
 
-    monkeypatch.setattr(lint, "judge", slow)
+    monkeypatch.setattr(lint, "check_file", slow)
     uri = (tmp_path / "k.py").as_uri()
     hovered = lsp.HoverParams(lsp.TextDocumentIdentifier(uri), lsp.Position(9, 20))
     async with session("minimal", tmp_path, options={"jaxVersion": "0.10.2", "lint": {"run": "onSave"}}) as editor:

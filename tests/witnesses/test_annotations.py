@@ -7,7 +7,7 @@ import pytest
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.values import Array, Sym
-from pallas_lint.lint import judge, lint_source
+from pallas_lint.lint import check_file, lint_source
 from pallas_lint.records import define
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source
@@ -63,7 +63,7 @@ def ranks(text: str, *witnesses: Witness):
 
 def operand(text: str) -> Array | None:
     """What is known of the operand by annotation."""
-    analysis = judge(Source("k.py", text), settings(), Project()).analysis
+    analysis = check_file(Source("k.py", text), settings(), Project()).analysis
     assert analysis is not None
     told = [each for each in analysis.launches if each.witness is not None and each.witness.kind == "annotation"]
     if not told:
@@ -184,7 +184,7 @@ def rows(x: Float[Array, "m n"], y: Float[Array, "m n"], z: Float[Array, "k n"],
 def others(x: Float[Array, "m n"], bm=128):
     return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
 """
-    analysis = judge(Source("k.py", text), settings(), Project()).analysis
+    analysis = check_file(Source("k.py", text), settings(), Project()).analysis
     assert analysis is not None
     both, others = (each.operands for each in analysis.launches if each.witness is not None)
     assert both[0].shape == both[1].shape
@@ -239,7 +239,7 @@ def test_an_edited_alias_counts_at_once(tmp_path) -> None:
     project = Project(cwd=tmp_path, incremental=True)
 
     def told(text: str) -> list[tuple[str, str]]:
-        found = judge(Source("k.py", text), settings(), project).result.findings
+        found = check_file(Source("k.py", text), settings(), project).result.findings
         return [(each.message.partition("3")[2], each.witness.source) for each in found if each.code == "PAL310"]
 
     text = rows("Rows")

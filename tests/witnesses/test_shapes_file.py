@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint.witnesses.choice import MOST, choose
+from pallas_lint.witnesses.choice import MAX_CALLS, choose
 from pallas_lint.witnesses.shapes_file import content, merged, parse, read, render, replace
 from pallas_lint.witnesses.witness import Witness
 
@@ -131,8 +131,8 @@ def test_the_most_different_calls_are_kept() -> None:
         call(x="f32[128,128]", causal="True"),
     ]
     kept, left_out = choose([*alike, *unlike])
-    assert len(kept) == MOST
-    assert left_out == len(alike) + len(unlike) - MOST
+    assert len(kept) == MAX_CALLS
+    assert left_out == len(alike) + len(unlike) - MAX_CALLS
     assert set(unlike) <= set(kept)
 
 

@@ -86,7 +86,7 @@ def _source(launch: Launch, piece: Piece) -> str:
         func = launch.entries[0].func if launch.entries else None
         name = f"{piece.names[0]}.{func.name}" if piece.kind == "class" and func is not None else piece.names[0]
     else:
-        name = piece.source.told(piece.first)
+        name = piece.source.describe_line(piece.first)
     return f"{piece.source.path}::{name}"
 
 

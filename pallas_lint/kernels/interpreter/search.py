@@ -75,7 +75,7 @@ class Search:
             homes = [base for base in enclosing if self._has(base, first)]
             if first not in sys.stdlib_module_names:
                 layout = self.layouts.of(folder)
-                self.dependencies.update(layout.told_by)
+                self.dependencies.update(layout.declared_in)
                 homes += [base for base in layout.bases if base not in enclosing and self._has(base, first)]
             known = self._homes[first, folder] = tuple(homes)
         return known

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 @define(eq=False)
-class Board:
+class DiagnosticStore:
     """The newest verdict on each file; what is open in the editor goes before what a run over the workspace found.
 
     All paths are absolute, with forward slashes.
     """
 
     _open: dict[str, FileVerdict] = field(factory=dict)
-    _swept: dict[str, FileVerdict] = field(factory=dict)
+    _from_workspace: dict[str, FileVerdict] = field(factory=dict)
     _touching: dict[str, set[str]] = field(factory=dict)  # path -> the files whose verdicts concern it
 
     def put(self, verdict: FileVerdict) -> set[str]:
@@ -33,16 +33,16 @@ class Board:
     def close(self, path: str) -> set[str]:
         return self._change({path}, lambda: self._open.pop(path, None))
 
-    def sweep(self, folder: Path, verdicts: Iterable[FileVerdict]) -> set[str]:
+    def replace_folder(self, folder: Path, verdicts: Iterable[FileVerdict]) -> set[str]:
         """The verdicts on all files of a folder, in place of those before."""
         fresh = {verdict.path: verdict for verdict in verdicts}
-        old = {path for path in self._swept if Path(path).is_relative_to(folder)}
+        old = {path for path in self._from_workspace if Path(path).is_relative_to(folder)}
         return self._change({*old, *fresh}, lambda: self._replace(old, fresh))
 
     def _replace(self, old: set[str], fresh: dict[str, FileVerdict]) -> None:
         for path in old:
-            del self._swept[path]
-        self._swept.update(fresh)
+            del self._from_workspace[path]
+        self._from_workspace.update(fresh)
 
     def _change(self, origins: set[str], change: Callable[[], object]) -> set[str]:
         touched: set[str] = set()
@@ -65,7 +65,7 @@ class Board:
         return {origin, *lying, *(path for path, _ in verdict.used_suppressions)}
 
     def _verdict(self, origin: str) -> FileVerdict | None:
-        return self._open.get(origin) or self._swept.get(origin)
+        return self._open.get(origin) or self._from_workspace.get(origin)
 
     def findings(self, path: str) -> tuple[Finding, ...]:
         """What lies in a file, whichever file's kernels it concerns.

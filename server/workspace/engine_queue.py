@@ -1,4 +1,4 @@
-"""The threads that the engine works on: the most urgent work first, and nothing waits long for a hostile document.
+"""Priority queue for analysis jobs on the engine's threads; nothing waits long for a hostile document.
 
 The engine's caches are not made for several threads: each thread has its own. Work that takes long asks now and then
 whether it should make way; it is begun again when its turn comes. Work that does not ask, or takes far too long, goes
@@ -87,7 +87,7 @@ class _Worker:
 
 
 @define(eq=False)
-class Turns:
+class EngineQueue:
     """Work that waits, and the threads that do it."""
 
     limit: float = _LIMIT

@@ -33,7 +33,7 @@ _START = (
 )
 
 
-class Sweeper:
+class WorkspaceLinter:
     """Runs over the folders whose client wants to see all of their findings, or once when asked."""
 
     def __init__(self, server: PallasServer) -> None:
@@ -51,7 +51,7 @@ class Sweeper:
         asked = [f for f in self._server.folders if f.client.enable and f.path in self._asked and f not in always]
         for folder in self._server.folders:
             if folder not in (*always, *asked):
-                self._server.reporter.swept(folder.path, ())
+                self._server.reporter.workspace_linted(folder.path, ())
         if self._due is not None:
             self._due.cancel()
         wanted = [*always, *asked] if again else always
@@ -65,19 +65,19 @@ class Sweeper:
 
     async def _in_background(self, folders: Sequence[Folder]) -> None:
         async with Progress(self._server, "Linting the workspace") as progress:
-            await self._sweep(folders, progress)
+            await self._lint(folders, progress)
 
     async def command(self) -> dict[str, Any]:
         """Look at every folder now; how it ended, and the number of findings that are known then."""
         folders = list(self._server.folders)
         self._asked |= {folder.path for folder in folders}
         async with Progress(self._server, "Linting the workspace", cancellable=True) as progress:
-            await self._sweep(folders, progress)
+            await self._lint(folders, progress)
         reporter = self._server.reporter
-        count = sum(len(reporter.findings(path)) for path in reporter.board.paths)
+        count = sum(len(reporter.findings(path)) for path in reporter.store.paths)
         return {"outcome": "cancelled" if progress.cancelled else "done", "findings": count}
 
-    async def _sweep(self, folders: Sequence[Folder], progress: Progress) -> None:
+    async def _lint(self, folders: Sequence[Folder], progress: Progress) -> None:
         for folder in folders:
             verdicts: list[FileVerdict] = []
             async for line in _run(folder, progress):
@@ -89,7 +89,7 @@ class Sweeper:
                     progress.report(line["done"], line["of"], "files")
             if progress.cancelled:
                 break
-            self._server.reporter.swept(folder.path, verdicts)
+            self._server.reporter.workspace_linted(folder.path, verdicts)
 
     def _verdict(self, document: dict[str, Any], folder: Path) -> FileVerdict:
         if document["traceback"]:
@@ -108,8 +108,8 @@ class Sweeper:
 
 async def _run(folder: Folder, progress: Progress) -> AsyncIterator[dict[str, Any]]:
     """What the process says, line by line; it ends with the iteration."""
-    told = folder.client.overrides(folder.path)
-    overrides = {each.name: getattr(told, each.name) for each in fields(Overrides)}
+    configured = folder.client.overrides(folder.path)
+    overrides = {each.name: getattr(configured, each.name) for each in fields(Overrides)}
     job = [{"path": folder.path, "overrides": overrides, "exclude": folder.client.left_out}]
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -1,4 +1,4 @@
-"""One version of a document with its verdict."""
+"""State of one version of an open document: its text, its analysis and its findings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from pallas_lint.config.settings import Settings, SettingsError
     from pallas_lint.finding import Finding
-    from pallas_lint.lint import Judgement
+    from pallas_lint.lint import FileAnalysis
     from pallas_lint.probe.stored_runs import Run
     from pallas_lint.text.source import Source
     from pallas_lint.witnesses.witness import Witness
 
 
 @frozen
-class Calls:
+class CallSnapshot:
     """What a verdict knew of calls by other files: which there are, which files they rest on, whether more may come."""
 
     witnesses: tuple[Witness, ...] = ()
@@ -31,19 +31,19 @@ class Calls:
 
 
 @frozen
-class Judged:
+class DocumentState:
     """One version of a document with its verdict. `problem`: why there is none."""
 
     uri: str
     version: int | None
     source: Source
     settings: Settings | None
-    judgement: Judgement | None = None
+    file_analysis: FileAnalysis | None = None
     problem: SettingsError | str | None = None
     remark: str | None = None  # why it was not even tried
     crash: str | None = None  # where the engine or a rule failed
     client: ClientSettings = field(factory=ClientSettings)
-    calls: Calls = field(factory=Calls)
+    calls: CallSnapshot = field(factory=CallSnapshot)
     probed: tuple[Run, ...] = ()  # what was probed and still holds
     probed_before: tuple[Run, ...] = ()  # what was probed of functions whose code has changed since
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
@@ -53,30 +53,30 @@ class Judged:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What the user wants to see of the verdict."""
-        if self.judgement is None or not self.client.enable:
+        if self.file_analysis is None or not self.client.enable:
             return ()
-        found = self.judgement.result.findings
+        found = self.file_analysis.result.findings
         return found if self.client.show_syntax_errors else tuple(each for each in found if each.code != SYNTAX_ERROR)
 
     @property
     def half_written(self) -> bool:
         """Whether a piece of it does not parse: what is said of kernels leaves those in it out."""
-        found = self.judgement.result.findings if self.judgement is not None else ()
+        found = self.file_analysis.result.findings if self.file_analysis is not None else ()
         return any(each.code == SYNTAX_ERROR for each in found)
 
     @property
     def rests_on(self) -> frozenset[str]:
         """The other files that the verdict rests on."""
         return (self.probe_rests_on | self.calls.rests_on).union(
-            self.judgement.result.dependencies if self.judgement is not None else ()
+            self.file_analysis.result.dependencies if self.file_analysis is not None else ()
         )
 
     @property
     def verdict(self) -> FileVerdict:
         """The same as a run over files would keep it."""
-        if self.judgement is None:
+        if self.file_analysis is None:
             return FileVerdict(self.source.path)
-        result = self.judgement.result
+        result = self.file_analysis.result
         return FileVerdict(
             result.path,
             self.findings,

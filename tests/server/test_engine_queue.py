@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from lsprotocol import types as lsp
-from pallas_lint.server.workspace import turns
-from pallas_lint.server.workspace.turns import AT_ONCE, Movable, TookTooLongError, Turns
+from pallas_lint.server.workspace import engine_queue
+from pallas_lint.server.workspace.engine_queue import AT_ONCE, EngineQueue, Movable, TookTooLongError
 
 from pallas_lint import lint
 from pallas_lint.kernels.analysis.runs import Abandoned
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.config.settings import Settings
-    from pallas_lint.lint import Judgement
+    from pallas_lint.lint import FileAnalysis
     from pallas_lint.run.project import Project
     from pallas_lint.text.source import Source
 
@@ -31,13 +31,13 @@ OPTIONS = {"jaxVersion": "0.10.2"}
 
 
 @pytest.fixture
-def engine() -> Iterator[Turns]:
-    found = Turns()
+def engine() -> Iterator[EngineQueue]:
+    found = EngineQueue()
     yield found
     found.end()
 
 
-def held(engine: Turns) -> threading.Event:
+def held(engine: EngineQueue) -> threading.Event:
     """Keeps the thread busy until it is set."""
     release, begun = threading.Event(), threading.Event()
 
@@ -50,7 +50,7 @@ def held(engine: Turns) -> threading.Event:
     return release
 
 
-def test_the_most_urgent_goes_first(engine: Turns) -> None:
+def test_the_most_urgent_goes_first(engine: EngineQueue) -> None:
     done: list[str] = []
     release = held(engine)
     urgencies = {"old": 1.0, "called off": 9.0, "new": 2.0, "asked": AT_ONCE, "asked later": AT_ONCE}
@@ -62,7 +62,7 @@ def test_the_most_urgent_goes_first(engine: Turns) -> None:
     assert done == ["asked", "asked later", "new", "old"]
 
 
-def test_urgency_counts_as_it_is_when_something_comes_next(engine: Turns) -> None:
+def test_urgency_counts_as_it_is_when_something_comes_next(engine: EngineQueue) -> None:
     done: list[str] = []
     release = held(engine)
     urgency = {"a": 1.0, "b": 2.0}
@@ -74,24 +74,24 @@ def test_urgency_counts_as_it_is_when_something_comes_next(engine: Turns) -> Non
     assert done == ["a", "b"]
 
 
-def test_what_makes_way_for_what(engine: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_makes_way_for_what(engine: EngineQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     release = held(engine)
     assert not engine.should_yield(1)
     newer = engine.submit(lambda: None, lambda: 2.0)
-    monkeypatch.setattr(turns, "GRACE", LIMIT)
+    monkeypatch.setattr(engine_queue, "GRACE", LIMIT)
     assert not engine.should_yield(1)  # it may be done in a moment
-    monkeypatch.setattr(turns, "GRACE", -1)
+    monkeypatch.setattr(engine_queue, "GRACE", -1)
     assert engine.should_yield(1)
     assert not engine.should_yield(2)
     newer.cancel()
     assert not engine.should_yield(1)
-    monkeypatch.setattr(turns, "GRACE", LIMIT)
+    monkeypatch.setattr(engine_queue, "GRACE", LIMIT)
     engine.submit(lambda: None)
     assert engine.should_yield(1)
     release.set()
 
 
-def test_a_failure_is_that_of_its_work_alone(engine: Turns) -> None:
+def test_a_failure_is_that_of_its_work_alone(engine: EngineQueue) -> None:
     def fail() -> None:
         raise ValueError("no")
 
@@ -100,17 +100,19 @@ def test_a_failure_is_that_of_its_work_alone(engine: Turns) -> None:
     assert isinstance(failed.exception(LIMIT), ValueError)
 
 
-class Judging:
+class RecordingChecker:
     """Wraps the engine: notes what is judged, and has a text with "# endless" be judged until it has to give up."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.judged: list[str] = []
+        self.checked: list[str] = []
         self.gave_up: list[str] = []
         self.begun = threading.Event()
-        self._judge = lint.judge
-        monkeypatch.setattr(lint, "judge", self)
+        self._check_file = lint.check_file
+        monkeypatch.setattr(lint, "check_file", self)
 
-    def __call__(self, source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> Judgement:
+    def __call__(
+        self, source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]
+    ) -> FileAnalysis:
         name = source.path.rpartition("/")[2]
         if "# endless" in source.text and name not in self.gave_up:
             self.begun.set()
@@ -118,34 +120,34 @@ class Judging:
                 pass
             self.gave_up.append(name)
             raise Abandoned
-        found = self._judge(source, settings, project, is_stale)
-        self.judged.append(name)
+        found = self._check_file(source, settings, project, is_stale)
+        self.checked.append(name)
         return found
 
 
 async def test_an_edited_document_does_not_wait_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large, small = ((tmp_path / name).as_uri() for name in ("large.py", "small.py"))
-    judging = Judging(monkeypatch)
+    checking = RecordingChecker(monkeypatch)
     async with session("minimal", tmp_path, options=OPTIONS) as editor:
         editor.open(small, CODE)
         await editor.pushed(small)
         editor.open(large, f"# endless\n{CODE}")
-        await asyncio.to_thread(judging.begun.wait, LIMIT)
+        await asyncio.to_thread(checking.begun.wait, LIMIT)
         editor.change(small, CODE.replace("i * 8", "i"))
         assert codes(await editor.pushed(small)) == ["PAL101"]
         assert codes(await editor.pushed(large)) == FOUND  # and then its turn comes again
-        assert judging.gave_up == ["large.py"]
-        assert judging.judged == ["small.py", "small.py", "large.py"]
+        assert checking.gave_up == ["large.py"]
+        assert checking.checked == ["small.py", "small.py", "large.py"]
 
 
 async def test_an_answer_does_not_wait_for_another_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large, small = ((tmp_path / name).as_uri() for name in ("large.py", "small.py"))
-    judging = Judging(monkeypatch)
+    checking = RecordingChecker(monkeypatch)
     async with session("minimal", tmp_path, options=OPTIONS) as editor:
         editor.open(small, CODE)
         await editor.pushed(small)
         editor.open(large, f"# endless\n{CODE}")
-        await asyncio.to_thread(judging.begun.wait, LIMIT)
+        await asyncio.to_thread(checking.begun.wait, LIMIT)
         assert await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(small)))
         assert codes(await editor.pushed(large)) == FOUND
 
@@ -153,9 +155,9 @@ async def test_an_answer_does_not_wait_for_another_document(tmp_path: Path, monk
 @pytest.mark.parametrize("how", ["edited", "looked at"])
 async def test_the_document_at_hand_is_judged_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     first, *others = ((tmp_path / f"{name}.py").as_uri() for name in "abcd")
-    judging = Judging(monkeypatch)
+    checking = RecordingChecker(monkeypatch)
     async with session("minimal", tmp_path, options=OPTIONS) as editor:
-        release = held(editor.server.documents._turns)
+        release = held(editor.server.documents._queue)
         editor.open(first, CODE)
         for uri in others:
             editor.open(uri, CODE)
@@ -168,12 +170,14 @@ async def test_the_document_at_hand_is_judged_first(tmp_path: Path, monkeypatch:
         release.set()
         for uri in (first, *others):
             assert codes(await editor.pushed(uri)) == FOUND
-        assert judging.judged == ["b.py", "d.py", "c.py", "a.py"]
+        assert checking.checked == ["b.py", "d.py", "c.py", "a.py"]
         if how == "looked at":
             await asked
 
 
-def spins(engine: Turns, named: str, moved: list[str], *, wanted: Callable[[], bool] = lambda: True) -> Future[object]:
+def spins(
+    engine: EngineQueue, named: str, moved: list[str], *, wanted: Callable[[], bool] = lambda: True
+) -> Future[object]:
     """Work that neither ends nor makes way."""
     begun = threading.Event()
 
@@ -187,7 +191,7 @@ def spins(engine: Turns, named: str, moved: list[str], *, wanted: Callable[[], b
     return result
 
 
-def test_what_does_not_make_way_holds_up_nothing(engine: Turns) -> None:
+def test_what_does_not_make_way_holds_up_nothing(engine: EngineQueue) -> None:
     moved: list[str] = []
     first = spins(engine, "first", moved)
     assert engine.submit(lambda: 3).result(LIMIT) == 3
@@ -199,8 +203,8 @@ def test_what_does_not_make_way_holds_up_nothing(engine: Turns) -> None:
 
 
 def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "_LONG", 0.2)
-    engine = Turns(limit=0.5)
+    monkeypatch.setattr(engine_queue, "_LONG", 0.2)
+    engine = EngineQueue(limit=0.5)
     try:
         given_up = [spins(engine, name, []) for name in ("first", "second")]
         engine.submit(lambda: 3).result(LIMIT)
@@ -211,7 +215,7 @@ def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         engine.end()
 
 
-def test_what_nobody_wants_any_more_makes_way_in_the_slow_thread(engine: Turns) -> None:
+def test_what_nobody_wants_any_more_makes_way_in_the_slow_thread(engine: EngineQueue) -> None:
     moved: list[str] = []
     wanted = [True]
     first = spins(engine, "first", moved, wanted=lambda: wanted[0])
@@ -222,17 +226,17 @@ def test_what_nobody_wants_any_more_makes_way_in_the_slow_thread(engine: Turns) 
 
 async def test_a_document_that_takes_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heavy, small = ((tmp_path / name).as_uri() for name in ("heavy.py", "small.py"))
-    judge = lint.judge
+    check_file = lint.check_file
 
-    def judging(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> Judgement:
+    def checking(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> FileAnalysis:
         while "# endless" in source.text:
             pass
-        return judge(source, settings, project, is_stale)
+        return check_file(source, settings, project, is_stale)
 
-    monkeypatch.setattr(lint, "judge", judging)
-    monkeypatch.setattr(turns, "_LONG", 0.2)
+    monkeypatch.setattr(lint, "check_file", checking)
+    monkeypatch.setattr(engine_queue, "_LONG", 0.2)
     async with session("minimal", tmp_path, options=OPTIONS) as editor:
-        editor.server.documents._turns.limit = 0.5
+        editor.server.documents._queue.limit = 0.5
         editor.open(small, CODE)
         await editor.pushed(small)
         editor.open(heavy, f"# endless\n{CODE}")
