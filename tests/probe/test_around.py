@@ -43,8 +43,9 @@ def test_what_is_wrong_whatever_is_around(
     assert told == [(code, severity, line_of(mark))], probed.findings
 
 
-@pytest.mark.skipif(jax_version() < (0, 10, 2), reason="this jax has no such types for kernels")
 def test_types_that_stand_for_arrays(worker: Worker) -> None:
+    if jax_version() < (0, 10, 2):
+        pytest.skip("this jax has no such types for kernels")
     probed = Probed(worker, "pairs.py::of_pairs", "f32[8,128]", "f32[8,128]", targets=TPU, stage="interpret")
     assert (probed.codes, probed.errors) == ([], [])
     (launch,) = probed.launches
