@@ -320,11 +320,17 @@ class _Job:
         given.fit(function)
         seen: list[Any] = []
 
+        process = os.getpid()
+
         def call(*leaves: Any) -> Any:
             begun()
             seen[:] = leaves
             positional, keywords = given.filled(leaves)
-            return function(*positional, **keywords)
+            try:
+                return function(*positional, **keywords)
+            finally:
+                if os.getpid() != process:
+                    os._exit(0)  # a process that the function forked: it would probe on beside this one
 
         self.shardings = {}
         while True:
