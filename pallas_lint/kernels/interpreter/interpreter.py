@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 14  # nested calls
 _MAX_STEPS = 200_000  # evaluated expressions of one root; the largest real kernels (2,500 lines) need a fifth
 # ... of all roots of a module and of rules, then nothing runs: two seconds, and real files need a twentieth.
-_MAX_TOTAL_STEPS = 400_000
+_MAX_TOTAL_STEPS = 300_000
 _WEIGHT_OF_A_STEP = 64  # parts of a new value, or characters of a string, that count as a step
 _MAX_HELPER_LINES = 15  # of a helper in another module that is always entered
 
