@@ -131,7 +131,7 @@ def _capture(options: argparse.Namespace, conditions: Conditions, finder: Settin
     examined = recording is None or conditions.named != ["trace"]
     if examined and not any(result.launches for result in captured.results) and not options.quiet:
         terminal.say("no launch was seen: the program made none, or it does not run in Python with this environment")
-    return TROUBLE if captured.status else status  # nobody knows what it would have launched
+    return TROUBLE if captured.status else status  # launches that it did not come to are not judged
 
 
 def _specs(words: list[str], cwd: Path) -> Iterator[specs.Spec | specs.UnreadableComment]:

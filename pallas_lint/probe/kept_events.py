@@ -62,7 +62,7 @@ class KeptEvents:
 
     def find(self, request: FunctionRequest) -> list[Event] | None:
         """The events that answered a request, if nothing that they rest on has changed."""
-        content = self.folder.read(_KIND, self._question(request))
+        content = self.folder.read(_KIND, self._name(request))
         if content is None:
             return None
         try:
@@ -84,18 +84,16 @@ class KeptEvents:
             state = _state(on)
         except OSError:
             return False
-        told = [event for event in events if event["event"] != "rests"]
-        entry = {"on": on, "rests": state, "events": told}
-        self.folder.write(_KIND, self._question(request), zlib.compress(json.dumps(entry).encode()))
+        answer = [event for event in events if event["event"] != "rests"]
+        self.folder.write(_KIND, self._name(request), _packed({"on": on, "rests": state, "events": answer}))
         self.folder.remove_old()
         return True
 
-    def _question(self, request: FunctionRequest) -> str:
+    def _name(self, request: FunctionRequest) -> str:
         prefix = Path(self.python).parent.parent
         interpreter = [_stamp(self.python), _stamp(str(prefix / "pyvenv.cfg"))]
         machine = list(os.uname()) if hasattr(os, "uname") else []
-        asked = [_LAYOUT, tool_fingerprint(), self.python, interpreter, machine, str(self.cwd), _variables(), request]
-        return digest(json.dumps(asked, sort_keys=True).encode("utf-8", "surrogatepass"))
+        return _name_of(self.python, interpreter, machine, str(self.cwd), _variables(), request)
 
 
 @define
@@ -122,22 +120,31 @@ class KeptLaunches:
     def keep(self, launch: LaunchResult) -> None:
         """Keep what is known of a launch, if it would be found again."""
         name = launch.facts.get("digest")
-        told: list[Any] = [{**launch.facts, "event": "launch", "launch": 0}, *map(_ended, launch.stages)]
-        if isinstance(name, str) and _is_whole(told):
-            self.folder.write(_KIND, self._name(name), zlib.compress(json.dumps(told).encode()))
+        events: list[Any] = [{**launch.facts, "event": "launch", "launch": 0}, *map(_ended, launch.stages)]
+        if isinstance(name, str) and _is_whole(events):
+            self.folder.write(_KIND, self._name(name), _packed(events))
 
     def _name(self, digest_of: str) -> str:
-        asked = [_LAYOUT, tool_fingerprint(), self._given, self.terms, digest_of]
-        return digest(json.dumps(asked, sort_keys=True).encode("utf-8", "surrogatepass"))
+        return _name_of(self._given, self.terms, digest_of)
+
+
+def _name_of(*inputs: object) -> str:
+    """The name of the entry for these inputs, made by this version of pallas-lint."""
+    text = json.dumps([_LAYOUT, tool_fingerprint(), *inputs], sort_keys=True)
+    return digest(text.encode("utf-8", "surrogatepass"))
+
+
+def _packed(content: object) -> bytes:
+    return zlib.compress(json.dumps(content).encode())
 
 
 def _ended(stage: Stage) -> dict[str, Any]:
-    """The event that told of a stage."""
-    told = {each.name: getattr(stage, each.name) for each in fields(type(stage))}
+    """The event of a stage that has ended."""
+    verdict = {each.name: getattr(stage, each.name) for each in fields(type(stage))}
     if stage.states is None:
-        del told["states"]
+        del verdict["states"]
     task = f"{stage.stage}:0" + (f":{stage.target}" if stage.target else "")
-    return {**told, "event": "end", "task": task, "launch": 0}
+    return {**verdict, "event": "end", "task": task, "launch": 0}
 
 
 def _is_whole(events: Iterable[Event]) -> bool:
@@ -175,7 +182,7 @@ def _state(on: RestsOn) -> list[list[Any]]:
 
 
 def _content(file: str) -> str | None:
-    """A digest of what a file says; None where there is none, which somebody tried to read. Raises OSError."""
+    """A digest of a file's content; None for one that code tried to read and that is not there. Raises OSError."""
     try:
         return digest(files.read(file, _LARGEST))
     except (FileNotFoundError, NotADirectoryError):
