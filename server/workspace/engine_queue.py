@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.records import define, field, frozen
+from pallas_lint.records import Factory, define, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +93,11 @@ class EngineQueue:
     limit: float = _LIMIT
     _waiting: list[_Work] = field(factory=list, init=False)
     _parked: deque[_Work] = field(factory=deque, init=False)  # waits for the slow thread
-    _changed: threading.Condition = field(factory=threading.Condition, init=False)
+    # Entered itself, never through the condition: a thread interrupted as it enters that would leave it locked for good.
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _changed: threading.Condition = field(
+        default=Factory(lambda self: threading.Condition(self._lock), takes_self=True), init=False
+    )
     _quick: _Worker | None = field(default=None, init=False)
     _slow: _Worker | None = field(default=None, init=False)
     _watching: bool = field(default=False, init=False)
@@ -110,7 +114,7 @@ class EngineQueue:
         The future of what is movable may raise TookTooLongError.
         """
         work = _Work(urgency, function, movable)
-        with self._changed:
+        with self._lock:
             if self._ended:
                 work.result.cancel()
                 return work.result
@@ -126,7 +130,7 @@ class EngineQueue:
         """Whether work of this urgency, which is being done, should make way; never in the slow thread."""
         if not self._waiting:
             return False
-        with self._changed:
+        with self._lock:
             if self._slow is not None and self._slow.thread is threading.current_thread():
                 return False
             most = max((each.urgency() for each in self._waiting if not each.result.cancelled()), default=urgency)
@@ -135,7 +139,7 @@ class EngineQueue:
 
     def end(self) -> None:
         """Begin nothing any more, and give up what is being done."""
-        with self._changed:
+        with self._lock:
             self._ended = True
             for work in (*self._waiting, *self._parked):
                 work.result.cancel()
@@ -168,13 +172,13 @@ class EngineQueue:
 
     def _is_done(self, worker: _Worker) -> bool:
         """Whether the result of a worker counts: it was not given up meanwhile."""
-        with self._changed:
+        with self._lock:
             counts, worker.work = worker.work is not None, None
             return counts
 
     def _next(self, worker: _Worker) -> _Work | None:
         """What the worker does next; waits for it. None: it is needed no more."""
-        with self._changed:
+        with self._lock:
             while not self._ended and worker in (self._quick, self._slow):
                 work = self._from_parked() if worker is self._slow else self._from_waiting()
                 if work is not None:
@@ -206,7 +210,7 @@ class EngineQueue:
     # -- watching over them ----------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        with self._changed:
+        with self._lock:
             while not self._ended:
                 self._give_up_slow()
                 self._move_quick()

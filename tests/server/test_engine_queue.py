@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -222,6 +223,28 @@ def test_what_nobody_wants_any_more_makes_way_in_the_slow_thread(engine: EngineQ
     engine.submit(lambda: None).result(LIMIT)
     wanted[0] = False
     assert first.result(LIMIT) is None
+
+
+def test_a_thread_interrupted_as_it_enters_the_lock_leaves_it_free() -> None:
+    engine, begun = EngineQueue(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        while True:
+            engine.should_yield(0.0)
+
+    engine.submit(work, lambda: 0.0)
+    engine.submit(int, lambda: -1.0)  # where nothing waits, the lock is not needed
+    assert begun.wait(LIMIT)
+    worker = engine._quick
+    assert worker is not None
+    assert worker.thread is not None
+    with engine._changed:
+        time.sleep(0.1)  # the thread is at the lock now
+        worker.interrupt()
+    worker.thread.join(LIMIT)
+    assert engine._changed.acquire(timeout=LIMIT)
+    engine._changed.release()
 
 
 async def test_a_document_that_takes_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
