@@ -63,7 +63,7 @@ def leave(status: int) -> NoReturn:
 
 
 def _status(server: PallasServer) -> int:
-    return 0 if server.protocol.ended else _LEFT_UNASKED
+    return 0 if server.protocol.is_shut_down else _LEFT_UNASKED
 
 
 def _take_streams() -> tuple[BinaryIO, BinaryIO]:

@@ -14,10 +14,11 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
+from pallas_lint.server.protocol.pygls_adapter import AdaptedProtocol
 from pallas_lint.server.protocol.texts import Texts
 from pallas_lint.server.workspace.client_settings import client_commands
 from pygls.exceptions import JsonRpcException
-from pygls.protocol import LanguageServerProtocol, lsp_method
+from pygls.protocol import lsp_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -36,15 +37,10 @@ _INVALID_PARAMS = -32602
 _COMMAND = lsp.WORKSPACE_EXECUTE_COMMAND
 
 
-class Session(LanguageServerProtocol):
+class Session(AdaptedProtocol):
     """`started` is called with the client's process id, where the client tells one."""
 
     started: Callable[[int], None] | None = None
-
-    @property
-    def ended(self) -> bool:
-        """Whether the client has asked for the end."""
-        return self._shutdown
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         """Called by the reader for every object of a message, inner ones first: nothing is done with them yet."""
@@ -59,7 +55,7 @@ class Session(LanguageServerProtocol):
             self._take_response(message)
         elif "id" in message:
             self._take_request(message, method)
-        elif method == lsp.EXIT or (self._workspace is not None and not self._shutdown):
+        elif method == lsp.EXIT or (self.is_initialized and not self.is_shut_down):
             self._take_notification(message, method)
         else:
             logger.warning("passed over: notification %.200r outside of a session", method)
@@ -70,11 +66,11 @@ class Session(LanguageServerProtocol):
             self._refuse(number, _INVALID_REQUEST, "the id of a request is a number or a string")
         elif not isinstance(method, str):
             self._refuse(number, _INVALID_REQUEST, "the method of a request is a string")
-        elif self._shutdown:
+        elif self.is_shut_down:
             self._refuse(number, _INVALID_REQUEST, "the server has been shut down")
-        elif self._workspace is None and method != lsp.INITIALIZE:
+        elif not self.is_initialized and method != lsp.INITIALIZE:
             self._refuse(number, _NOT_INITIALIZED, "the server has not been initialized")
-        elif self._workspace is not None and method == lsp.INITIALIZE:
+        elif self.is_initialized and method == lsp.INITIALIZE:
             self._refuse(number, _INVALID_REQUEST, "the server has been initialized before")
         else:
             try:
@@ -116,17 +112,13 @@ class Session(LanguageServerProtocol):
             structured = super().structure_message(message)
         except JsonRpcException as error:
             problem = lsp.ResponseError(_INVALID_REQUEST, f"the answer cannot be read: {_reason(error)}")
-            self._handle_response(number, None, problem)
+            self.fail_own_request(number, problem)
         else:
             super().handle_message(structured)
 
-    def _handle_cancel_notification(self, msg_id: int | str) -> None:
-        if msg_id in self._request_futures:  # else it has been answered meanwhile
-            super()._handle_cancel_notification(msg_id)
-
     def _refuse(self, number: object, code: int, message: str) -> None:
         logger.warning("request refused: %s", message)
-        self._send_data({"jsonrpc": self.VERSION, "id": number, "error": {"code": code, "message": message}})
+        self.send_error(number, code, message)
 
     # -- what pygls does on its own ---------------------------------------------------------------------------------
 
@@ -135,7 +127,9 @@ class Session(LanguageServerProtocol):
         result = yield from super().lsp_initialize(params)
         made = self.workspace
         folders = list(made.folders.values())
-        self._workspace = Texts(made.root_uri, workspace_folders=folders, position_encoding=made.position_encoding)
+        self.replace_workspace(
+            Texts(made.root_uri, workspace_folders=folders, position_encoding=made.position_encoding)
+        )
         if client_commands(params.initialization_options):
             # VS Code has one extension answer for the whole hierarchy, and for all tokens of a file: that of all Python
             # functions is worth more.

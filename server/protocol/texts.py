@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import from_lsp
-from pygls.workspace import TextDocument, Workspace
+from pallas_lint.server.protocol.pygls_adapter import AdaptedDocument, AdaptedWorkspace
 
 from pallas_lint.text.source import Source
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Text(TextDocument):
+class Text(AdaptedDocument):
     """One open document."""
 
     @property
@@ -31,21 +31,18 @@ class Text(TextDocument):
 
     def apply_change(self, change: lsp.TextDocumentContentChangeEvent) -> None:
         if not isinstance(change, lsp.TextDocumentContentChangePartial):
-            self._source = change.text
+            self.replace_source(change.text)
             return
         source = Source(self.path, self.source)
         places = (from_lsp(source, place, self.position_codec) for place in (change.range.start, change.range.end))
         start, end = sorted(source.offset(place) for place in places)
-        self._source = source.text[:start] + change.text + source.text[end:]
+        self.replace_source(source.text[:start] + change.text + source.text[end:])
 
 
-class Texts(Workspace):
+class Texts(AdaptedWorkspace):
     """The client's workspace, with such documents."""
 
-    def _create_text_document(
-        self, doc_uri: str, source: str | None = None, version: int | None = None, language_id: str | None = None
-    ) -> TextDocument:
-        return Text(doc_uri, source, version, language_id, position_codec=self.position_codec)
+    document = Text
 
     def update_notebook_document(self, params: lsp.DidChangeNotebookDocumentParams) -> None:
         if self.get_notebook_document(notebook_uri=params.notebook_document.uri) is None:

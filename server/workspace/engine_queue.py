@@ -93,7 +93,7 @@ class EngineQueue:
     limit: float = _LIMIT
     _waiting: list[_Work] = field(factory=list, init=False)
     _parked: deque[_Work] = field(factory=deque, init=False)  # waits for the slow thread
-    # Entered itself, never through the condition: a thread interrupted as it enters that would leave it locked for good.
+    # A thread that is interrupted as it enters a condition leaves it locked for good: threads enter its lock.
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _changed: threading.Condition = field(
         default=Factory(lambda self: threading.Condition(self._lock), takes_self=True), init=False
