@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import inspect
 import re
 from pathlib import Path
 
@@ -68,7 +67,7 @@ def composed(lines: int, *, whole: bool = False) -> str:
                 if not whole and _WHOLE.search(example.code):
                     continue
                 try:
-                    code = _renamed(inspect.cleandoc(example.code), len(parts), imports)
+                    code = _renamed(example.code, len(parts), imports)
                 except SyntaxError:
                     continue
                 parts.append(code)

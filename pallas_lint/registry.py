@@ -88,7 +88,9 @@ class RuleEntry:
 
     @property
     def _text(self) -> str:
-        return _without_margin(self.rule.__doc__ or "")
+        import inspect  # only where a page is shown
+
+        return inspect.cleandoc(self.rule.__doc__ or "")
 
 
 _ISSUES = re.compile(r"(?<![/-])\bjax\s+issues?\s+\d{4,6}(?:(?:\s+\([^()]*\))?(?:,|\s+and)\s+\d{4,6})*")
@@ -100,13 +102,7 @@ def _linked(issues: re.Match[str]) -> str:
 
 
 def _shown(code: str) -> str:
-    return _without_margin(code).replace("#!", "# <- here")
-
-
-def _without_margin(text: str) -> str:
-    import inspect  # only where a page is shown
-
-    return inspect.cleandoc(text)
+    return code.replace("#!", "# <- here")
 
 
 class UnknownRuleError(ValueError):

@@ -19,20 +19,57 @@ if TYPE_CHECKING:
 FixKind = Literal["safe", "unsafe"]
 
 
+# The imports that an example need not write: they are put before code that uses one of these names.
+_USUAL_IMPORTS = {
+    "jax": "import jax",
+    "jnp": "import jax.numpy as jnp",
+    "lax": "from jax import lax",
+    "pl": "from jax.experimental import pallas as pl",
+    "pltpu": "from jax.experimental.pallas import tpu as pltpu",
+}
+
+
 @frozen
 class Example:
     """Code that a rule flags or leaves alone; tests run it and the docs show it.
 
-    In a flagged example every line on which a finding starts ends in `#!`; `fixed` is the whole code after the
-    rule's fixes (unsafe ones too). `target` and `jax` are given as on the command line. `run` calls a function of the
-    code, with operands like `f32(8, 128)`: the tests run it before and after the fixes.
+    The code may be indented, and leave out its imports of `jax`, `jnp`, `lax`, `pl` and `pltpu`. In a flagged example
+    every line on which a finding starts ends in `#!`; `fixed` is the whole code after the rule's fixes (unsafe ones
+    too). `target` and `jax` are given as on the command line. `run` calls a function of the code, with operands like
+    `f32(8, 128)`: the tests run it before and after the fixes.
     """
 
-    code: str
+    _code: str
     jax: str | None = None
     target: str | None = None
-    fixed: str | None = None
+    _fixed: str | None = None
     run: str | None = None
+
+    @property
+    def code(self) -> str:
+        """The whole code, not indented."""
+        return _with_imports(self._code)
+
+    @property
+    def fixed(self) -> str | None:
+        """The whole code after the fixes, not indented."""
+        return None if self._fixed is None else _with_imports(self._fixed)
+
+
+def _with_imports(code: str) -> str:
+    import inspect  # nothing but tests and pages needs examples
+    import re
+
+    code = inspect.cleandoc(code)
+    imports, others = [], []
+    for line in code.splitlines():
+        (imports if line.lstrip().startswith(("import ", "from ")) else others).append(line)
+    bound = {part.split()[-1] for line in imports for part in line.partition("#")[0].split(",") if part.strip()}
+    used = {name for line in others for name in re.findall(r"(?<![\w.])\w+(?=\.)", line)}
+    missing = [line for name, line in _USUAL_IMPORTS.items() if name in used - bound]
+    if not missing:
+        return code
+    return "\n".join([*missing, *([] if code.startswith(("import ", "from ")) else [""]), code])
 
 
 class Rule:

@@ -110,10 +110,9 @@ def check_examples(rule: type[Rule]) -> None:
 
 def check_flagged(code: str, example: Example) -> None:
     """Findings start on the marked lines and on no other."""
-    text = inspect.cleandoc(example.code)
-    expected = marked(text)
+    expected = marked(example.code)
     assert expected, "a flagged example marks its lines"
-    assert lines(lint(without_marks(text), example.jax, example.target), code) == expected
+    assert lines(lint(without_marks(example.code), example.jax, example.target), code) == expected
 
 
 def check_fine(code: str, example: Example) -> None:
@@ -127,11 +126,11 @@ def check_fix(code: str, example: Example) -> None:
     import libcst
 
     assert example.fixed is not None
-    before = without_marks(inspect.cleandoc(example.code))
+    before = without_marks(example.code)
     # A rule about the file as a whole needs the others: a suppression is unused only where its rule was on.
     select = None if code.startswith("PAL0") else code
     after = fixed(before, example.jax, example.target, select)
-    assert after.rstrip() == inspect.cleandoc(example.fixed).rstrip()
+    assert after.rstrip() == example.fixed.rstrip()
     libcst.parse_module(after)
     assert fixed(after, example.jax, example.target, select) == after, "fixing twice changes nothing"
     assert not lines(lint(after, example.jax, example.target), code), "the finding is gone"

@@ -59,12 +59,6 @@ class MultiPassDot(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 o_ref[...] = jnp.dot(x_ref[...], y_ref[...], precision=lax.Precision.HIGHEST)  #!
 
@@ -82,11 +76,6 @@ class MultiPassDot(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 o_ref[...] = jnp.dot(x_ref[...], y_ref[...])
 

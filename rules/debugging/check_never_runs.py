@@ -96,7 +96,6 @@ class CheckNeverRuns(Rule):
     valid = (
         Example(
             """
-            import jax
             from jax.experimental import checkify
             from jax.experimental import pallas as pl
 
@@ -116,9 +115,6 @@ class CheckNeverRuns(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 pl.debug_check(x_ref[0, 0] > 0, "positive")
                 o_ref[...] = x_ref[...]

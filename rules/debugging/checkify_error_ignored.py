@@ -85,7 +85,6 @@ class CheckifyErrorIgnored(Rule):
         ),
         Example(
             """
-            import jax
             from jax.experimental import checkify
             from jax.experimental import pallas as pl
 
@@ -94,7 +93,6 @@ class CheckifyErrorIgnored(Rule):
                 return out
             """,
             fixed="""
-            import jax
             from jax.experimental import checkify
             from jax.experimental import pallas as pl
 

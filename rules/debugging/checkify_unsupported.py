@@ -62,7 +62,6 @@ class CheckifyUnsupported(Rule):
     invalid = (
         Example(
             """
-            import jax
             from jax.experimental import checkify
             from jax.experimental import pallas as pl
 
@@ -80,7 +79,6 @@ class CheckifyUnsupported(Rule):
             """,
             jax="0.10.2",
             fixed="""
-            import jax
             from jax.experimental import checkify
             from jax.experimental import pallas as pl
 
@@ -100,7 +98,6 @@ class CheckifyUnsupported(Rule):
         ),
         Example(
             """
-            import jax
             from jax.experimental import checkify
             from jax.experimental import pallas as pl
 
@@ -121,9 +118,6 @@ class CheckifyUnsupported(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 pl.debug_check(x_ref[0, 0] > 0, "positive")
                 o_ref[...] = x_ref[...]
@@ -135,7 +129,6 @@ class CheckifyUnsupported(Rule):
         ),
         Example(
             """
-            import jax
             from jax.experimental import checkify
             from jax.experimental import pallas as pl
 

@@ -52,9 +52,6 @@ class DebugCheckDisabled(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 pl.debug_check(x_ref[0, 0] > 0, "positive")  #!
                 o_ref[...] = x_ref[...]
@@ -67,9 +64,6 @@ class DebugCheckDisabled(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 pl.debug_check(x_ref[0, 0] > 0, "positive")
                 o_ref[...] = x_ref[...]

@@ -82,10 +82,6 @@ class DebugLeftOn(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def copy(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 
@@ -98,10 +94,6 @@ class DebugLeftOn(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def copy(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 

@@ -76,9 +76,6 @@ class DebugPrintFormat(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 row = pl.program_id(0)
                 pl.debug_print("row {:d}", row)  #!
@@ -92,9 +89,6 @@ class DebugPrintFormat(Rule):
             """,
             target="tpu",
             fixed="""
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 row = pl.program_id(0)
                 pl.debug_print("row {}", row)
@@ -110,8 +104,6 @@ class DebugPrintFormat(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -127,8 +119,6 @@ class DebugPrintFormat(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -149,9 +139,6 @@ class DebugPrintFormat(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             OPTIONS = {"xla_tpu_enable_log_recorder": "true"}
 
             def kernel(x_ref, o_ref):

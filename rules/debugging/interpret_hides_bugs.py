@@ -58,10 +58,6 @@ class InterpretHidesBugs(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref, buffer):
                 buffer[...] = x_ref[...]
                 o_ref[...] = buffer[...]
@@ -76,10 +72,6 @@ class InterpretHidesBugs(Rule):
                 assert (copy(x) == x).all()
             """,
             fixed="""
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref, buffer):
                 buffer[...] = x_ref[...]
                 o_ref[...] = buffer[...]
@@ -99,8 +91,6 @@ class InterpretHidesBugs(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def test_copy(kernel, x):

@@ -96,7 +96,6 @@ class MissingGuard(Rule):
     invalid = (
         Example(
             """
-            import jax
             import jax.numpy as jnp
             from jax.experimental import pallas as pl
 
@@ -108,10 +107,6 @@ class MissingGuard(Rule):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, d, rows)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, d_ref, rows_ref, o_ref):
                 d = d_ref[...]
                 pl.debug_check(jnp.all(d != 0), "d has to be != 0")
@@ -126,10 +121,6 @@ class MissingGuard(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, d_ref, o_ref):
                 d = d_ref[...]
                 o_ref[...] = x_ref[...] / jnp.where(d == 0, 1, d) + jnp.log(1e-6 + d) + x_ref[...] / 2

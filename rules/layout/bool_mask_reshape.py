@@ -71,11 +71,6 @@ class BoolMaskReshape(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 mask = x_ref[0, :] > 0
                 o_ref[...] = jnp.where(mask[:, None], 1.0, 0.0)  #!
@@ -89,11 +84,6 @@ class BoolMaskReshape(Rule):
             """,
             jax="0.12.0.1",
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 mask = x_ref[0, :][:, None] > 0
                 o_ref[...] = jnp.where(mask, 1.0, 0.0)
@@ -109,11 +99,6 @@ class BoolMaskReshape(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = jnp.where((jnp.arange(32) < 20)[:, None], x_ref[...], 0.0)  #!
 
@@ -126,11 +111,6 @@ class BoolMaskReshape(Rule):
             """,
             jax="0.12.0.1",
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = jnp.where(jnp.arange(32)[:, None] < 20, x_ref[...], 0.0)
 
@@ -147,11 +127,6 @@ class BoolMaskReshape(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
                 rows = jnp.max(x, axis=1) > 0  # lies along the sublanes

@@ -87,11 +87,6 @@ class FancyRefIndex(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, rows_ref, o_ref):
                 o_ref[...] = x_ref[rows_ref[...]]  #!
                 o_ref[jnp.arange(8), :] = jnp.zeros((8, 128))  #!
@@ -106,9 +101,6 @@ class FancyRefIndex(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import tpu as pltpu
 
             def kernel(x_ref, o_ref):
@@ -128,9 +120,6 @@ class FancyRefIndex(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, rows_ref, o_ref):
@@ -146,12 +135,6 @@ class FancyRefIndex(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(rows_ref, x_ref, o_ref):
                 def copy_row(k, _):
                     o_ref[k, :] = x_ref[rows_ref[k], :]

@@ -76,8 +76,6 @@ class GpuCopy(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
@@ -100,9 +98,6 @@ class GpuCopy(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(x_gmem, o_gmem, x_smem, arrived):

@@ -93,11 +93,6 @@ class MemoryBudget(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref, acc_ref):
                 acc_ref[...] = x_ref[...] * 2.0
                 o_ref[...] = acc_ref[...]
@@ -117,10 +112,6 @@ class MemoryBudget(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 
@@ -142,11 +133,6 @@ class MemoryBudget(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref, acc_ref):
                 acc_ref[...] = x_ref[...] * 2.0
                 o_ref[...] = acc_ref[...]

@@ -60,10 +60,6 @@ class MemorySpaceAccess(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] + 1.0  #!
 
@@ -78,11 +74,6 @@ class MemorySpaceAccess(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(table_hbm, o_ref, row_vmem):
                 pltpu.sync_copy(table_hbm.at[0:8], row_vmem)
                 o_ref[...] = row_vmem[...] + table_hbm[8:16]  #!
@@ -100,11 +91,6 @@ class MemorySpaceAccess(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_hbm, o_ref, x_vmem):
                 pltpu.sync_copy(x_hbm, x_vmem)
                 o_ref[...] = x_vmem[...] + x_hbm.shape[0]
@@ -120,8 +106,6 @@ class MemorySpaceAccess(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 

@@ -80,9 +80,6 @@ class NegativeRefIndex(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] + x_ref[-1]  #!
 
@@ -90,9 +87,6 @@ class NegativeRefIndex(Rule):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
             """,
             fixed="""
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] + x_ref[x_ref.shape[0] - 1]
 
@@ -103,11 +97,6 @@ class NegativeRefIndex(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(length_ref, x_ref, o_ref):
                 o_ref[...] = x_ref[...] * length_ref[-1]  #!
 
@@ -124,11 +113,6 @@ class NegativeRefIndex(Rule):
                 )(lengths, x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(length_ref, x_ref, o_ref):
                 o_ref[...] = x_ref[...] * length_ref[length_ref.shape[0] - 1]
 
@@ -150,9 +134,6 @@ class NegativeRefIndex(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
                 o_ref[...] = x + x[-1]  # a value is an array: counted from the end
@@ -165,9 +146,6 @@ class NegativeRefIndex(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 i = pl.program_id(0)
 

@@ -69,12 +69,6 @@ class OneDimIota(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 rows = jnp.arange(16, dtype=jnp.float32)[:, None]  #!
                 scale = lax.broadcasted_iota(jnp.float32, (16, 128), 1)  #!
@@ -89,12 +83,6 @@ class OneDimIota(Rule):
             """,
             jax="0.12.0.1",
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 rows = lax.broadcasted_iota(jnp.int32, (16, 1), 0).astype(jnp.float32)
                 scale = lax.broadcasted_iota(jnp.int32, (16, 128), 1).astype(jnp.float32)
@@ -111,8 +99,6 @@ class OneDimIota(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax import lax
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import tpu as pltpu
@@ -129,12 +115,6 @@ class OneDimIota(Rule):
             """,
             jax="0.4.35",
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = jnp.where(lax.broadcasted_iota(jnp.int32, (1, 128), 1) < 100, x_ref[...], 0.0)
 
@@ -151,12 +131,6 @@ class OneDimIota(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 columns = jnp.arange(128).astype(jnp.float32)
                 rows = lax.broadcasted_iota(jnp.int32, (16, 1), 0)
@@ -173,9 +147,6 @@ class OneDimIota(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):

@@ -67,11 +67,6 @@ class ReductionRankDrop(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
                 m = jnp.max(x, axis=-1)
@@ -86,11 +81,6 @@ class ReductionRankDrop(Rule):
                 )(jnp.ones((16, 128), jnp.float32))
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
                 m = jnp.max(x, axis=-1, keepdims=True)
@@ -107,11 +97,6 @@ class ReductionRankDrop(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] - jnp.max(jnp.sum(x_ref[...], -1), -1)  #!
 
@@ -127,11 +112,6 @@ class ReductionRankDrop(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
                 o_ref[...] = x - jnp.max(x, axis=-1, keepdims=True) + jnp.sum(x, axis=0)

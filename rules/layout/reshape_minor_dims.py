@@ -75,11 +75,6 @@ class ReshapeMinorDims(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...].reshape(128, 16).T  #!
 
@@ -94,11 +89,6 @@ class ReshapeMinorDims(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref, acc_ref):
                 o_ref[...] = acc_ref[...].reshape(16, 256)  #!
 
@@ -116,11 +106,6 @@ class ReshapeMinorDims(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...].reshape(1, 16, 128)[0]  # leading dimensions are free
                 o_ref[...] = x.reshape(2, 8, 128).sum(axis=0)
@@ -136,9 +121,6 @@ class ReshapeMinorDims(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):

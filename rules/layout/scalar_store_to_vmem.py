@@ -65,11 +65,6 @@ class ScalarStoreToVmem(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[0, 0] = jnp.sum(x_ref[...])  #!
 
@@ -83,10 +78,6 @@ class ScalarStoreToVmem(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(scale_ref, x_ref, o_ref):
                 o_ref[...] = x_ref[...] * scale_ref[0:8]  #!
 
@@ -105,11 +96,6 @@ class ScalarStoreToVmem(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[0, 0] = jnp.sum(x_ref[...])
 
@@ -123,11 +109,6 @@ class ScalarStoreToVmem(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = jnp.sum(x_ref[...], keepdims=True)
 

@@ -71,11 +71,6 @@ class TransposeMinorDims(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = jnp.swapaxes(x_ref[...], 1, 2)  #!
 
@@ -90,11 +85,6 @@ class TransposeMinorDims(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(q_ref, k_ref, o_ref):
                 o_ref[...] = jnp.dot(q_ref[...], k_ref[...].T, preferred_element_type=jnp.float32)  #!
 
@@ -106,10 +96,6 @@ class TransposeMinorDims(Rule):
                 )(jnp.ones((128, 64), jnp.float32), jnp.ones((256, 64), jnp.float32))
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
             from jax import lax
 
             def kernel(q_ref, k_ref, o_ref):
@@ -128,11 +114,6 @@ class TransposeMinorDims(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...].T
 

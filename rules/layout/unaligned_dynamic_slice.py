@@ -81,11 +81,6 @@ class UnalignedDynamicSlice(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(start_ref, x_ref, o_ref):
                 o_ref[...] = x_ref[:, pl.ds(start_ref[0], 128)]  #!
 
@@ -102,11 +97,6 @@ class UnalignedDynamicSlice(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 start = pl.program_id(0) << 7
                 o_ref[...] = x_ref[:, pl.ds(start, 128)]  #!
@@ -122,11 +112,6 @@ class UnalignedDynamicSlice(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 start = pl.program_id(0) << 7
                 o_ref[...] = x_ref[:, pl.ds(pl.multiple_of(start, 128), 128)]
@@ -147,12 +132,6 @@ class UnalignedDynamicSlice(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(row_ref, x_ref, o_ref):
                 def body(i, total):
                     return total + x_ref[:, pl.ds(i * 128, 128)]

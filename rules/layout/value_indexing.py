@@ -109,11 +109,6 @@ class ValueIndexing(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
                 o_ref[...] = x[pl.program_id(0)]  #!
@@ -128,11 +123,6 @@ class ValueIndexing(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
                 o_ref[...] = x_ref[pl.program_id(0)]
@@ -150,9 +140,6 @@ class ValueIndexing(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -171,11 +158,6 @@ class ValueIndexing(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
                 rows = [x[row] for row in range(4)]  # known integers
@@ -192,9 +174,6 @@ class ValueIndexing(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):

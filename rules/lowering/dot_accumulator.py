@@ -68,11 +68,6 @@ class DotAccumulator(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 y = y_ref[...].astype(jnp.bfloat16)
@@ -87,11 +82,6 @@ class DotAccumulator(Rule):
                 )(x, y)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 y = y_ref[...].astype(jnp.bfloat16)
@@ -109,11 +99,6 @@ class DotAccumulator(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 o_ref[...] += x @ y_ref[...].astype(jnp.bfloat16)  #!
@@ -127,11 +112,6 @@ class DotAccumulator(Rule):
                 )(x, y)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 o_ref[...] += jnp.matmul(x, y_ref[...].astype(jnp.bfloat16), preferred_element_type=jnp.float32)
@@ -150,11 +130,6 @@ class DotAccumulator(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 y = y_ref[...].astype(jnp.bfloat16)
@@ -170,11 +145,6 @@ class DotAccumulator(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 o_ref[...] = x_ref[...] @ y_ref[...]  # of whatever dtype the caller passes
 

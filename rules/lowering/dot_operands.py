@@ -95,9 +95,6 @@ class DotOperands(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, y_ref, o_ref):
@@ -114,12 +111,6 @@ class DotOperands(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 o_ref[...] = jnp.dot(x_ref[...], y_ref[...], precision=lax.DotAlgorithmPreset.BF16_BF16_F32)  #!
 
@@ -135,9 +126,6 @@ class DotOperands(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, y_ref, o_ref):
@@ -155,12 +143,6 @@ class DotOperands(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 o_ref[...] = jnp.dot(x_ref[...], y_ref[...], precision=lax.Precision.HIGHEST)
 

@@ -68,9 +68,6 @@ class IsfiniteUnsupported(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -87,9 +84,6 @@ class IsfiniteUnsupported(Rule):
             """,
             jax="0.4.35",
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -108,11 +102,6 @@ class IsfiniteUnsupported(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 o_ref[...] = jnp.where(jnp.isfinite(x) & (x > 0), 1.0, 0.0)  #!
@@ -126,11 +115,6 @@ class IsfiniteUnsupported(Rule):
             """,
             jax="0.12.0.1",
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 o_ref[...] = jnp.where((jnp.abs(x.astype(jnp.float32)) < jnp.inf) & (x > 0), 1.0, 0.0)
@@ -148,9 +132,6 @@ class IsfiniteUnsupported(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):

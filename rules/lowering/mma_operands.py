@@ -125,9 +125,6 @@ class MmaOperands(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(o_gmem, x_smem, y_smem):
@@ -147,8 +144,6 @@ class MmaOperands(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
@@ -175,9 +170,6 @@ class MmaOperands(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             ROWS = (plgpu.TilingTransform((8, 32)), plgpu.SwizzleTransform(128))

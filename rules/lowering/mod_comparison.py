@@ -81,11 +81,6 @@ class ModComparison(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 i = x_ref[...].astype(jnp.bfloat16)
                 o_ref[...] = jnp.where(jnp.mod(i, 2) == 0, 1.0, 0.0)  #!
@@ -98,11 +93,6 @@ class ModComparison(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 i = x_ref[...].astype(jnp.bfloat16)
                 o_ref[...] = jnp.where(jnp.mod(i.astype(jnp.float32), 2) == 0, 1.0, 0.0)
@@ -118,11 +108,6 @@ class ModComparison(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...].astype(jnp.int8)
                 o_ref[...] = (x + x) % 3 + 1  #!
@@ -135,11 +120,6 @@ class ModComparison(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 x = x_ref[...].astype(jnp.int8)
                 o_ref[...] = ((x + x).astype(jnp.int32) % 3).astype(jnp.int8) + 1
@@ -157,7 +137,6 @@ class ModComparison(Rule):
     valid = (
         Example(
             """
-            import jax
             import jax.numpy as jnp
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import tpu as pltpu
@@ -179,9 +158,6 @@ class ModComparison(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):

@@ -66,9 +66,6 @@ class OtherGeneration(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(o_gmem, x_smem, y_smem):
@@ -89,8 +86,6 @@ class OtherGeneration(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
@@ -118,9 +113,6 @@ class OtherGeneration(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(o_gmem, x_smem, y_smem):

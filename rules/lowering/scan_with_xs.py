@@ -86,12 +86,6 @@ class ScanWithXs(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 def add(total, row):
                     return total + row, None
@@ -109,11 +103,6 @@ class ScanWithXs(Rule):
         ),
         Example(
             """
-            import jax
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(n_ref, x_ref, o_ref):
                 n = n_ref[0]
                 o_ref[...] = lax.fori_loop(0, n, lambda i, a: a * 2, x_ref[...], unroll=4)  #!
@@ -130,12 +119,6 @@ class ScanWithXs(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 total = lax.fori_loop(0, 8, lambda i, total: total + x_ref[i, :], jnp.zeros((128,)))
                 o_ref[...] = jnp.broadcast_to(total, (8, 128))
@@ -150,11 +133,6 @@ class ScanWithXs(Rule):
         ),
         Example(
             """
-            import jax
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 doubled, _ = lax.scan(lambda a, _: (a * 2, None), x_ref[...], None, length=4)
                 o_ref[...] = doubled

@@ -61,9 +61,6 @@ class TritonPowerOfTwo(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -79,9 +76,6 @@ class TritonPowerOfTwo(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -103,9 +97,6 @@ class TritonPowerOfTwo(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -123,9 +114,6 @@ class TritonPowerOfTwo(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):

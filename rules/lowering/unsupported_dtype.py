@@ -87,12 +87,6 @@ class UnsupportedDtype(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 y = y_ref[...].astype(jnp.bfloat16)
@@ -107,12 +101,6 @@ class UnsupportedDtype(Rule):
             """,
             jax="0.12.0.1",
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 y = y_ref[...].astype(jnp.bfloat16)
@@ -131,12 +119,6 @@ class UnsupportedDtype(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.float32)
                 o_ref[...] = lax.rem(x, y_ref[...].astype(jnp.float32))

@@ -76,11 +76,6 @@ class X64Leak(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             jax.config.update("jax_enable_x64", True)
 
             def kernel(x_ref, o_ref):
@@ -95,11 +90,6 @@ class X64Leak(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             jax.config.update("jax_enable_x64", True)
 
             def kernel(x_ref, o_ref):
@@ -117,11 +107,6 @@ class X64Leak(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = jnp.exp(x_ref[...].astype(jnp.float64))  #!
 
@@ -133,11 +118,6 @@ class X64Leak(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = jnp.exp(x_ref[...].astype(jnp.float32))
 
@@ -154,11 +134,6 @@ class X64Leak(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             jax.config.update("jax_enable_x64", True)
 
             def kernel(x_ref, o_ref):
@@ -175,11 +150,6 @@ class X64Leak(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] + jnp.arange(128)[None, :]
 

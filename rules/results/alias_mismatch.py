@@ -73,11 +73,6 @@ class AliasMismatch(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(rows_ref, x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 
@@ -99,9 +94,6 @@ class AliasMismatch(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 
@@ -120,11 +112,6 @@ class AliasMismatch(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(rows_ref, x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 

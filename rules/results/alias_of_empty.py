@@ -61,10 +61,6 @@ class AliasOfEmpty(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(index_ref, x_ref, _init_ref, o_ref):
                 o_ref[index_ref[0], :] = x_ref[0, :]
 
@@ -78,10 +74,6 @@ class AliasOfEmpty(Rule):
             """,
             jax="0.12.0.1",
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(index_ref, x_ref, _init_ref, o_ref):
                 o_ref[index_ref[0], :] = x_ref[0, :]
 
@@ -99,10 +91,6 @@ class AliasOfEmpty(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, _init_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 

@@ -92,10 +92,6 @@ class AllMaskedRow(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, mask_ref, o_ref):
                 x = jnp.where(mask_ref[...] != 0, x_ref[...], -jnp.inf)
                 p = jnp.exp(x - jnp.max(x, axis=-1, keepdims=True))  #!
@@ -105,10 +101,6 @@ class AllMaskedRow(Rule):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, mask)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, mask_ref, o_ref):
                 x = jnp.where(mask_ref[...] != 0, x_ref[...], -1e30)
                 p = jnp.exp(x - jnp.max(x, axis=-1, keepdims=True))
@@ -123,10 +115,6 @@ class AllMaskedRow(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, mask_ref, o_ref):
                 x = jnp.where(mask_ref[...] != 0, x_ref[...], -jnp.inf)
                 m = jnp.max(x, axis=-1, keepdims=True)

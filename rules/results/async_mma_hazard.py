@@ -111,9 +111,6 @@ class AsyncMmaHazard(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(a_gmem, b_gmem, o_gmem, a, b, barrier):
@@ -147,8 +144,6 @@ class AsyncMmaHazard(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
@@ -182,8 +177,6 @@ class AsyncMmaHazard(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 

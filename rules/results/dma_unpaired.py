@@ -91,11 +91,6 @@ class DmaUnpaired(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref, buffer, sem):
                 pltpu.make_async_copy(x_ref, buffer, sem).start()  #!
                 o_ref[...] = buffer[...] * 2
@@ -112,11 +107,6 @@ class DmaUnpaired(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref, buffer, sems):
                 pltpu.make_async_copy(x_ref, buffer, sems.at[0]).start()  #!
                 pltpu.make_async_copy(x_ref, buffer, sems.at[1]).wait()  #!
@@ -136,11 +126,6 @@ class DmaUnpaired(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def copy(x_ref, buffer, sem, slot):
                 return pltpu.make_async_copy(x_ref.at[pl.ds(slot * 8, 8)], buffer.at[slot % 2], sem.at[slot % 2])
 

@@ -69,9 +69,6 @@ class GridWriteRace(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -95,9 +92,6 @@ class GridWriteRace(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -118,9 +112,6 @@ class GridWriteRace(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -139,9 +130,6 @@ class GridWriteRace(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, zeros_ref, o_ref):

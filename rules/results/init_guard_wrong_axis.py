@@ -65,11 +65,6 @@ class InitGuardWrongAxis(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(a_ref, b_ref, o_ref, acc_ref):
                 @pl.when(pl.program_id(1) == 0)  #!
                 def _():
@@ -95,11 +90,6 @@ class InitGuardWrongAxis(Rule):
                 )(a, b)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(a_ref, b_ref, o_ref, acc_ref):
                 @pl.when(pl.program_id(2) == 0)
                 def _():
@@ -128,11 +118,6 @@ class InitGuardWrongAxis(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 first = pl.program_id(2) == 0
 
@@ -157,11 +142,6 @@ class InitGuardWrongAxis(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 @pl.when((pl.program_id(1) == 0) & (pl.program_id(2) == 0))
                 def _():
@@ -182,11 +162,6 @@ class InitGuardWrongAxis(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref, carry_ref):
                 @pl.when(pl.program_id(1) == 0)
                 def _():

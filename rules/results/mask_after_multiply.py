@@ -51,11 +51,6 @@ class MaskAfterMultiply(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-
             def kernel(p_ref, v_ref, o_ref):
                 @pl.when(pl.program_id(0) == 0)
                 def _():
@@ -77,11 +72,6 @@ class MaskAfterMultiply(Rule):
                 )(p, v)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-
             def kernel(p_ref, v_ref, o_ref):
                 @pl.when(pl.program_id(0) == 0)
                 def _():
@@ -108,10 +98,6 @@ class MaskAfterMultiply(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(p_ref, v_ref, o_ref):
                 @pl.when(pl.program_id(0) == 0)
                 def _():

@@ -78,8 +78,6 @@ class MissingCommitSmem(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
@@ -98,8 +96,6 @@ class MissingCommitSmem(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
@@ -124,8 +120,6 @@ class MissingCommitSmem(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 

@@ -66,11 +66,6 @@ class ParallelReductionAxis(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 @pl.when(pl.program_id(1) == 0)
                 def _():
@@ -91,11 +86,6 @@ class ParallelReductionAxis(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 @pl.when(pl.program_id(1) == 0)
                 def _():
@@ -121,11 +111,6 @@ class ParallelReductionAxis(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = jnp.sum(x_ref[...], axis=1, keepdims=True)
 

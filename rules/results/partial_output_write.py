@@ -58,10 +58,6 @@ class PartialOutputWrite(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[0:1, :] = jnp.sum(x_ref[...], axis=0, keepdims=True)  #!
 
@@ -77,10 +73,6 @@ class PartialOutputWrite(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 @pl.when(pl.program_id(0) == 0)
                 def _():
@@ -100,10 +92,6 @@ class PartialOutputWrite(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[0:4, :] = x_ref[4:8, :]
                 o_ref[4:8, :] = x_ref[0:4, :]
@@ -120,10 +108,6 @@ class PartialOutputWrite(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 @pl.when(pl.program_id(0) == 3)
                 def _():

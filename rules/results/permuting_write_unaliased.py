@@ -77,7 +77,6 @@ class PermutingWriteUnaliased(Rule):
     invalid = (
         Example(
             """
-            import jax
             import jax.numpy as jnp
             import jax_triton as jt
             import triton
@@ -103,8 +102,6 @@ class PermutingWriteUnaliased(Rule):
                 )
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
             import jax_triton as jt
             import triton
             import triton.language as tl
@@ -131,11 +128,6 @@ class PermutingWriteUnaliased(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def scatter_kernel(index_ref, x_ref, o_ref):
                 def body(i, carry):
                     o_ref[index_ref[i], :] = x_ref[i, :]
@@ -156,11 +148,6 @@ class PermutingWriteUnaliased(Rule):
                 )(index, x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def scatter_kernel(index_ref, x_ref, _o_ref_buffer, o_ref):
                 def body(i, carry):
                     o_ref[index_ref[i], :] = x_ref[i, :]
@@ -186,7 +173,6 @@ class PermutingWriteUnaliased(Rule):
     valid = (
         Example(
             """
-            import jax
             import jax_triton as jt
             import triton
             import triton.language as tl

@@ -60,11 +60,6 @@ class RevisitNotConsecutive(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 @pl.when(pl.program_id(0) == 0)
                 def _():
@@ -87,11 +82,6 @@ class RevisitNotConsecutive(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 @pl.when(pl.program_id(1) == 0)
                 def _():

@@ -62,10 +62,6 @@ class SlicePastEnd(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = jnp.zeros_like(o_ref)
 
@@ -80,10 +76,6 @@ class SlicePastEnd(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[pl.ds(120, 16), :]  #!
 
@@ -99,10 +91,6 @@ class SlicePastEnd(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = jnp.zeros_like(o_ref)
 

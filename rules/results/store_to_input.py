@@ -71,8 +71,6 @@ class StoreToInput(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -89,10 +87,6 @@ class StoreToInput(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(rows_ref, x_ref, o_ref):
                 o_ref[...] = x_ref[...]
                 rows_ref[pl.program_id(0) + 1] = 0  #!
@@ -114,8 +108,6 @@ class StoreToInput(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):

@@ -75,10 +75,6 @@ class UninitialisedAccumulator(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(a_ref, b_ref, o_ref):
                 o_ref[...] += jnp.dot(a_ref[...], b_ref[...], preferred_element_type=jnp.float32)  #!
 
@@ -95,10 +91,6 @@ class UninitialisedAccumulator(Rule):
                 )(a, b)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(a_ref, b_ref, o_ref):
                 @pl.when(pl.program_id(2) == 0)
                 def _():
@@ -122,11 +114,6 @@ class UninitialisedAccumulator(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref, max_ref):
                 max_ref[...] = jnp.maximum(max_ref[...], x_ref[...])  #!
                 o_ref[...] = max_ref[...]
@@ -146,10 +133,6 @@ class UninitialisedAccumulator(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 @pl.when(pl.program_id(0) == 0)
                 def _():
@@ -169,9 +152,6 @@ class UninitialisedAccumulator(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, start_ref, o_ref):
                 o_ref[...] += x_ref[...]
 
@@ -183,10 +163,6 @@ class UninitialisedAccumulator(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 first = pl.program_id(0) == 0
                 o_ref[...] = jnp.where(first, x_ref[...], o_ref[...] + x_ref[...])

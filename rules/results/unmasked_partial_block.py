@@ -56,8 +56,6 @@ class UnmaskedPartialBlock(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax import lax
             from jax.experimental import pallas as pl
 
@@ -79,11 +77,6 @@ class UnmaskedPartialBlock(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 @pl.when(pl.program_id(0) == 0)
                 def _():
@@ -107,10 +100,6 @@ class UnmaskedPartialBlock(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 @pl.when(pl.program_id(0) == 0)
                 def _():

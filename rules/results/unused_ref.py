@@ -80,9 +80,6 @@ class UnusedRef(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):  #!
                 doubled = x_ref[...] * 2.0
 
@@ -92,10 +89,6 @@ class UnusedRef(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):  #!
                 doubled = x_ref[...] * 2.0
 
@@ -115,9 +108,6 @@ class UnusedRef(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, y_ref, o_ref):
                 del y_ref
                 o_ref[...] = x_ref[...] * 2.0
@@ -128,9 +118,6 @@ class UnusedRef(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 del x_ref, o_ref  # one memory, which is right as it is
 

@@ -50,10 +50,6 @@ class BlockOutOfRange(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 
@@ -69,10 +65,6 @@ class BlockOutOfRange(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 
@@ -90,10 +82,6 @@ class BlockOutOfRange(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 

@@ -49,10 +49,6 @@ class BlockRank(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 
@@ -70,10 +66,6 @@ class BlockRank(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 

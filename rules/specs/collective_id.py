@@ -53,12 +53,6 @@ class CollectiveId(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def shift(x_ref, o_ref, send, recv):
                 count = lax.axis_size("x")
                 right = lax.rem(lax.axis_index("x") + 1, count)
@@ -82,11 +76,6 @@ class CollectiveId(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def double(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2
 
@@ -102,12 +91,6 @@ class CollectiveId(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def shift(x_ref, o_ref, send, recv):
                 count = lax.axis_size("x")
                 right = lax.rem(lax.axis_index("x") + 1, count)

@@ -55,12 +55,6 @@ class DeviceId(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def shift(x_ref, o_ref, send, recv):
                 right = lax.rem(lax.axis_index("x") + 1, 4)
                 copy = pltpu.make_async_remote_copy(  #!
@@ -85,12 +79,6 @@ class DeviceId(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def shift(x_ref, o_ref, send, recv):
                 right = lax.rem(lax.axis_index("x") + 1, 4)
                 copy = pltpu.make_async_remote_copy(

@@ -64,11 +64,6 @@ class DimensionSemanticsLength(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 
@@ -85,11 +80,6 @@ class DimensionSemanticsLength(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 
@@ -104,11 +94,6 @@ class DimensionSemanticsLength(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 
@@ -127,11 +112,6 @@ class DimensionSemanticsLength(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2.0
 

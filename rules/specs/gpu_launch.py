@@ -55,10 +55,6 @@ class GpuLaunch(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(x_gmem, o_gmem):
@@ -77,8 +73,6 @@ class GpuLaunch(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(x_gmem, o_gmem):
@@ -97,10 +91,6 @@ class GpuLaunch(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(x_gmem, o_gmem):

@@ -62,8 +62,6 @@ class GpuPipeline(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(x_gmem, o_gmem):
@@ -95,8 +93,6 @@ class GpuPipeline(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(x_gmem, o_gmem):

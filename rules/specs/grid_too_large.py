@@ -55,9 +55,6 @@ class GridTooLarge(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(o_ref):
@@ -76,8 +73,6 @@ class GridTooLarge(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental.pallas import mosaic_gpu as plgpu
 
             def kernel(x_ref, o_ref):
@@ -97,9 +92,6 @@ class GridTooLarge(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(o_ref):

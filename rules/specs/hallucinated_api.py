@@ -59,17 +59,11 @@ class HallucinatedApi(Rule):
     invalid = (
         Example(
             """
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             scratch = [pl.VMEM((8, 128), "float32")]  #!
             spec = pltpu.BlockSpec((8, 128), lambda i: (i, 0))  #!
             rows = pl.program_idx(0)  #!
             """,
             fixed="""
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             scratch = [pltpu.VMEM((8, 128), "float32")]
             spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
             rows = pl.program_id(0)
@@ -87,7 +81,6 @@ class HallucinatedApi(Rule):
     valid = (
         Example(
             """
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import tpu as pltpu
 
             rows = pl.program_id(0)

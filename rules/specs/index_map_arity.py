@@ -61,9 +61,6 @@ class IndexMapArity(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 
@@ -77,9 +74,6 @@ class IndexMapArity(Rule):
                 )(x)
             """,
             fixed="""
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 
@@ -96,10 +90,6 @@ class IndexMapArity(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(rows_ref, x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 
@@ -118,9 +108,6 @@ class IndexMapArity(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 

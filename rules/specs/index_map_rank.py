@@ -69,16 +69,12 @@ class IndexMapRank(Rule):
         ),
         Example(
             """
-            from jax.experimental import pallas as pl
-
             GROUP = 4
 
             def kv_spec(bm):
                 return pl.BlockSpec((1, bm, 128), lambda h, i: (h / GROUP, i, 0))  #!
             """,
             fixed="""
-            from jax.experimental import pallas as pl
-
             GROUP = 4
 
             def kv_spec(bm):

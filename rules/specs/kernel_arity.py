@@ -58,11 +58,6 @@ class KernelArity(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 
@@ -76,9 +71,6 @@ class KernelArity(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref, *, scale):
                 o_ref[...] = x_ref[...] * scale
 

@@ -103,9 +103,6 @@ class PallasCallMisuse(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 
@@ -122,9 +119,6 @@ class PallasCallMisuse(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref, *, n):
                 o_ref[...] = x_ref[...] * n
 

@@ -53,9 +53,6 @@ class AutoPartition(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
             from jax.sharding import NamedSharding, PartitionSpec as P
 
             mesh = jax.make_mesh((4,), ("x",))
@@ -79,9 +76,6 @@ class AutoPartition(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
             from jax.sharding import NamedSharding, PartitionSpec as P
 
             mesh = jax.make_mesh((4,), ("x",))

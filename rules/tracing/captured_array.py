@@ -81,8 +81,6 @@ class CapturedArray(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             import numpy as np
             from jax.experimental import pallas as pl
 
@@ -98,8 +96,6 @@ class CapturedArray(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax.experimental import pallas as pl
 
             def run(x, bias):
@@ -114,8 +110,6 @@ class CapturedArray(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             import numpy as np
             from jax.experimental import pallas as pl
 

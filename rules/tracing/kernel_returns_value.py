@@ -52,9 +52,6 @@ class KernelReturnsValue(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, y_ref, o_ref):
                 return x_ref[...] + y_ref[...]  #!
 
@@ -62,9 +59,6 @@ class KernelReturnsValue(Rule):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, y)
             """,
             fixed="""
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, y_ref, o_ref):
                 o_ref[...] = x_ref[...] + y_ref[...]
 
@@ -77,9 +71,6 @@ class KernelReturnsValue(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def double(x):
                 return x * 2
 

@@ -63,9 +63,6 @@ class ProgramIdMisplaced(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * pl.program_id(1)  #!
 
@@ -78,8 +75,6 @@ class ProgramIdMisplaced(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
             from jax import lax
             from jax.experimental.pallas import mosaic_gpu as plgpu
             from jax.experimental import pallas as pl
@@ -95,9 +90,6 @@ class ProgramIdMisplaced(Rule):
             """,
             jax="0.12.0",
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax import lax
             from jax.experimental.pallas import mosaic_gpu as plgpu
             from jax.experimental import pallas as pl
 
@@ -116,9 +108,6 @@ class ProgramIdMisplaced(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def row():
                 return pl.program_id(0)
 

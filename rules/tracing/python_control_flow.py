@@ -95,9 +95,6 @@ class PythonControlFlow(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 if pl.program_id(0) == 0:  #!
                     o_ref[...] = x_ref[...]
@@ -106,9 +103,6 @@ class PythonControlFlow(Rule):
                 return pl.pallas_call(kernel, grid=(4,), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
             """,
             fixed="""
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 @pl.when(pl.program_id(0) == 0)
                 def _():
@@ -121,9 +115,6 @@ class PythonControlFlow(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(n_ref, x_ref, o_ref):
                 total = x_ref[0]
                 for row in range(n_ref[0]):  #!

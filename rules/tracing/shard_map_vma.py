@@ -67,8 +67,6 @@ class ShardMapVma(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
             from jax.sharding import PartitionSpec as P
 
             def kernel(x_ref, o_ref):
@@ -82,8 +80,6 @@ class ShardMapVma(Rule):
             """,
             jax="0.9.2",
             fixed="""
-            import jax
-            from jax.experimental import pallas as pl
             from jax.sharding import PartitionSpec as P
 
             def kernel(x_ref, o_ref):
@@ -100,8 +96,6 @@ class ShardMapVma(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
             from jax.sharding import PartitionSpec as P
 
             def kernel(x_ref, o_ref):

@@ -75,10 +75,6 @@ class StoreMismatch(Rule):
     invalid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...].astype(jnp.float32) * 2.0  #!
 
@@ -86,10 +82,6 @@ class StoreMismatch(Rule):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((16, 128), jnp.bfloat16))(x)
             """,
             fixed="""
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = (x_ref[...].astype(jnp.float32) * 2.0).astype(o_ref.dtype)
 
@@ -100,11 +92,6 @@ class StoreMismatch(Rule):
         ),
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             def kernel(x_ref, o_ref, acc_ref):
                 acc_ref[...] = 0.0  #!
                 acc_ref[...] += jnp.sum(x_ref[...], axis=0)
@@ -123,10 +110,6 @@ class StoreMismatch(Rule):
     valid = (
         Example(
             """
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref, count_ref):
                 o_ref[...] = (x_ref[...].astype(jnp.float32) * 2.0).astype(o_ref.dtype)
                 o_ref[0:1, :] = jnp.where(x_ref[0:1, :] > 0, 1.0, 0.0)

@@ -61,8 +61,6 @@ class BackendChanged(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -73,8 +71,6 @@ class BackendChanged(Rule):
             """,
             jax=">=0.8,<0.11",
             fixed="""
-            import jax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -89,8 +85,6 @@ class BackendChanged(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
@@ -104,8 +98,6 @@ class BackendChanged(Rule):
         ),
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):

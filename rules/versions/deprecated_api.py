@@ -73,15 +73,10 @@ class DeprecatedApi(Rule):
         ),
         Example(
             """
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
             spec = pl.BlockSpec(memory_space=pltpu.ANY)  #!
             """,
             jax="0.9.2",
             fixed="""
-            from jax.experimental import pallas as pl
-
             spec = pl.BlockSpec(memory_space=pl.ANY)
             """,
         ),
@@ -98,8 +93,6 @@ class DeprecatedApi(Rule):
         ),
         Example(
             """
-            from jax.experimental import pallas as pl
-
             spec = pl.BlockSpec(memory_space=pl.ANY)
             """,
             jax="0.12.0",

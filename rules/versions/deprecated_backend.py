@@ -55,7 +55,6 @@ class DeprecatedBackend(Rule):
     invalid = (
         Example(
             """
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu  #!
 
             def run(kernel, x):
@@ -81,7 +80,6 @@ class DeprecatedBackend(Rule):
     valid = (
         Example(
             """
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def run(kernel, x):

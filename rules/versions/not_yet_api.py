@@ -53,8 +53,6 @@ class NotYetApi(Rule):
     invalid = (
         Example(
             """
-            from jax.experimental.pallas import tpu as pltpu
-
             params = pltpu.CompilerParams(vmem_limit_bytes=2**20)  #!
             """,
             jax="0.5.3",
@@ -72,17 +70,12 @@ class NotYetApi(Rule):
     valid = (
         Example(
             """
-            from jax.experimental.pallas import tpu as pltpu
-
             params = pltpu.CompilerParams(vmem_limit_bytes=2**20)
             """,
             jax="0.7.2",
         ),
         Example(
             """
-            import jax
-            from jax.experimental.pallas import tpu as pltpu
-
             if jax.__version_info__ >= (0, 7, 0):
                 Params = pltpu.CompilerParams
             else:

@@ -95,14 +95,11 @@ class RemovedApi(Rule):
         ),
         Example(
             """
-            from jax.experimental.pallas import tpu as pltpu
-
             space = pltpu.ANY  #!
             params = pltpu.TPUCompilerParams(vmem_limit_bytes=2**20)  #!
             """,
             jax="0.10.2",
             fixed="""
-            from jax.experimental.pallas import tpu as pltpu
             from jax.experimental import pallas as pl
 
             space = pl.ANY
@@ -111,7 +108,6 @@ class RemovedApi(Rule):
         ),
         Example(
             """
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import gpu as plgpu  #!
 
             def run(kernel, x):
@@ -123,7 +119,6 @@ class RemovedApi(Rule):
             """,
             jax=">=0.8,<0.9",
             fixed="""
-            from jax.experimental import pallas as pl
             from jax.experimental.pallas import triton as plgpu
 
             def run(kernel, x):
@@ -136,14 +131,10 @@ class RemovedApi(Rule):
         ),
         Example(
             """
-            from jax.experimental import pallas as pl
-
             spec = pl.BlockSpec(lambda i: (i, 0), (8, 128))  #!
             """,
             jax="0.6.2",
             fixed="""
-            from jax.experimental import pallas as pl
-
             spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
             """,
         ),

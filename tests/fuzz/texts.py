@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +19,7 @@ _RULES = (entry.rule for entry in all_rules().values() if entry.package is None)
 KERNELS = sorted(
     {
         *(file.read_text(encoding="utf-8") for file in (ROOT / "examples").rglob("*.py")),
-        *(
-            without_marks(inspect.cleandoc(example.code)) + "\n"
-            for rule in _RULES
-            for example in (*rule.invalid, *rule.valid)
-        ),
+        *(without_marks(example.code) + "\n" for rule in _RULES for example in (*rule.invalid, *rule.valid)),
     }
 )
 # One with a finding that has a safe fix.

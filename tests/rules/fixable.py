@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 import re
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from pallas_lint.registry import all_rules
-from pallas_lint.testing import MARK
+from pallas_lint.testing import without_marks
 
 if TYPE_CHECKING:
     from pallas_lint.rule import Example
@@ -35,16 +34,11 @@ class Fixable:
 
 def fixable() -> list[Fixable]:
     return [
-        Fixable(f"{code}-{at}", code, _without_marks(example.code), inspect.cleandoc(example.fixed) + "\n", example)
+        Fixable(f"{code}-{at}", code, without_marks(example.code) + "\n", example.fixed + "\n", example)
         for code, entry in all_rules().items()
         for at, example in enumerate(entry.rule.invalid)
         if example.fixed is not None
     ]
-
-
-def _without_marks(code: str) -> str:
-    lines = inspect.cleandoc(code).splitlines()
-    return "".join(line.rstrip().removesuffix(MARK).rstrip() + "\n" for line in lines)
 
 
 # -- other ways to write the same --------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -74,7 +73,7 @@ def places(code: str, **options: str | None) -> set[tuple[str, int]]:
 @given(data=st.data())
 def test_adding_a_caller_takes_nothing_away(name: str, data: st.DataObject) -> None:
     example = EXAMPLES[name]
-    code = textwrap.dedent(example.code).strip() + "\n"
+    code = example.code.strip() + "\n"
     options = {"jax": example.jax, "target": example.target}
     before = places(code, **options)
     added = "\n\nimport jax.numpy as jnp\nfrom jax.experimental import pallas as pl\n"
@@ -87,7 +86,7 @@ def test_adding_a_caller_takes_nothing_away(name: str, data: st.DataObject) -> N
     assert before <= places(code + added, **options), added
 
 
-LAUNCHERS = [name for name, example in EXAMPLES.items() if functions(textwrap.dedent(example.code))]
+LAUNCHERS = [name for name, example in EXAMPLES.items() if functions(example.code)]
 NOTED = ["f32[256,256]", "bf16[8,128]", "i32[4]", "128", "3"]
 
 
@@ -108,26 +107,22 @@ def marked(code: str, **options: str | None) -> Counter[tuple[str, str]]:
     return Counter((rule, lines[line - 1]) for rule, line in found)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, example in EXAMPLES.items() if functions(textwrap.dedent(example.code))]
-)
+@pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if functions(example.code)])
 @settings(max_examples=3, deadline=None)
 @given(data=st.data())
 def test_adding_a_probe_comment_takes_nothing_away(name: str, data: st.DataObject) -> None:
     example = EXAMPLES[name]
-    code = textwrap.dedent(example.code).strip() + "\n"
+    code = example.code.strip() + "\n"
     options = {"jax": example.jax, "target": example.target}
     arguments = data.draw(st.lists(st.sampled_from(NOTED), min_size=8, max_size=8))
     with_notes = noted(code, lambda count: f"# pallas-lint: probe({', '.join(arguments[:count])})")
     assert not marked(code, **options) - marked(with_notes, **options), with_notes
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, example in EXAMPLES.items() if functions(textwrap.dedent(example.code))]
-)
+@pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if functions(example.code)])
 def test_adding_a_test_file_takes_nothing_away(name: str, tmp_path: Path) -> None:
     example = EXAMPLES[name]
-    code = textwrap.dedent(example.code).strip() + "\n"
+    code = example.code.strip() + "\n"
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'p'\n")
     (tmp_path / "kern.py").write_text(code)
     given = {"jax-version": example.jax, "target": example.target}

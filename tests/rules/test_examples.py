@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pallas_lint.registry import all_rules
+from pallas_lint.rule import Example
 from pallas_lint.testing import check_fine, check_fix, check_flagged
-
-if TYPE_CHECKING:
-    from pallas_lint.rule import Example
 
 INVALID = [
     pytest.param(code, example, id=f"{code}-{at}")
@@ -45,3 +41,26 @@ def test_has_examples(code: str) -> None:
     assert rule.invalid and rule.valid
     if rule.fix is not None:
         assert any(example.fixed is not None for example in rule.invalid)
+
+
+@pytest.mark.parametrize(
+    ("code", "whole"),
+    [
+        ("x = jnp.ones(8)", "import jax.numpy as jnp\n\nx = jnp.ones(8)"),
+        (
+            """
+            from jax.experimental.pallas import triton as plgpu
+
+            pl.load(plgpu.x, y.jax.z)
+            """,
+            "from jax.experimental import pallas as pl\nfrom jax.experimental.pallas import triton as plgpu\n\n"
+            "pl.load(plgpu.x, y.jax.z)",
+        ),
+        ("from jax import lax, numpy as jnp\n\njnp.add(lax.x)", "from jax import lax, numpy as jnp\n\njnp.add(lax.x)"),
+        ("jax = 1", "jax = 1"),
+    ],
+    ids=["left out", "beside others", "written", "not used"],
+)
+def test_usual_imports_may_be_left_out(code: str, whole: str) -> None:
+    assert Example(code).code == whole
+    assert Example("", fixed=code).fixed == whole

@@ -31,9 +31,6 @@ class UnnamedLaunch(Rule):
     invalid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] + 1
 
@@ -45,9 +42,6 @@ class UnnamedLaunch(Rule):
     valid = (
         Example(
             """
-            import jax
-            from jax.experimental import pallas as pl
-
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] + 1
 
