@@ -28,7 +28,7 @@ NEVER_CACHED = set(
 
 
 def run(*arguments: str, cwd: Path, **options: object) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*COMMAND, *arguments], cwd=cwd, capture_output=True, timeout=60, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run([*COMMAND, *arguments], cwd=cwd, capture_output=True, timeout=300, **options)  # type: ignore[call-overload, no-any-return]
 
 
 def modules_after(arguments: list[str], cwd: Path) -> set[str]:
@@ -42,7 +42,7 @@ def modules_after(arguments: list[str], cwd: Path) -> set[str]:
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     return set(ran.stdout.splitlines()[-1].split())
@@ -126,7 +126,7 @@ def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
     process.stdout.close()
     assert process.stderr is not None
     assert process.stderr.read() == b""
-    assert process.wait(60) == 1
+    assert process.wait(300) == 1
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT to send")
@@ -144,6 +144,6 @@ def test_ctrl_c_ends_it_quietly(folder: Path) -> None:
     process.stdin.write(b"#" * (1 << 20))  # more than a pipe holds: once it is written, the program surely reads
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert (out, err) == (b"", b"pallas-lint: interrupted\n")

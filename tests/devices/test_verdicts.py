@@ -224,9 +224,9 @@ def test_spin_agrees(name: str, tmp_path: Path) -> None:
     spin = shutil.which("spin")
     assert spin is not None, "spin is installed with `apt-get install spin`"
     (tmp_path / "kernel.pml").write_text(promela.model(CASES[name]), encoding="utf-8")
-    subprocess.run([spin, "-a", "kernel.pml"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
-    subprocess.run(["gcc", "-O1", "-DSAFETY", "-o", "pan", "pan.c"], cwd=tmp_path, check=True, timeout=120)
-    ran = subprocess.run(["./pan", "-m100000"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    subprocess.run([spin, "-a", "kernel.pml"], cwd=tmp_path, check=True, capture_output=True, timeout=300)
+    subprocess.run(["gcc", "-O1", "-DSAFETY", "-o", "pan", "pan.c"], cwd=tmp_path, check=True, timeout=300)
+    ran = subprocess.run(["./pan", "-m100000"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
     # What is too early for a device that has not begun is not in the model.
     wrong = [verdict.kind for verdict in judge(CASES[name]).found if verdict.kind != "too-early"]
     assert ("errors: 0" in ran.stdout) == (not wrong), ran.stdout

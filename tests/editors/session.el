@@ -6,7 +6,7 @@
 (require 'json)
 
 (setq eglot-sync-connect t eglot-autoshutdown nil make-backup-files nil eglot-confirm-server-initiated-edits nil)
-(defconst limit 60)
+(defconst limit 300)
 (defvar failed 0)
 (defvar told "")
 (defvar file (getenv "EDITED_FILE"))

@@ -1,7 +1,7 @@
 -- A user's session in Neovim: what is shown, a quick-fix, fix-all, other settings; each check is a line on stdout.
 -- `nvim -l` needs 0.9, `vim.lsp.start` 0.8: this runs from 0.7 on, as Debian has it.
 local file, server = os.getenv('EDITED_FILE'), vim.json.decode(os.getenv('SERVER_COMMAND'))
-local limit = 60000
+local limit = 300000
 local failed = 0
 
 local function check(holds, name, shown)

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = str(Path(sys.executable).with_name("pallas-lint"))
 MEMORY = 1 << 30  # bytes of address space, for each process
 SERVER_MEMORY = 2 << 30  # its threads reserve more than they use
-SECONDS = 120.0
+SECONDS = 300.0
 # What a run says when something got through to it that it did not expect.
 BREAKDOWNS = ("Traceback", "MemoryError", "RecursionError", "internal error")
 

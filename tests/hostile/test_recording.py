@@ -108,7 +108,7 @@ def test_shapes_files_are_replaced_also_where_they_are_broken(project: Path, con
 def test_what_a_program_leaves_is_read_with_care(project: Path, name: str, script: str, told: str) -> None:
     place = f'"$PALLAS_LINT_CAPTURE/{name}"'
     program = ["--", "sh", "-c", script.format(place)]
-    ran = attack.run("probe", "--capture", "--record", *program, cwd=project, seconds=30)
+    ran = attack.run("probe", "--capture", "--record", *program, cwd=project)
     assert ran.calm and ran.status == 2 and told in ran.err
     assert not (project / NAME).exists()
 

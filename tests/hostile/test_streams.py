@@ -61,7 +61,7 @@ def shell(
         capture_output=True,
         check=False,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     ran = attack.Ran(done.returncode, done.stdout, done.stderr)
     assert ran.calm, ran

@@ -202,7 +202,7 @@ def test_the_worker_needs_nothing_but_jax() -> None:
 def loaded_by(*arguments: str) -> set[str]:
     code = "import sys; from pallas_lint.cli import main; main(sys.argv[1:]); print('\\n' + ' '.join(sys.modules))"
     ran = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, timeout=300
     )
     return {name.partition(".")[0] for name in ran.stdout.splitlines()[-1].split()}
 

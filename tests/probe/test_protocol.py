@@ -92,5 +92,5 @@ def test_a_worker_that_nobody_understands_is_an_error(tmp_path: Path, monkeypatc
     main.write_text('input()\nprint(\'{"event": "begin", "task": "load"}\')\nprint(\'hello\', flush=True)\ninput()\n')
     monkeypatch.setattr(client, "MAIN", main)
     with client.Worker(sys.executable, tmp_path) as worker:
-        result = Session(worker, tmp_path, Conditions(timeout=20)).probe(parse_target("k.py::f", []))
+        result = Session(worker, tmp_path, Conditions()).probe(parse_target("k.py::f", []))
     assert result.errors == ["the worker is not understood: no message: 'hello'"]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 def stand_in(how: str) -> list[Any]:
     command = [python(), "-m", "tests.probe.stand_in", "good", how]
-    done = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -58,12 +58,30 @@ def check(text: str, case: Fixable, *, must_be_found: bool = True) -> str:
     return after
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in FIXABLE])
-class TestSpellings:
-    """The example itself, and each single variation of it."""
+CASES = pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in FIXABLE])
 
-    def test_as_it_stands(self, case: Fixable) -> None:
-        assert check(case.text, case) == case.fixed
+
+@CASES
+def test_as_it_stands(case: Fixable) -> None:
+    assert check(case.text, case) == case.fixed
+
+
+@CASES
+def test_spelt_in_another_way_throughout(case: Fixable) -> None:
+    """Every variation that leaves the code where it is, in one text. At night each alone, which says what is wrong."""
+    text = with_surroundings(with_comments(aliased(with_block_spec_imported(case.text), ALIASES)))
+    check(text.replace("\n", "\r\n"), case, must_be_found="# pallas" not in case.text)
+
+
+@CASES
+def test_within_a_method_indented_with_tabs(case: Fixable) -> None:
+    check(with_tabs(nested(case.text, HEADERS[2])), case, must_be_found=False)
+
+
+@pytest.mark.nightly
+@CASES
+class TestSpellings:
+    """Each single variation of an example."""
 
     def test_other_aliases(self, case: Fixable) -> None:
         check(aliased(case.text, ALIASES), case)

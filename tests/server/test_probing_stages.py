@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.server.clients import LIMIT
 from tests.server.test_probing import CODE, editor
 from tests.stand_in_worker import WAIT, ended, go, launch, make
 
@@ -31,7 +32,7 @@ async def until_told(e: Editor, times: int) -> None:
         while len(e.probed) < times:
             await asyncio.sleep(0.01)
 
-    await asyncio.wait_for(told(), 60)
+    await asyncio.wait_for(told(), LIMIT)
 
 
 @pytest.mark.asyncio

@@ -12,7 +12,7 @@ from pallas_lint.server.commands.probe import NOT_ALLOWED
 
 from tests.probe.test_containment import running, wait_for
 from tests.rules.interpreted import python
-from tests.server.clients import session
+from tests.server.clients import LIMIT, session
 from tests.server.test_known_calls import CODE, lenses
 
 if TYPE_CHECKING:
@@ -130,11 +130,11 @@ async def test_a_recording_ends_when_nobody_waits_for_it(tmp_path: Path, monkeyp
         if end == "cancelled":
             (token,) = editor.client.progress_reports
             editor.client.window_work_done_progress_cancel(lsp.WorkDoneProgressCancelParams(token))
-            answer = await asyncio.wait_for(asked, 60)
+            answer = await asyncio.wait_for(asked, LIMIT)
             assert answer["outcome"] == "cancelled"
             assert answer["message"] == f"the recording was cancelled; {SHAPES}: 1 call of 1 function"
             assert (tmp_path / "torn_down").exists(), "they were asked to end"
         else:
             editor.server.recorder.shutdown()
-            assert "did not come to an end" in (await asyncio.wait_for(asked, 30))["message"]
+            assert "did not come to an end" in (await asyncio.wait_for(asked, LIMIT))["message"]
         assert await asyncio.to_thread(wait_for, lambda: not running(other)), "what the tests started has ended"
