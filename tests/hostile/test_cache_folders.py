@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,20 +62,16 @@ def test_links_in_the_place_of_a_cache(project: Path) -> None:
     before = everything(victim)
     for name in NAMES:
         (project / name).symlink_to(victim)
-    for setting in (".", "lint", "../victim", str(victim), "lint/0a"):
-        for file in ("pallas-lint.toml", "pyproject.toml"):
-            head = "[tool.pallas-lint]\n" if file == "pyproject.toml" else ""
-            (project / file).write_text(f'{head}cache-dir = "{setting}"\n')
-            for name, command in COMMANDS.items():
-                ran = attack.run(*command, cwd=project)
-                assert ran.calm and (ran.status == 0 or "PAL301" in ran.out or name in ("fix", "kernels")), (
-                    setting,
-                    ran,
-                )
-                assert everything(victim) == before, (setting, name)
-            hooked = attack.hook("pallas-lint", "k.py", cwd=project)
-            assert hooked.calm and "PAL301" in hooked.out and everything(victim) == before
-            (project / file).unlink()
+    files = {"pallas-lint.toml": "", "pyproject.toml": "[tool.pallas-lint]\n"}
+    for (file, head), setting in zip(cycle(files.items()), (".", "lint", "../victim", str(victim), "lint/0a")):
+        (project / file).write_text(f'{head}cache-dir = "{setting}"\n')
+        for name, command in COMMANDS.items():
+            ran = attack.run(*command, cwd=project)
+            assert ran.calm and (ran.status == 0 or "PAL301" in ran.out or name in ("fix", "kernels")), (setting, ran)
+            assert everything(victim) == before, (setting, name)
+        hooked = attack.hook("pallas-lint", "k.py", cwd=project)
+        assert hooked.calm and "PAL301" in hooked.out and everything(victim) == before
+        (project / file).unlink()
 
 
 def test_folders_of_the_project(project: Path) -> None:

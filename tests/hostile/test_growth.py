@@ -116,6 +116,12 @@ SHARED: dict[str, Callable[[int], str]] = {
 }  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _in_an_empty_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other file is read: a whole repository, searched for calls, would be most of each cost."""
+    monkeypatch.chdir(tmp_path)
+
+
 def cost(text: str) -> int:
     """Calls of Python and of C functions in one judgement."""
     calls = 0

@@ -24,6 +24,7 @@ from pallas_lint.kernels.model.values import Array, Const, Ref, Value
 from pallas_lint.text.source import Source
 from tests.kernels.expressions import EXPRESSIONS, PREPARATION, REFS
 from tests.rules.interpreted import ENVIRONMENT, python
+from tests.sampling import by_day
 
 _PRELUDE = """\
 import functools
@@ -158,10 +159,10 @@ def _composed(seed: int, count: int) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtypes", _DTYPES)
 def test_kinds_inferred_as_traced(dtypes: str) -> None:
-    """Nothing tells the dtypes of the refs: the kind of what is traced is among those inferred."""
+    """Nothing tells the dtypes of the refs: the kind of what is traced is among those inferred. By day of some."""
     refs = {name: (shape, _DTYPES[dtypes].get(dtype, dtype)) for name, (shape, dtype) in REFS.items()}
     wrong, known = [], 0
-    expressions = [*EXPRESSIONS, *_composed(len(dtypes), 1000)]
+    expressions = by_day([*EXPRESSIONS, *_composed(len(dtypes), 1000)])
     values = inferred(expressions, known_dtypes=False)
     for expression, ours, theirs in zip(expressions, values, real(expressions, refs), strict=True):
         if isinstance(theirs, str):
@@ -176,4 +177,4 @@ def test_kinds_inferred_as_traced(dtypes: str) -> None:
         ):
             wrong.append(f"{expression}: {inferred_dtype}, not {dtype}")
     assert wrong == []
-    assert known >= 300
+    assert known >= len(expressions) // 8

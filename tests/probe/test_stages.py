@@ -24,10 +24,10 @@ import jax, jax.numpy as jnp
 from jax.experimental import pallas as pl
 
 def kernel(x_ref, o_ref):
-    o_ref[...] = jnp.cumsum(x_ref[...], axis=1)
+    o_ref[...] = jnp.cumsum(jax.lax.fori_loop(0, 20_000, lambda i, v: v * 0.5 + 1.0, x_ref[...]), axis=1)
 
 def big(x):
-    spec = pl.BlockSpec((8, 1024), lambda i: (i, 0))
+    spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
     return pl.pallas_call(kernel, grid=(x.shape[0] // 8,), in_specs=[spec], out_specs=spec, out_shape=x)(x)
 """
 CAPTURED = """
@@ -113,14 +113,14 @@ def test_unknown_stages(tmp_path: Path) -> None:
 def test_a_long_grid_does_not_hide_what_does_not_lower(tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text(BIG)
     common = ("k.py::big", "--target", "tpu:v5e", "--python", python())
-    done = run(common[0], "f32[100000,1024]", *common[1:], "--timeout", "60", "--output-format", "json", cwd=tmp_path)
+    done = run(common[0], "f32[100000,128]", *common[1:], "--timeout", "60", "--output-format", "json", cwd=tmp_path)
     report = json.loads(done.stdout)
     stages = {each["stage"]: (each["ok"], each["detail"]) for each in report["launches"][0]["stages"]}
     assert [each["code"] for each in report["findings"]] == ["PAL101"] and stages["lower"][0] is False
     assert stages["interpret"][0] is None and "not judged: about 12,500 steps" in stages["interpret"][1]
-    done = run(common[0], "f32[64,1024]", *common[1:], "--stage", "trace,grid", "--strict", cwd=tmp_path)
+    done = run(common[0], "f32[64,128]", *common[1:], "--stage", "trace,grid", "--strict", cwd=tmp_path)
     assert done.returncode == 0 and "lower" not in done.stdout
-    strict = run(common[0], "f32[100000,1024]", *common[1:], "--timeout", "60", "--strict", cwd=tmp_path)
+    strict = run(common[0], "f32[100000,128]", *common[1:], "--timeout", "60", "--strict", cwd=tmp_path)
     assert strict.returncode == 2 and "2 stages not judged: interpret of `kernel`" in strict.stdout.splitlines()[-1]
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
+import random
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.registry import all_rules
 from pallas_lint.run.project import discover
 from pallas_lint.run.runner import run
 from pallas_lint.testing import lint
+from tests.sampling import NIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +44,7 @@ PASSED = [
     "x",
     "None",
 ]
+ROUNDS = range(5 if NIGHT else 1)  # of what is drawn for each example, another one for each
 FORMS = [
     "def test_{n}(x=None):\n    {call}\n",
     "def main_{n}(x):\n    return {call}\n",
@@ -69,20 +70,20 @@ def places(code: str, **options: str | None) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_adding_a_caller_takes_nothing_away(name: str, data: st.DataObject) -> None:
+@pytest.mark.parametrize("number", ROUNDS)
+def test_adding_a_caller_takes_nothing_away(name: str, number: int) -> None:
+    chance = random.Random(f"{name} {number}")
     example = EXAMPLES[name]
     code = example.code.strip() + "\n"
     options = {"jax": example.jax, "target": example.target}
     before = places(code, **options)
     added = "\n\nimport jax.numpy as jnp\nfrom jax.experimental import pallas as pl\n"
     known = functions(code)
-    for n in range(data.draw(st.integers(1, 4)) if known else 0):
-        called, count = data.draw(st.sampled_from(known))
-        arguments = [data.draw(st.sampled_from(PASSED)) for _ in range(count)]
+    for n in range(chance.randint(1, 4) if known else 0):
+        called, count = chance.choice(known)
+        arguments = [chance.choice(PASSED) for _ in range(count)]
         call = f"{called}({', '.join(arguments)})"
-        added += "\n\n" + data.draw(st.sampled_from(FORMS)).format(n=n, call=call)
+        added += "\n\n" + chance.choice(FORMS).format(n=n, call=call)
     assert before <= places(code + added, **options), added
 
 
@@ -107,19 +108,19 @@ def marked(code: str, **options: str | None) -> Counter[tuple[str, str]]:
     return Counter((rule, lines[line - 1]) for rule, line in found)
 
 
-@pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if functions(example.code)])
-@settings(max_examples=3, deadline=None)
-@given(data=st.data())
-def test_adding_a_probe_comment_takes_nothing_away(name: str, data: st.DataObject) -> None:
+@pytest.mark.parametrize("name", LAUNCHERS)
+@pytest.mark.parametrize("number", ROUNDS)
+def test_adding_a_probe_comment_takes_nothing_away(name: str, number: int) -> None:
+    chance = random.Random(f"{name} {number}")
     example = EXAMPLES[name]
     code = example.code.strip() + "\n"
     options = {"jax": example.jax, "target": example.target}
-    arguments = data.draw(st.lists(st.sampled_from(NOTED), min_size=8, max_size=8))
+    arguments = [chance.choice(NOTED) for _ in range(8)]
     with_notes = noted(code, lambda count: f"# pallas-lint: probe({', '.join(arguments[:count])})")
     assert not marked(code, **options) - marked(with_notes, **options), with_notes
 
 
-@pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if functions(example.code)])
+@pytest.mark.parametrize("name", LAUNCHERS)
 def test_adding_a_test_file_takes_nothing_away(name: str, tmp_path: Path) -> None:
     example = EXAMPLES[name]
     code = example.code.strip() + "\n"

@@ -12,6 +12,7 @@ import pytest
 
 from pallas_lint.testing import lint
 from tests.rules.interpreted import ENVIRONMENT, python
+from tests.sampling import by_day
 
 PRELUDE = """\
 import functools
@@ -121,14 +122,15 @@ print(json.dumps(found))
 
 @pytest.mark.slow
 def test_interpret_mode_shows_nan_where_flagged() -> None:
-    modules = {**PARTIAL, **WHOLE, **NEVER}
+    """Of some cases, at night of all."""
+    modules = dict(by_day({**PARTIAL, **WHOLE, **NEVER}.items(), 2))
     done = subprocess.run(
         [python(), "-c", _RUNNER], input=json.dumps(modules), capture_output=True, text=True,
         env={**os.environ, **ENVIRONMENT}, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
-    assert {name for name, nan in found.items() if nan} == {*PARTIAL, *NEVER}
+    assert {name for name, nan in found.items() if nan} == {*PARTIAL, *NEVER} & {*modules}
 
 
 @pytest.mark.parametrize(

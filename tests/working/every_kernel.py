@@ -15,6 +15,7 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_p
 import jax
 import pytest
 
+from tests.sampling import by_day
 from tests.working.calls import Call
 from tests.working.files import FILES, specs_of
 
@@ -52,13 +53,13 @@ ASKING = {
     "refuses_what_is_no_nvidia_gpu",
     "asserts_what_the_gpu_can",
 }
-SPECS = [
+SPECS = by_day(
     spec
     for file in os.environ.get("WORKING_FILES", " ".join(FILES)).split()
     if jax.__version_info__ >= FILES[file][0]
     for spec in specs_of(file)
     if not ASKING & {spec.file, spec.function}
-]
+)
 
 
 def trouble(spec: Spec) -> list[str]:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.finding import Severity
-from pallas_lint.probe.client import Worker
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.report.lines import Lines
 from tests.probe.running import jax_version
-from tests.rules.interpreted import python
+from tests.sampling import by_day
 from tests.working.files import HERE, specs_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pallas_lint.probe.client import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -56,12 +55,6 @@ TWINS = {
 SINCE = {"different_numbers_by_the_blocks_of_a_cluster": (0, 11, 0)}
 
 
-@pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with Worker(python(), HERE) as started:
-        yield started
-
-
 def marked_lines(function: str) -> set[int]:
     """The lines of a twin that end in the mark."""
     lines = text_of(FILE).splitlines()
@@ -69,8 +62,9 @@ def marked_lines(function: str) -> set[int]:
     return {at for at in range(node.lineno, (node.end_lineno or 0) + 1) if lines[at - 1].endswith("#!")}
 
 
-@pytest.mark.parametrize("twin", TWINS)
+@pytest.mark.parametrize("twin", by_day(TWINS, 3))
 def test_a_twin(worker: Worker, twin: str) -> None:
+    """Of some twins, at night of all."""
     if jax_version() < max((0, 10, 2), SINCE.get(twin, ())):
         pytest.skip("this jax cannot tell")
     code, target = TWINS[twin]

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pallas_lint.finding import Severity
-from pallas_lint.probe.client import Worker
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.session import Conditions, Session
 from pallas_lint.report.lines import Lines
@@ -27,10 +26,12 @@ from pallas_lint.testing import lint_text
 from tests.probe import running
 from tests.probe.running import jax_version
 from tests.rules.interpreted import python
+from tests.sampling import NIGHT, by_day
 from tests.working.files import AROUND, FILES, HERE, specs_of, text_of
 
 if TYPE_CHECKING:
     from pallas_lint.finding import Finding
+    from pallas_lint.probe.client import Worker
 
 # What compilers of other devices do refuse, by the probe comment that tells the types: v4 multiplies no int8.
 REFUSED = {("v4", "example.py:58")}
@@ -73,25 +74,25 @@ def test_a_captured_program_with_values_of_its_own() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
-def test_the_probe(file: str) -> None:
+def test_the_probe(worker: Worker, file: str) -> None:
+    """Of some kernels of each file, at night of all."""
     oldest, targets = FILES[file]
     if jax_version() < oldest:
         pytest.skip(f"its kernels need jax {oldest}")
     wrong = {}
-    with Worker(python(), HERE) as worker:
-        for spec in specs_of(file):
-            reference = f"expected_{spec.function}"
-            result = Session(worker, HERE, Conditions(targets, None, reference)).probe(spec)
-            findings, errors = findings_of(result, HERE, Lines(HERE).line)
-            lowered = [stage for launch in result.launches for stage in launch.stages if stage.stage == "lower"]
-            complaints = judged(findings) + [str(error) for error in errors]
-            if complaints or not lowered or not all(stage.ok for stage in lowered):
-                wrong[spec.function] = complaints or "it was not lowered"
+    for spec in by_day(specs_of(file)):
+        reference = f"expected_{spec.function}"
+        result = Session(worker, HERE, Conditions(targets, None, reference)).probe(spec)
+        findings, errors = findings_of(result, HERE, Lines(HERE).line)
+        lowered = [stage for launch in result.launches for stage in launch.stages if stage.stage == "lower"]
+        complaints = judged(findings) + [str(error) for error in errors]
+        if complaints or not lowered or not all(stage.ok for stage in lowered):
+            wrong[spec.function] = complaints or "it was not lowered"
     assert wrong == {}
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    chosen = FILES if os.environ.get("PALLAS_LINT_NIGHTLY") else AROUND
+    chosen = FILES if NIGHT else AROUND
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), "WORKING_FILES": " ".join(chosen)}
     return subprocess.run(
         command, capture_output=True, text=True, timeout=1200, cwd=HERE.parents[1], env=environment, check=False
@@ -113,6 +114,7 @@ def place(path: str, line: int) -> str:
 
 @pytest.mark.slow
 def test_a_captured_program() -> None:
+    """By day it launches some kernels of some files, as the captured run of pytest does; at night all of all files."""
     command = (sys.executable, "-m", "pallas_lint", "probe", "--capture", "--output-format", "json", "--")
     done = run(*command, python(), "-m", "tests.working.every_kernel")
     assert done.stdout, done.stderr[-3000:]
@@ -125,7 +127,7 @@ def test_a_captured_program() -> None:
     }
     assert wrong == {}
     assert report["errors"] == []
-    assert len(report["launches"]) > 50
+    assert len(report["launches"]) > (50 if NIGHT else 12)
 
 
 @pytest.mark.slow
