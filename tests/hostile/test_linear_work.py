@@ -16,6 +16,7 @@ from pallas_lint.witnesses.choice import choose
 from pallas_lint.witnesses.shapes_file import parse
 from pallas_lint.witnesses.witness import Witness
 from tests.hostile import attack
+from tests.sampling import by_day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,8 +114,9 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", by_day(FILES, 3))
 def test_a_file_ends_and_is_not_green(project: Path, name: str) -> None:
+    """Some files, at night all: each takes seconds."""
     (project / "k.py").write_text(FILES[name])
     ran, seconds = _run(project)
     assert ran.calm, ran.err
@@ -123,8 +125,9 @@ def test_a_file_ends_and_is_not_green(project: Path, name: str) -> None:
     assert seconds < SECONDS
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", by_day(SHAPES, 2))
 def test_a_shapes_file_ends_with_a_message(project: Path, name: str) -> None:
+    """Some files, at night all."""
     (project / "k.py").write_text(KERNEL)
     (project / "pallas-lint-shapes.toml").write_text(SHAPES[name])
     ran, seconds = _run(project)
