@@ -131,6 +131,27 @@ def scattered(*refs):
     _rows_of_a_table(*refs, rows=7, scattered=True)
 
 
+def _through_scratch(body):
+    def launch(x):
+        scratch = [pltpu.VMEM(x.shape, x.dtype), pltpu.SemaphoreType.DMA]
+        return pl.pallas_call(body, out_specs=ANYWHERE, out_shape=like(x), scratch_shapes=scratch)(x)
+
+    return launch
+
+
+@_through_scratch
+def half_of_scratch_copied(x_ref, o_hbm, rows, sem):
+    rows[:8] = x_ref[:8]
+    pltpu.async_copy(rows, o_hbm, sem).wait()
+
+
+@_through_scratch
+def half_of_scratch_added(x_ref, o_hbm, rows, sem):
+    rows[:8] = x_ref[:8]
+    rows[...] += x_ref[...]
+    pltpu.async_copy(rows, o_hbm, sem).wait()
+
+
 # -- scalar memory ---------------------------------------------------------------------------------------------------
 
 

@@ -57,6 +57,9 @@ def test_working(worker: Worker, function: str, arguments: list[str], target: st
         ("of_lengths_awaited_whole", LENGTHS, "PAL910", Severity.ERROR),
         ("half_whatever_lengths", LENGTHS, "PAL907", Severity.ERROR),
         ("gathered_but_one", TABLE, "PAL907", Severity.ERROR),
+        ("half_of_scratch_copied", ["i32[16,128]"], "PAL907", Severity.WARNING),
+        ("half_of_scratch_copied", ["f32[16,128]"], "PAL907", Severity.ERROR),  # NaN reaches what is returned
+        ("half_of_scratch_added", ["f32[16,128]"], "PAL907", Severity.ERROR),
         ("table_in_scalar_memory", ["i32[2048,128]", "f32[16,128]"], "PAL213", Severity.ERROR),
         ("bytes_in_blocks", ["i8[20971520]"], "PAL213", Severity.ERROR),
         ("added_to_alias", ["f32[8,128]", "f32[8,128]"], "PAL907", Severity.ERROR),

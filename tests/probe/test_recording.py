@@ -336,6 +336,8 @@ ASKING = """
 from jax.experimental.pallas import tpu as pltpu
 if hasattr(pltpu, "get_tpu_info"):
     print("cores", pltpu.get_tpu_info().num_cores)
+if hasattr(pltpu, "create_tensorcore_mesh"):
+    assert dict(pltpu.create_tensorcore_mesh("c").shape) == {"c": 1}
 L.plain(of(8, 128))
 """
 

@@ -77,8 +77,9 @@ def run(checkout: Path, suite: Suite, each: int) -> tuple[dict[str, Any], str]:
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={suite.count} --xla_backend_optimization_level=0",
         "PYTHONPATH": os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH")))),
     }
-    tests = [sys.executable, "-m", "pytest", "-q", "-p", "one_of_each", "-p", "no:cacheprovider", "-c", os.devnull]
-    tests += ["--rootdir", str(checkout), "--import-mode", "importlib", *(["-k", suite.only] if suite.only else [])]
+    tests = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "one_of_each", "-p", "no:cacheprovider"]
+    tests += ["-c", os.devnull, "--rootdir", str(checkout), "--import-mode", "importlib"]
+    tests += ["-k", suite.only] if suite.only else []
     tests += [str(Path("tests", "pallas", file)) for file in suite.files]
     target = ["--target", suite.target] if suite.target else []
     command = [sys.executable, "-m", "pallas_lint", "probe", "--capture", *target, "--output-format", "json", "--"]

@@ -49,7 +49,8 @@ def finding(problem: NotANumber, launch: LaunchResult, around: Around, guessed: 
             f"{reasons.share(problem)}: the padding of partial blocks of {names} reaches the result",
             "mask what lies past the end with `jnp.where` before it is reduced or multiplied",
         )
-    reads = bool(launch.facts["reads"])  # else the kernel only leaves values as they were
+    # Else the kernel only leaves values as they were, or copies them.
+    reads = bool(problem.get("places") if problem.get("memory") else launch.facts["reads"])
     # Whatever integers were made up, where nothing decides what is written it stays unwritten on others, too.
     certain = not guessed or (steered == [] and not problem.get("memory"))
     sure = problem["origin"] == "uninitialised" and bool(reads or problem.get("reaches")) and certain

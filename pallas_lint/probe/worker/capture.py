@@ -91,6 +91,8 @@ class Capture:
 
     def _pretend(self, module: ModuleType) -> None:
         """Where no TPU is there, programs that ask which one it is are told the target's: they go on, interpreted."""
+        if module.__name__ == "jax._src.pallas.mosaic.core":
+            _count_cores()
         if "get_device_kind" not in vars(module) or not hasattr(module, "get_tpu_info"):
             return
         original = module.get_device_kind
@@ -157,6 +159,18 @@ class Capture:
         """The same while the interpreter shuts down: from Python 3.12 on, no thread can be started any more."""
         self._closing = sys.version_info >= (3, 12)
         self.finish()
+
+
+def _count_cores() -> None:
+    """Let the devices of a CPU say how many cores they have, as those of a TPU do: meshes of cores ask (from 0.11)."""
+    from jax._src.lib import xla_client
+
+    kind: Any = xla_client.Device
+
+    def num_cores(self: Any) -> int:
+        return 1 if self.platform == "cpu" else int(self.__getattr__("num_cores"))
+
+    kind.num_cores = property(num_cores)
 
 
 def _has_accelerator() -> bool:
