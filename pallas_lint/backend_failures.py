@@ -43,8 +43,8 @@ class Failure:
     def jax(self) -> str:
         """ "jax 0.7.2", "jax 0.4.35 to 0.7.2", "any jax version", "jax 0.12.0.1 with Warpgroup semantics"."""
         first, last = self.versions[0], self.versions[-1]
-        told = "any jax version" if self.everywhere else f"jax {first}" + (f" to {last}" if first != last else "")
-        return told if self.device not in SEMANTICS else f"{told} with {self.device.capitalize()} semantics"
+        described = "any jax version" if self.everywhere else f"jax {first}" + (f" to {last}" if first != last else "")
+        return described if self.device not in SEMANTICS else f"{described} with {self.device.capitalize()} semantics"
 
 
 def failure(context: Context, fails: Fails) -> Failure | None:

@@ -56,16 +56,16 @@ class Context:
     @property
     def versions(self) -> tuple[str, ...]:
         """The known jax versions for which the file is judged, old to new; of a launch, those in which it can run."""
-        told = self.settings.jax.versions
-        if self.launch is None or len(told) == 1:
-            return told
+        versions = self.settings.jax.versions
+        if self.launch is None or len(versions) == 1:
+            return versions
         from pallas_lint.usable_versions import usable_versions
 
         return usable_versions(self.launch, self)
 
     @property
     def assumed(self) -> bool:
-        """Whether nothing told the version, so that the newest known one is taken."""
+        """Whether the version is not configured, so that the newest known one is taken."""
         return self.settings.jax.assumed
 
     def failing(self, fails: Callable[[str], bool]) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Context:
 
         The severity goes one step down for each of: the operation stands behind a Python branch that the text
         leaves open (`op.certain`); the backend is only guessed from imports, or presumed; the verdict hangs on a
-        version that nobody told (`version_dependent`).
+        version that is not configured (`version_dependent`).
         """
         level = severity or self.rule.severity
         if op is not None and not op.certain:
@@ -124,10 +124,12 @@ class Context:
                 places.append(Related(launched, "launched here"))
         assumptions = self.launch.assumptions if self.launch is not None else {}
         if assumptions:
-            told = ", ".join(f"{name}={value}" for name, value in sorted(assumptions.items()))
-            help = f"{help} (assuming {told})".strip()
+            assumed = ", ".join(f"{name}={value}" for name, value in sorted(assumptions.items()))
+            help = f"{help} (assuming {assumed})".strip()
         target = self.target if self.rule.backends is not None else None
-        presumed = self.analysis.presumed.get(self.launch) if target is not None and self.launch is not None else None
+        presumed = (
+            self.analysis.inferred_backends.get(self.launch) if target is not None and self.launch is not None else None
+        )
         if presumed is not None:  # a fix that is safe for one backend may not be for another
             message = f"{message} ({presumed.text})"
             fixes = [evolve(fix, applicability="unsafe") for fix in fixes]

@@ -14,7 +14,7 @@ from pallas_lint.records import evolve, frozen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.witnesses.witness import Witness
+    from pallas_lint.known_calls.known_call import KnownCall
 
 Applicability = Literal["safe", "unsafe"]
 DOCS_URL = "https://pallas-lint.readthedocs.io/en/stable/rules/"
@@ -100,7 +100,7 @@ class Finding:
     origin: Literal["static", "probe"] = "static"
     related: tuple[Related, ...] = ()
     fixes: tuple[Fix, ...] = ()
-    witness: Witness | None = None  # the call for which it holds; None: it holds for any
+    known_call: KnownCall | None = None  # the call for which it holds; None: it holds for any
 
     @property
     def cell(self) -> int | None:

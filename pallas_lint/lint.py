@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from pallas_lint.backend_inference import infer_backends
 from pallas_lint.config.targets import Target
 from pallas_lint.context import Context
 from pallas_lint.finding import ELSEWHERE, Finding, LintError, Position, Related, Severity, Span
@@ -16,17 +17,16 @@ from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import CallResult
+from pallas_lint.known_calls.call_messages import annotate_with_calls, likely, place_of, stale
+from pallas_lint.known_calls.choice import choose
+from pallas_lint.known_calls.comments import known_calls_in
+from pallas_lint.known_calls.shapes_file import Shapes
 from pallas_lint.memo.finding_cache import USED, FindingCache, Maps
-from pallas_lint.presumption import presume
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.registry import PluginError, all_rules
 from pallas_lint.rule import Rule
 from pallas_lint.targeting import acts_like_hardware, interpreted_places, targets_of
 from pallas_lint.triage import suppressions
-from pallas_lint.witnesses.choice import choose
-from pallas_lint.witnesses.comments import witnesses_in
-from pallas_lint.witnesses.shapes_file import Shapes
-from pallas_lint.witnesses.telling import likely, naming_calls, place_of, stale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.grid.index_maps import IndexMap
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.known_calls.known_call import KnownCall
+    from pallas_lint.launch_summary import LaunchSummary
     from pallas_lint.run.project import Project
-    from pallas_lint.sight import LaunchSight
     from pallas_lint.syntax import nodes
     from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
-    from pallas_lint.witnesses.witness import Witness
 
     _Check = Callable[..., Iterable[Finding]]  # one of a rule's check methods
 
@@ -57,7 +57,7 @@ class FileResult:
     dependencies: tuple[str, ...] = ()
     used_suppressions: tuple[tuple[str, int], ...] = ()
     traceback: str | None = None
-    launches: tuple[LaunchSight, ...] = ()
+    launches: tuple[LaunchSummary, ...] = ()
 
 
 @frozen(eq=False)
@@ -66,7 +66,7 @@ class FileAnalysis:
 
     result: FileResult
     analysis: Analysis | None = None
-    witnesses: tuple[Witness, ...] = ()  # the calls that its functions were run with
+    known_calls: tuple[KnownCall, ...] = ()  # the calls that its functions were run with
 
 
 def may_have_kernels(source: Source) -> bool:
@@ -78,9 +78,9 @@ def lint_source(source: Source, settings: Settings, project: Project) -> FileRes
     file_analysis = check_file(source, settings, project)
     if file_analysis.analysis is None:
         return file_analysis.result
-    from pallas_lint.sighting import sightings
+    from pallas_lint.summarize_launches import launch_summaries
 
-    return evolve(file_analysis.result, launches=tuple(sightings(file_analysis.analysis, settings)))
+    return evolve(file_analysis.result, launches=tuple(launch_summaries(file_analysis.analysis, settings)))
 
 
 def check_file(
@@ -94,20 +94,20 @@ def check_file(
     if not may_have_kernels(source):
         return FileAnalysis(FileResult(source.path))
     file, shapes = project.file(source.path), Shapes()
-    witnesses: tuple[Witness, ...] = ()
+    known_calls: tuple[KnownCall, ...] = ()
     if FORMS.launched_in(source.text):
         shapes = project.calls.shapes(file, settings)
-        witnesses = project.witnesses(file, settings)
+        known_calls = project.known_calls(file, settings)
     graph = project.graph()
     module = graph.add(source, file)
     known_calls, _ = choose(
-        evolve(each, function=f"{source.path}::{each.name}") for each in (*witnesses_in(module), *witnesses)
+        evolve(each, function=f"{source.path}::{each.name}") for each in (*known_calls_in(module), *known_calls)
     )
     analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale, known_calls)
-    presume(analysis, settings, project)
+    infer_backends(analysis, settings, project)
     run = _RuleRunner(source, module, analysis, settings, is_stale)
     every = [*run.syntax_errors(), *run.rules(), *run.limits(), *stale(analysis, shapes)]
-    found = list(naming_calls(_unique(every), every, analysis, known_calls))
+    found = list(annotate_with_calls(_unique(every), every, analysis, known_calls))
     kept, used = _suppressed(found, source, settings, module, report_unused=not run.broken)
     kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
     kept = [source.with_cell_positions(finding) for finding in _grouped(kept)]
@@ -287,7 +287,7 @@ class _RuleRunner:
         by_op: dict[str, list[type[Rule]]],
     ) -> Iterator[Finding]:
         targets = targets_of(launch, self.settings)
-        if launch.witness is not None:
+        if launch.known_call is not None:
             launch_rules = [rule for rule in launch_rules if rule.runs_on_known_calls]
             kernel_rules = [rule for rule in kernel_rules if rule.runs_on_known_calls]
         if not acts_like_hardware(launch, self.settings):
@@ -330,7 +330,7 @@ class _RuleRunner:
         self, rule: type[Rule], launch: Launch, trace: KernelTrace | None, targets: tuple[Target, ...] | None
     ) -> _RuleContexts:
         contexts = tuple(self._context(rule, launch, trace, target) for target in _targets_for(rule, targets))
-        presumed = self.analysis.presumed.get(launch) if targets == () and rule.backends is not None else None
+        presumed = self.analysis.inferred_backends.get(launch) if targets == () and rule.backends is not None else None
         if presumed is None or presumed.backend not in rule.backends:  # type: ignore[operator]
             return _RuleContexts(contexts)
         return _RuleContexts(contexts, self._context(rule, launch, trace, Target(presumed.backend)))
@@ -393,9 +393,9 @@ class _RuleRunner:
         if launch is not None and (rule.of_hardware or rule.backends is not None):
             unseen = interpreted_places(launch)
             found = [finding for finding in found if finding.span not in unseen]
-        if launch is not None and launch.witness is not None:
-            found = [evolve(finding, witness=launch.witness) for finding in found]
-            if launch.witness.kind == "annotation":  # which nobody may ever have checked
+        if launch is not None and launch.known_call is not None:
+            found = [evolve(finding, known_call=launch.known_call) for finding in found]
+            if launch.known_call.kind == "annotation":  # which nobody may ever have checked
                 found = [likely(finding) for finding in found]
         return found if configured is None else [evolve(finding, severity=configured) for finding in found]
 

@@ -46,9 +46,9 @@ else:
             self.repr = repr
             self.metadata = metadata or {}
 
-    def field(*, default=_MISSING, factory=None, **told):
+    def field(*, default=_MISSING, factory=None, **options):
         """A field with more to say of it than its default."""
-        return _Field(default if factory is None else Factory(factory), **told)
+        return _Field(default if factory is None else Factory(factory), **options)
 
     def fields(cls):
         """The fields of a class, those of its bases first."""
@@ -91,8 +91,8 @@ else:
     frozen = partial(define, frozen=True)
 
     def _own_field(cls, name):
-        told = cls.__dict__.get(name, _MISSING)
-        found = told if isinstance(told, _Field) else _Field(told)
+        default = cls.__dict__.get(name, _MISSING)
+        found = default if isinstance(default, _Field) else _Field(default)
         found.name = name
         found.argument = found.argument or name.lstrip("_")
         return found

@@ -20,19 +20,19 @@ def usable_versions(launch: Launch, context: Context) -> tuple[str, ...]:
     What a kernel does in a jax in which its launcher fails before is nobody's business: PAL703 tells the launcher.
     All of them where none has everything.
     """
-    memo, told = context.analysis.memo, context.jax.versions
-    return memo.get_or_compute(("usable", launch, told), lambda: _usable(launch, context)).value
+    memo, configured = context.analysis.memo, context.jax.versions
+    return memo.get_or_compute(("usable", launch, configured), lambda: _usable(launch, context)).value
 
 
 def _usable(launch: Launch, context: Context) -> tuple[str, ...]:
     pieces = [*(piece for piece in context.module.outline.pieces if piece.kind == "import"), launch.site.piece]
     pieces += [body.piece for body in launch.bodies]
     own = dict.fromkeys(piece for piece in pieces if piece.source is context.module.source)
-    memo, told = context.analysis.memo, context.jax.versions
+    memo, configured = context.analysis.memo, context.jax.versions
     early: set[str] = set()
     for piece in own:
-        early |= memo.get_or_compute(("early", piece, told), partial(_early, piece, context)).value
-    return tuple(version for version in told if version not in early) or told
+        early |= memo.get_or_compute(("early", piece, configured), partial(_early, piece, context)).value
+    return tuple(version for version in configured if version not in early) or configured
 
 
 def _early(piece: Piece, context: Context) -> frozenset[str]:

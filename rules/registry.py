@@ -14,7 +14,7 @@ PREVIEW: frozenset[str] = frozenset()
 RULES: dict[str, tuple[str, str]] = {
     "PAL001": ("syntax-error", "file.syntax_error"),
     "PAL002": ("unused-suppression", "file.unused_suppression"),
-    "PAL003": ("stale-witness", "file.stale_witness"),
+    "PAL003": ("stale-known-call", "file.stale_known_call"),
     "PAL101": ("unsupported-function", "lowering.unsupported_function"),
     "PAL102": ("unsupported-dtype", "lowering.unsupported_dtype"),
     "PAL103": ("isfinite-unsupported", "lowering.isfinite_unsupported"),

@@ -76,7 +76,7 @@ COMMANDS: tuple[tuple[str, Handler], ...] = (
     ("pallasLint.createConfig", create_config.create_config),
     ("pallasLint.probe", probe.probe),
     ("pallasLint.writeProbeComment", probe_comment.write_comment),
-    ("pallasLint.chooseWitness", known_calls.choose),
+    ("pallasLint.chooseKnownCall", known_calls.choose),
     ("pallasLint.recordShapes", record.record),
     ("pallasLint.tune", tune.tune),
 )

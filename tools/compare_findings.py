@@ -44,7 +44,8 @@ def lines(found: dict[str, Any]) -> Counter[str]:
     """One line a finding, with all that is said; the errors of the run too."""
     told: Counter[str] = Counter()
     for finding in found["findings"]:
-        if finding.get("witness") is None:  # earlier checkouts know of none
+        finding.pop("known_call", None)  # the same as `witness`, which earlier checkouts have
+        if finding.get("witness") is None:  # checkouts before these know of none
             finding.pop("witness", None)
         start, end = finding.pop("start"), finding.pop("end")
         place = f"{finding.pop('path')}:{start['line']}:{start['column']}-{end['line']}:{end['column']}"

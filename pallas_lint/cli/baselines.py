@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Outcome:
-    """What is left to report."""
+class BaselineResult:
+    """The findings that a baseline does not hide, and notes on it."""
 
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Run:
     named: str | None
     source_line: SourceLine
 
-    def without_known(self) -> Outcome:
+    def without_known(self) -> BaselineResult:
         """The new findings. A baseline that cannot be read is an error of the run, and hides nothing."""
         left: list[Finding] = []
         notes: list[str] = []
@@ -64,7 +64,7 @@ class Run:
             gone = baseline.gone(findings, inputs, self.cwd, self.source_line)
             if gone:
                 notes.append(f"{count(gone, 'finding')} of {shown} no longer there; --write-baseline drops them")
-        return Outcome(tuple(sorted(left, key=lambda finding: finding.sort_key)), tuple(notes), tuple(errors))
+        return BaselineResult(tuple(sorted(left, key=lambda finding: finding.sort_key)), tuple(notes), tuple(errors))
 
     def write(self) -> tuple[list[str], list[LintError]]:
         """Write what was found into the baselines; notes and errors. Raises UsageError where none is named."""

@@ -50,7 +50,7 @@ def _option(action: argparse.Action) -> _Option:
 
 
 def _values(destination: str) -> tuple[str, ...]:
-    """What stands to choose where argparse is not told."""
+    """The choices of options for which argparse has none."""
     if destination == "target":
         from pallas_lint.config.targets import all_targets
 
@@ -138,15 +138,15 @@ def _zsh(commands: dict[str, list[_Option]]) -> Iterator[str]:
 
 
 def _zsh_specs(option: _Option) -> Iterator[str]:
-    told = option.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
+    help_text = option.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
     for spelling in option.spellings:
         if option.values is None:
-            yield f"*{spelling}[{told}]"
+            yield f"*{spelling}[{help_text}]"
         elif option.files:
-            yield f"*{spelling}[{told}]:file:_files"
+            yield f"*{spelling}[{help_text}]:file:_files"
         else:
             choices = " ".join(value.replace(":", "\\:") for value in option.values)
-            yield f"*{spelling}[{told}]:value:({choices})" if choices else f"*{spelling}[{told}]:value: "
+            yield f"*{spelling}[{help_text}]:value:({choices})" if choices else f"*{spelling}[{help_text}]:value: "
 
 
 def _fish(commands: dict[str, list[_Option]]) -> Iterator[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.config.settings import Settings
 
-_LONGEST = 40  # of the settings behind which the origins begin in one column
+_MAX_ALIGNED = 40  # of the settings behind which the origins begin in one column
 
 
 def run(options: argparse.Namespace) -> int:
@@ -77,11 +77,11 @@ def _lines(settings: Settings, cwd: Path) -> Iterator[str]:
         (f"{key} = {_toml(_plain(getattr(settings, a.name)))}", settings.origins.get(key, "default"))
         for key, a in configurable().items()
     ]
-    column = max(len(text) for text, _ in entries if len(text) <= _LONGEST)
+    column = max(len(text) for text, _ in entries if len(text) <= _MAX_ALIGNED)
     for text, origin in entries:
         # What has to be folded ends in its origin, which keeps together.
-        told = f"  # {visible(origin)}".replace(" ", "\N{NO-BREAK SPACE}")
-        folded = wrapped(f"{visible(f'{text:{column}}')}{told}", width_of(sys.stdout), 0, 4)
+        origin_text = f"  # {visible(origin)}".replace(" ", "\N{NO-BREAK SPACE}")
+        folded = wrapped(f"{visible(f'{text:{column}}')}{origin_text}", width_of(sys.stdout), 0, 4)
         yield from (f"{part}\n".replace("\N{NO-BREAK SPACE}", " ") for part in folded)
     jax = settings.jax
     versions = jax.newest if len(jax.versions) == 1 else f"{jax.oldest} to {jax.newest} ({len(jax.versions)} versions)"

@@ -63,9 +63,9 @@ class _Run:
 
     def fails(self, finding: Finding) -> bool:
         """Whether a finding makes the exit status 1."""
-        told = Severity(self.options.fail_on) if self.options.fail_on else None
+        chosen = Severity(self.options.fail_on) if self.options.fail_on else None
         own = self._limits.get(finding.span.path, Severity.WARNING)
-        return finding.severity.rank >= (told or own).rank
+        return finding.severity.rank >= (chosen or own).rank
 
     @property
     def judged(self) -> dict[str, JaxVersions]:

@@ -56,9 +56,9 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     if options.capture:
         return _capture(options, conditions, finder, cwd)
     record = _record_of_costs(options.perf_baseline)
-    told = list(_specs(options.paths, cwd))
-    wanted = [spec for spec in told if isinstance(spec, specs.Spec)]
-    unreadable = [spec for spec in told if isinstance(spec, specs.UnreadableComment)]
+    comments = list(_specs(options.paths, cwd))
+    wanted = [spec for spec in comments if isinstance(spec, specs.Spec)]
+    unreadable = [spec for spec in comments if isinstance(spec, specs.UnreadableComment)]
     if not wanted:
         raise UsageError(str(unreadable[0]))
     first = wanted[0]
@@ -182,13 +182,13 @@ def _text(cwd: Path, file: str) -> str:
 def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Conditions:
     """What the options say, and what they leave open from the settings `probe.*`."""
     configured = Conditions.of(settings, EVERY_TARGET if options.all_targets else options.target)
-    told = {name: getattr(options, name) for name in ("skip", "reference", "timeout", "memory_limit", "devices")}
-    told = {name: value for name, value in told.items() if value is not None}
+    given = {name: getattr(options, name) for name in ("skip", "reference", "timeout", "memory_limit", "devices")}
+    given = {name: value for name, value in given.items() if value is not None}
     if options.stage:
-        told["stage"] = ",".join(options.stage)
+        given["stage"] = ",".join(options.stage)
     # The shapes of which it matters what they cost take an interpreter minutes.
     runs = not options.perf or options.stage is not None
-    return evolve(configured, perf=options.perf, real=options.run, promela=bool(options.promela), runs=runs, **told)
+    return evolve(configured, perf=options.perf, real=options.run, promela=bool(options.promela), runs=runs, **given)
 
 
 def _write_html(
@@ -224,9 +224,9 @@ def _slower(
     from pallas_lint.probe.perf import baseline
     from pallas_lint.probe.perf.figures import device_of
 
-    for result, launch, cost, told in baseline.slower(results, record, share):
+    for result, launch, cost, message in baseline.slower(results, record, share):
         about = Around(result, places, launch)
-        yield about.placed((), "PAL830", Severity.WARNING, told, backend="tpu", device=device_of(cost))
+        yield about.placed((), "PAL830", Severity.WARNING, message, backend="tpu", device=device_of(cost))
 
 
 def _write_record_of_costs(path: str, results: Sequence[ProbeResult]) -> list[LintError]:
@@ -294,8 +294,8 @@ def _report(
         terminal.say("nothing has changed since an earlier run, whose results these are; --no-cache probes again")
     if options.perf and not options.quiet and not errors and not any(map(_is_told, launches)):
         terminal.say(
-            "--perf: no launch is for a TPU, and of GPUs it is told what a kernel takes where jax's CUDA plugin and "
-            "ptxas compile it"
+            "--perf: no launch is for a TPU, and for GPUs what a kernel takes is only known where jax's CUDA plugin "
+            "and ptxas compile it"
         )
     for error in errors:
         where = f"{visible_file(error.path)}:{error.line}: " if error.line else f"{visible_file(error.path)}: "

@@ -30,7 +30,7 @@ class Relinter:
         """All findings, with the files `changed` and those that rest on them judged again."""
         project = Project(self.cwd, {self.inputs[path].path: source for path, source in sources.items()})
         files = [self.inputs[path].path for path in changed]
-        # A verdict may rest on a whole folder: see presumption.py.
+        # A verdict may rest on a whole folder: see backend_inference.py.
         changed_files = {str(place) for file in files for place in (file, *file.parents)}
         for path, verdict in list(self.verdicts.items()):
             rests_on = {str(self.cwd / dependency) for dependency in verdict.dependencies}

@@ -24,7 +24,7 @@ _COLOURS = {"lowers": "green", "compiles": "green", "runs": "green", "some": "ye
 _STATUS = {"supported": "yes", "unsupported": "no", "depends": "some", "unknown": "?"}
 _PIPED = 140  # columns where nothing tells
 _NOTHING_SAID = "INTERNAL: Failed to compile Triton kernel"
-_MOST_FAILING = 8  # forms that are named
+_MAX_FAILING = 8  # forms that are named
 
 
 def run(
@@ -116,11 +116,11 @@ def _once(matches: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[
 def _said(shown: dict[str, Any], dtypes: Sequence[str], version: str) -> str:
     """What is said of a backend: of the dtypes that were asked for first."""
     own = ", ".join(f"{dtype} {shown['states'][dtype][-1]}" for dtype in dtypes)
-    told = _sentence(shown, version)
+    sentence = _sentence(shown, version)
     note = shown["note"]
     if own:
-        return f"{own}; {note}; in general: {told}" if note else f"{own}; in general: {told}"
-    return told if not note else note if shown["status"] == "unknown" else f"{told}; {note}"
+        return f"{own}; {note}; in general: {sentence}" if note else f"{own}; in general: {sentence}"
+    return sentence if not note else note if shown["status"] == "unknown" else f"{sentence}; {note}"
 
 
 def _understood(asked: Question) -> str:
@@ -190,9 +190,9 @@ class _Printer:
         """One paragraph with markup, in lines that fit."""
         from rich.text import Text
 
-        told = Text.from_markup(text)
+        styled = Text.from_markup(text)
         for number, part in enumerate(
-            told.wrap(self.console, self.width - indent) if told.cell_len > self.width else [told]
+            styled.wrap(self.console, self.width - indent) if styled.cell_len > self.width else [styled]
         ):
             part.rstrip()
             self.console.print(Text(" " * indent if number else "") + part)
@@ -211,8 +211,8 @@ class _Printer:
         for dtype in asked["unmeasured"]:
             self.line(f"{dtype} was not measured: `pallas-lint probe` lowers and compiles your own kernel")
         for form, by_backend in asked["forms"].items():
-            told = ", ".join(f"{_dashed(backend)} {_STATUS[status]}" for backend, status in by_backend.items())
-            self.line(f"{self.escape(form)}: {told}")
+            statuses = ", ".join(f"{_dashed(backend)} {_STATUS[status]}" for backend, status in by_backend.items())
+            self.line(f"{self.escape(form)}: {statuses}")
         speaking = {shown["measured_at"] for shown in match["backends"].values()} - {versions[-1]}
         if speaking and compat.unmeasured(versions[-1]):
             self.line(f"jax {versions[-1]} was not measured: {', '.join(sorted(speaking))} speaks for it")
@@ -225,10 +225,10 @@ class _Printer:
 
     def briefly(self, match: dict[str, Any]) -> None:
         """One line on a function that is one of several of its name."""
-        told = ", ".join(
+        statuses = ", ".join(
             f"{_dashed(backend)} {_STATUS[shown['status']]}" for backend, shown in match["backends"].items()
         )
-        self.line(f"also [bold]{self.escape(short(match['name']))}[/bold]: {told}")
+        self.line(f"also [bold]{self.escape(short(match['name']))}[/bold]: {statuses}")
 
     def _table(self, rows: list[tuple[str, str, list[str]]], versions: Sequence[str]) -> bool:
         """Whether a table fits, which is printed then."""
@@ -254,8 +254,8 @@ class _Printer:
         on = f" ({shown['device']})" if shown.get("device") else ""
         self.line(f"[bold]{_dashed(backend)}{on}[/bold]: {self.escape(_said(shown, dtypes, version))}")
         if shown["fails_for"]:
-            listed = "; ".join(shown["fails_for"][:_MOST_FAILING])
-            more = "; …" if len(shown["fails_for"]) > _MOST_FAILING else ""
+            listed = "; ".join(shown["fails_for"][:_MAX_FAILING])
+            more = "; …" if len(shown["fails_for"]) > _MAX_FAILING else ""
             self.line(f"  fails: {self.escape(listed)}{more}", 4)
         if shown["status"] in ("unsupported", "depends"):
             for instead in shown["instead"]:
@@ -267,9 +267,11 @@ class _Printer:
             f"[bold]{self.escape(match['name'])}[/bold]: {len(match['members'])} names, in jax {match['version']}"
         )
         for member in match["members"]:
-            told = ", ".join(f"{_dashed(backend)} {_STATUS[status]}" for backend, status in member["status"].items())
+            statuses = ", ".join(
+                f"{_dashed(backend)} {_STATUS[status]}" for backend, status in member["status"].items()
+            )
             name = short(member["name"])
-            self.line(f"  {self.escape(name)}{f': {told}' if told else ''}", 4)
+            self.line(f"  {self.escape(name)}{f': {statuses}' if statuses else ''}", 4)
         self.line("[dim]yes: in every form that was tried; some: in some; `pallas-lint support NAME` tells more[/dim]")
 
     def dtype(self, match: dict[str, Any]) -> None:
@@ -280,9 +282,9 @@ class _Printer:
             for cast in match["casts"]:
                 self.line(f"a cast to it: {_dashed(cast['backend'])} {_STATUS[cast['status']]}")
             return
-        for backend, told in match["backends"].items():
-            load = "can be loaded and stored" if told["loads"] else "cannot be loaded"
-            numbers = f"{told['supported']} functions take it, {told['unsupported']} do not"
+        for backend, counts in match["backends"].items():
+            load = "can be loaded and stored" if counts["loads"] else "cannot be loaded"
+            numbers = f"{counts['supported']} functions take it, {counts['unsupported']} do not"
             self.line(f"[bold]{_dashed(backend)}[/bold]: blocks of {name} {load}; {numbers}")
 
     def primitive(self, match: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.session import Conditions
     from pallas_lint.probe.specs import Spec
 
-_MOST = 1000  # choices
+_MAX_CHOICES = 1000  # choices
 _SHOWN = 20  # of them
 
 
@@ -51,16 +51,16 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
     with progress.shown(cwd, quiet=options.quiet) as display:
         values = known.values if known is not None else {}
         tuning = Tuning(wanted[0], choices, python, cwd, conditions, display.say, values)
-        if tuning.count > _MOST:
-            raise UsageError(f"--tune: {tuning.count} choices, and at most {_MOST} are tried")
+        if tuning.count > _MAX_CHOICES:
+            raise UsageError(f"--tune: {tuning.count} choices, and at most {_MAX_CHOICES} are tried")
         try:
             finished = tuning.run()
         except WorkerError as error:
             raise UsageError(str(error)) from error
     found = list(better.findings(tuning, known)) if known is not None else []
     if options.output_format == "json":
-        told = {"version": 1, **_document(tuning), "findings": list(map(finding_document, found))}
-        terminal.write([json.dumps(told, indent=2) + "\n"])
+        document = {"version": 1, **_document(tuning), "findings": list(map(finding_document, found))}
+        terminal.write([json.dumps(document, indent=2) + "\n"])
     else:
         style, lines = Style(wants_colour(options.color, sys.stdout)), Lines(cwd)
         terminal.write(
@@ -104,15 +104,15 @@ def _text(tuning: Tuning, style: Style) -> Iterator[str]:
         for at, one in enumerate(found[:_SHOWN]):
             took = one.took[target]
             apart = took / found[0].took[target] - 1
-            told = "best" if at == 0 else "as fast" if apart <= TIE else f"+{apart:.0%}"
-            yield f"  {microseconds(took):>9}  {told:<8} {visible(one.spelled)}\n"
+            rank = "best" if at == 0 else "as fast" if apart <= TIE else f"+{apart:.0%}"
+            yield f"  {microseconds(took):>9}  {rank:<8} {visible(one.spelled)}\n"
         if len(found) > _SHOWN:
             yield f"  and {len(found) - _SHOWN} slower ones\n"
     for one in tuning.tried:
         for target, why in one.why.items():
             where = f" ({target})" if target != ANY and len(tuning.targets) > 1 else ""
-            told = f"  no number for {visible(one.spelled)}{where}: {visible(why)}"
-            yield from (f"{style.dim(line)}\n" for line in wrapped(told, width_of(sys.stdout), 0, 4))
+            line = f"  no number for {visible(one.spelled)}{where}: {visible(why)}"
+            yield from (f"{style.dim(part)}\n" for part in wrapped(line, width_of(sys.stdout), 0, 4))
 
 
 def _document(tuning: Tuning) -> dict[str, Any]:

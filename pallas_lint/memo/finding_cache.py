@@ -35,7 +35,7 @@ FILE = "file"  # settings, what imports bind, and the names of jax that somethin
 BOUND = "bound"  # what imports bind, where nothing hides it
 NEIGHBOURS = "neighbours"  # launch: those that share something with it, with itself
 SHARED_FACTS = "shared facts"
-PRESUMED = "presumed"  # launch: the backend that is inferred for it
+INFERRED_BACKEND = "presumed"  # launch: the backend that is inferred for it
 SPECS = "specs"  # piece: the specs that are made in it
 USED = "used"  # functions: those that are index maps of launches
 
@@ -109,7 +109,7 @@ class FindingCache:
         memo.register_query(FILE, lambda: file)
         memo.register_query(SHARED_FACTS, lambda: shared)
         memo.register_query(NEIGHBOURS, lambda launch: neighbours.get(launch, ()))
-        memo.register_query(PRESUMED, analysis.presumed.get)
+        memo.register_query(INFERRED_BACKEND, analysis.inferred_backends.get)
         memo.register_query(SPECS, lambda piece: specs.get(piece, ()))
         memo.register_query(GUARDING, lambda: tuple(analysis.guards.asking_pieces))
 
@@ -203,7 +203,7 @@ class FindingCache:
 
 
 def _queries_of(launch: Launch) -> Iterable[Query]:
-    return (NEIGHBOURS, launch), (SHARED_FACTS,), (PRESUMED, launch)
+    return (NEIGHBOURS, launch), (SHARED_FACTS,), (INFERRED_BACKEND, launch)
 
 
 class _Lines:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.config.bounds import bounds, project_root
 from pallas_lint.config.settings import shown_path
+from pallas_lint.known_calls import shapes_file
+from pallas_lint.known_calls.known_call import KnownCall, ValueProblem
+from pallas_lint.known_calls.values import check
 from pallas_lint.probe.capture_protocol import read_call
 from pallas_lint.probe.protocol import ProtocolError
 from pallas_lint.records import frozen
-from pallas_lint.run.known_calls import outside_of_project
+from pallas_lint.run.project_calls import outside_of_project
 from pallas_lint.text import files
-from pallas_lint.witnesses import shapes_file
-from pallas_lint.witnesses.values import check
-from pallas_lint.witnesses.witness import ValueProblem, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ class Recording:
         told = f"{calls} call{'s' * (calls != 1)} of {functions} function{'s' * (functions != 1)}"
         return Recorded(f"{shown}: {told}{'' if changed else ', as before'}", len(new))
 
-    def _update(self, new: list[Witness], shown: str) -> tuple[tuple[Witness, ...], bool]:
+    def _update(self, new: list[KnownCall], shown: str) -> tuple[tuple[KnownCall, ...], bool]:
         """Write the calls; returns those that are in the file now, and whether it changed.
 
         Raises RecordError, OSError.
@@ -106,7 +106,7 @@ class Recording:
                     return kept, before != shapes_file.render(kept).encode()
         raise RecordError(f"{shown}: not written: other programs keep changing it")
 
-    def _known(self, before: bytes, shown: str) -> tuple[Witness, ...]:
+    def _known(self, before: bytes, shown: str) -> tuple[KnownCall, ...]:
         """The calls that stay in a file. Raises RecordError where it is not to be written."""
         if self.replace:
             if not shapes_file.is_ours(before):
@@ -115,7 +115,7 @@ class Recording:
         known = shapes_file.decoded(before, shown)
         for problem in known.problems:
             raise RecordError(f"{shown}:{problem.line}: {problem.message}; mend it, or write it anew by replacing it")
-        return known.witnesses
+        return known.known_calls
 
 
 @contextlib.contextmanager
@@ -145,7 +145,7 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _calls(folder: Path) -> Iterator[Witness]:
+def _calls(folder: Path) -> Iterator[KnownCall]:
     """What was noted; a process may have been ended in the middle of a line. Raises OSError."""
     for file in sorted(folder.glob("*.calls")):
         for line in files.read(file).splitlines():
@@ -155,11 +155,11 @@ def _calls(folder: Path) -> Iterator[Witness]:
                 break
             arguments = tuple((name, text) for name, text in sorted(call["arguments"].items()) if _is_value(text))
             if arguments and shapes_file.names_function(call["function"]):
-                yield _witness(call, arguments)
+                yield _known_call(call, arguments)
 
 
-def _witness(call: Call, arguments: tuple[tuple[str, str], ...]) -> Witness:
-    return Witness(call["function"], arguments, call["seen"], call["on"], "file")
+def _known_call(call: Call, arguments: tuple[tuple[str, str], ...]) -> KnownCall:
+    return KnownCall(call["function"], arguments, call["seen"], call["on"], "file")
 
 
 def _is_value(text: str) -> bool:

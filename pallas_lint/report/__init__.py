@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.config.targets import JaxVersions
     from pallas_lint.finding import Finding, LintError
+    from pallas_lint.launch_summary import LaunchSummary
     from pallas_lint.report.lines import SourceLine
-    from pallas_lint.sight import LaunchSight
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
 
@@ -55,7 +55,7 @@ class Report:
     style: Style = field(factory=Style)
     width: int | None = None  # columns that text has to fit into; None: lines are as long as they are
     source_line: SourceLine = lambda path, number, cell=None: None  # the text of a line, None if unknown
-    seen: Sequence[LaunchSight] = ()  # each place that launches a kernel
+    seen: Sequence[LaunchSummary] = ()  # each place that launches a kernel
     unjudged: Sequence[str] = ()  # stages that the probe was asked for, and why they could not be judged
     jax: Sequence[str] = ()  # for which versions kernels were judged: "jax 0.10.2 (uv.lock)"
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
+from pallas_lint.launch_summary import Coverage
 from pallas_lint.report.style import visible, visible_file
 from pallas_lint.report.wrapping import wrapped
-from pallas_lint.sight import Sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pallas_lint.finding import Finding
+    from pallas_lint.launch_summary import LaunchSummary
     from pallas_lint.report import Assumed, Report
-    from pallas_lint.sight import LaunchSight
 
 _MAX_PLACES = 3  # that are named: files without a version, launches that were not followed
 
@@ -78,14 +78,14 @@ def _judged(report: Report) -> str:
     judged = ", ".join((*backends, *report.jax))
     subject = "" if report.findings else f"{count(report.kernels, 'kernel')} "
     kernels = f"{subject}judged{f' for {judged}' if judged else ''}"
-    sight = Sight.of(report.seen)
-    if not sight.launches:
+    coverage = Coverage.of(report.seen)
+    if not coverage.launches:
         return kernels
-    launches = "" if sight.launches == report.kernels else f"of {count(sight.launches, 'launch')} "
-    parts = [f"{launches}{sight.shapes or 'none'} with known shapes"]
+    launches = "" if coverage.launches == report.kernels else f"of {count(coverage.launches, 'launch')} "
+    parts = [f"{launches}{coverage.shapes or 'none'} with known shapes"]
     lost = [each for each in report.seen if not each.followed]
-    if sight.backend < sight.launches:
-        parts.append(f"{sight.launches - sight.backend} without a known backend")
+    if coverage.backend < coverage.launches:
+        parts.append(f"{coverage.launches - coverage.backend} without a known backend")
     if lost:
         places = [f"{place_of(each)}:{each.line}" for each in lost[:_MAX_PLACES]]
         parts.append(f"{len(lost)} not followed: {', '.join(places)}{', …' if len(lost) > _MAX_PLACES else ''}")
@@ -100,7 +100,7 @@ def _unjudged(stages: Sequence[str]) -> str:
     return f"; {count(len(stages), 'stage')} not judged: {listed}{', …' if len(stages) > _MAX_PLACES else ''}"
 
 
-def place_of(launch: LaunchSight) -> str:
+def place_of(launch: LaunchSummary) -> str:
     """The file of a launch, with the cell in a notebook."""
     return visible_file(launch.path) + (f":cell {launch.cell}" if launch.cell is not None else "")
 

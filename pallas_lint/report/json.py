@@ -6,16 +6,16 @@ from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import __version__
+from pallas_lint.launch_summary import Coverage
 from pallas_lint.records import fields
 from pallas_lint.report.statistics import rows
-from pallas_lint.sight import Sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.finding import Finding, Fix, LintError, Position, Related, Span
+    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.report import Report
-    from pallas_lint.witnesses.witness import Witness
 
 VERSION = 1
 
@@ -30,12 +30,14 @@ def render(report: Report) -> Iterator[str]:
 def document(report: Report) -> dict[str, Any]:
     """The report as plain data."""
     counts = {"statistics": rows(report)} if report.statistics else {}
+    coverage = coverage_document(report)
     return {
         "version": VERSION,
         "tool": __version__,
         "files": report.files,
         "kernels": report.kernels,
-        "sight": sight_document(report),
+        "sight": coverage,  # the earlier name of the next key
+        "coverage": coverage,
         "findings": [finding_document(finding) for finding in report.findings],
         "errors": [error_document(error) for error in report.errors],
         "launches": list(report.launches),
@@ -43,14 +45,15 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
-def sight_document(report: Report) -> dict[str, int]:
+def coverage_document(report: Report) -> dict[str, int]:
     """How many launches were found, and how far they were seen."""
-    sight = Sight.of(report.seen)
-    return {each.name: getattr(sight, each.name) for each in fields(Sight)}
+    coverage = Coverage.of(report.seen)
+    return {each.name: getattr(coverage, each.name) for each in fields(Coverage)}
 
 
 def finding_document(finding: Finding) -> dict[str, Any]:
     """One finding, every field present."""
+    known_call = None if finding.known_call is None else _known_call(finding.known_call)
     return {
         "code": finding.code,
         "name": finding.name,
@@ -67,12 +70,13 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "origin": finding.origin,
         "related": [_related(related) for related in finding.related],
         "fixes": [_fix(fix) for fix in finding.fixes],
-        "witness": None if finding.witness is None else _witness(finding.witness),
+        "witness": known_call,  # the earlier name of the next key
+        "known_call": known_call,
     }
 
 
-def _witness(witness: Witness) -> dict[str, str]:
-    return {"function": witness.name, "arguments": witness.spelled, "source": witness.source}
+def _known_call(known_call: KnownCall) -> dict[str, str]:
+    return {"function": known_call.name, "arguments": known_call.spelled, "source": known_call.source}
 
 
 def error_document(error: LintError) -> dict[str, Any]:

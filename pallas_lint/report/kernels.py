@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint import __version__
 from pallas_lint.finding import Severity
+from pallas_lint.launch_summary import Coverage, LaunchSummary
 from pallas_lint.records import fields
 from pallas_lint.report.footer import count, place_of
-from pallas_lint.report.json import VERSION, error_document, sight_document
+from pallas_lint.report.json import VERSION, coverage_document, error_document
 from pallas_lint.report.style import visible
-from pallas_lint.sight import LaunchSight, Sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,15 +32,19 @@ def render(output_format: str, report: Report) -> Iterator[str]:
         yield f"{_line(launch, report.style)}\n"
     if report.quiet:
         return
-    sight = Sight.of(report.seen)
-    counts = (f"{sight.followed} followed", f"{sight.backend} with a backend", f"{sight.shapes} with known shapes")
-    numbers = f": {', '.join(counts)}" if sight.launches else ""
-    yield f"{report.style.bold(count(sight.launches, 'launch'))} in {count(report.files, 'file')}{numbers}.\n"
+    coverage = Coverage.of(report.seen)
+    counts = (
+        f"{coverage.followed} followed",
+        f"{coverage.backend} with a backend",
+        f"{coverage.shapes} with known shapes",
+    )
+    numbers = f": {', '.join(counts)}" if coverage.launches else ""
+    yield f"{report.style.bold(count(coverage.launches, 'launch'))} in {count(report.files, 'file')}{numbers}.\n"
     for note in report.notes:
         yield f"{report.style.dim('note:')} {visible(note)}\n"
 
 
-def _line(launch: LaunchSight, style: Style) -> str:
+def _line(launch: LaunchSummary, style: Style) -> str:
     where = f"{style.path(place_of(launch))}:{launch.line}:{launch.column}:"
     facts = [f"{launch.backend or 'backend not known'} ({launch.why})", launch.grid]
     known = _short(launch.types) if launch.types else "operands not known"
@@ -52,7 +56,7 @@ def _line(launch: LaunchSight, style: Style) -> str:
     return f"{where} {stopped}{f'; {details}' if launch.met else ''}"
 
 
-def _origin(launch: LaunchSight) -> str:
+def _origin(launch: LaunchSummary) -> str:
     """ ", as in tests/test_rows.py:12, and 2 other calls"."""
     if launch.types is None:
         return ""
@@ -76,12 +80,14 @@ def _short(types: str) -> str:
 
 def document(report: Report) -> dict[str, Any]:
     """The same as plain data."""
-    names = [each.name for each in fields(LaunchSight)]
+    names = [each.name for each in fields(LaunchSummary)]
+    coverage = coverage_document(report)
     return {
         "version": VERSION,
         "tool": __version__,
         "files": report.files,
-        "sight": sight_document(report),
+        "sight": coverage,  # the earlier name of the next key
+        "coverage": coverage,
         "kernels": [{name: getattr(launch, name) for name in names} for launch in report.seen],
         "errors": [error_document(error) for error in report.errors],
     }

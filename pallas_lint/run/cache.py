@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint import __version__, plugins
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.known_calls.known_call import KnownCall
+from pallas_lint.launch_summary import LaunchSummary
 from pallas_lint.records import define, evolve, field, fields, frozen
 from pallas_lint.report.json import finding_document
-from pallas_lint.sight import LaunchSight
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
-from pallas_lint.witnesses.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ class FileVerdict:
     used_suppressions: tuple[tuple[str, int], ...] = ()  # (path, line) of comments elsewhere that silenced something
     notes: tuple[str, ...] = ()  # why it was not judged
     traceback: str | None = None  # of an internal error
-    launches: tuple[LaunchSight, ...] = ()  # the places in it that launch kernels
+    launches: tuple[LaunchSummary, ...] = ()  # the places in it that launch kernels
 
 
 @define
@@ -52,9 +52,9 @@ class Cache:
     project: Project
     _digests: dict[str, str] = field(factory=dict)
 
-    def key(self, shown: str, data: bytes, settings_fingerprint: str, witnesses: tuple[Witness, ...] = ()) -> str:
+    def key(self, shown: str, data: bytes, settings_fingerprint: str, known_calls: tuple[KnownCall, ...] = ()) -> str:
         """What a verdict rests on, dependencies apart."""
-        parts = (shown, settings_fingerprint, repr(witnesses), str(_LAYOUT), tool_fingerprint(), digest(data))
+        parts = (shown, settings_fingerprint, repr(known_calls), str(_LAYOUT), tool_fingerprint(), digest(data))
         return digest("\0".join(parts).encode("utf-8", "surrogatepass"))
 
     def get(self, shown: str, key: str) -> FileVerdict | None:
@@ -72,11 +72,11 @@ class Cache:
                 return None
             return FileVerdict(
                 shown,
-                tuple(map(_with_witness, map(decode, entry["findings"]), entry["witnesses"])),
+                tuple(map(_with_known_call, map(decode, entry["findings"]), entry["known calls"])),
                 kernels=int(entry["kernels"]),
                 dependencies=tuple(entry["dependencies"]),
                 used_suppressions=tuple((str(path), int(line)) for path, line in entry["used_suppressions"]),
-                launches=tuple(LaunchSight(*flat) for flat in entry["launches"]),
+                launches=tuple(LaunchSummary(*flat) for flat in entry["launches"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
@@ -93,7 +93,7 @@ class Cache:
             "used_suppressions": verdict.used_suppressions,
             "launches": list(map(_flat, verdict.launches)),
             "findings": [finding_document(finding) for finding in verdict.findings],
-            "witnesses": [None if f.witness is None else _flat(f.witness) for f in verdict.findings],
+            "known calls": [None if f.known_call is None else _flat(f.known_call) for f in verdict.findings],
         }
         self.folder.write(_KIND, self._name(verdict.path), json.dumps(entry, separators=(",", ":")).encode())
 
@@ -208,16 +208,16 @@ def decode(document: dict[str, Any]) -> Finding:
     )
 
 
-def _flat(record: Witness | LaunchSight) -> tuple[object, ...]:
+def _flat(record: KnownCall | LaunchSummary) -> tuple[object, ...]:
     """A record of plain values as JSON."""
     return tuple(getattr(record, each.name) for each in fields(type(record)))
 
 
-def _with_witness(finding: Finding, flat: list[Any] | None) -> Finding:
+def _with_known_call(finding: Finding, flat: list[Any] | None) -> Finding:
     if flat is None:
         return finding
     function, arguments, *rest = flat
-    return evolve(finding, witness=Witness(function, tuple((name, text) for name, text in arguments), *rest))
+    return evolve(finding, known_call=KnownCall(function, tuple((name, text) for name, text in arguments), *rest))
 
 
 def _position(document: dict[str, int]) -> Position:

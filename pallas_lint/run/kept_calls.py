@@ -6,11 +6,11 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.known_calls.callers import Callers, Calls
+from pallas_lint.known_calls.index import Entry, Index
+from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.run.cache import tool_fingerprint
 from pallas_lint.text.digests import digest
-from pallas_lint.witnesses.callers import Callers, Calls
-from pallas_lint.witnesses.index import Entry, Index
-from pallas_lint.witnesses.witness import Witness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def keep(cache: CacheFolder, callers: Callers, versions: tuple[str, ...]) -> Non
             path: [*stamp, _flat_entry(callers.index.entries.get(path))] for path, stamp in callers.stamps.items()
         },
         "calls": {
-            path: [dict(calls.rests_on), list(map(_flat, calls.witnesses))] for path, calls in callers.calls.items()
+            path: [dict(calls.rests_on), list(map(_flat, calls.known_calls))] for path, calls in callers.calls.items()
         },
     }
     cache.write(_KIND, _name(callers.folder, versions), json.dumps(state, separators=(",", ":")).encode())
@@ -66,14 +66,14 @@ def _entry(flat: list[Any]) -> Entry:
     return Entry(bool(launches), tuple((target, bound) for target, bound in imports), frozenset(defines))
 
 
-def _flat(witness: Witness) -> list[Any]:
-    return [witness.function, witness.arguments, witness.source]
+def _flat(known_call: KnownCall) -> list[Any]:
+    return [known_call.function, known_call.arguments, known_call.source]
 
 
 def _calls(flat: list[Any]) -> Calls:
     rests_on, found = flat
-    witnesses = (
-        Witness(function, tuple((name, text) for name, text in arguments), source)
+    known_calls = (
+        KnownCall(function, tuple((name, text) for name, text in arguments), source)
         for function, arguments, source in found
     )
-    return Calls(tuple(witnesses), {str(path): str(known) for path, known in rests_on.items()})
+    return Calls(tuple(known_calls), {str(path): str(known) for path, known in rests_on.items()})

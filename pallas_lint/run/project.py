@@ -19,13 +19,13 @@ from pallas_lint.text import files, paths
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pallas_lint.backend_inference import Evidence, ProjectEvidence
     from pallas_lint.config.settings import Settings
     from pallas_lint.kernels.interpreter.modules import ModuleGraph, SyntaxCache
-    from pallas_lint.presumption import Evidence, ProjectEvidence
-    from pallas_lint.run.known_calls import KnownCalls
+    from pallas_lint.known_calls.callers import Callers
+    from pallas_lint.known_calls.known_call import KnownCall
+    from pallas_lint.run.project_calls import ProjectCalls
     from pallas_lint.text.source import Source
-    from pallas_lint.witnesses.callers import Callers
-    from pallas_lint.witnesses.witness import Witness
 
 SUFFIXES = (".py", ".ipynb")
 _PYTHON = (*SUFFIXES, ".pyi", ".pyw")  # a file of another name is taken for what it was named for, and it is said
@@ -82,7 +82,7 @@ class Project:
 
     @cached_property
     def _evidence(self) -> ProjectEvidence:
-        from pallas_lint.presumption import ProjectEvidence
+        from pallas_lint.backend_inference import ProjectEvidence
 
         return ProjectEvidence()
 
@@ -98,13 +98,13 @@ class Project:
         return ModuleGraph(self.overlay, self._syntax, None if self.absolute_names else self.cwd)
 
     @cached_property
-    def calls(self) -> KnownCalls:
+    def calls(self) -> ProjectCalls:
         """What other files, and records, tell of calls."""
-        from pallas_lint.run.known_calls import KnownCalls
+        from pallas_lint.run.project_calls import ProjectCalls
 
-        return KnownCalls(self)
+        return ProjectCalls(self)
 
-    def witnesses(self, file: Path, settings: Settings) -> tuple[Witness, ...]:
+    def known_calls(self, file: Path, settings: Settings) -> tuple[KnownCall, ...]:
         """The calls of what a file defines: those that other files of its project make, and those on record."""
         return self.calls.of(file, settings)
 

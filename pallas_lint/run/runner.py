@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.config.bounds import project_root
 from pallas_lint.finding import Finding, LintError
 from pallas_lint.identity import ById
+from pallas_lint.known_calls.choice import MAX_CALLS, choose
+from pallas_lint.launch_summary import LaunchSummary, in_order
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.run import kept_calls
 from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project
-from pallas_lint.sight import LaunchSight, in_order
 from pallas_lint.start import collect_rarely
 from pallas_lint.text.files import read
-from pallas_lint.witnesses.choice import MAX_CALLS, choose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ class RunResult:
     files: int = 0
     tracebacks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # of files that were not judged
-    launches: tuple[LaunchSight, ...] = ()  # each place that launches a kernel once, sorted
+    launches: tuple[LaunchSummary, ...] = ()  # each place that launches a kernel once, sorted
     left_out: Mapping[str, int] = field(factory=dict)  # by file: known calls that were too many to look at
 
 
@@ -108,10 +108,10 @@ def run(
         number = index[ById(file.settings)]
         # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
         keeping = cache is not None and is_in_project(file.path, root)
-        witnesses = project.witnesses(file.path, file.settings)
-        if len(witnesses) > MAX_CALLS and (more := choose(witnesses)[1]):
+        known_calls = project.known_calls(file.path, file.settings)
+        if len(known_calls) > MAX_CALLS and (more := choose(known_calls)[1]):
             left_out[file.shown] = more
-        key = cache.key(file.shown, data, fingerprints[number], witnesses) if cache and keeping else None
+        key = cache.key(file.shown, data, fingerprints[number], known_calls) if cache and keeping else None
         known = cache.get(file.shown, key) if cache and key else None
         if known is not None and not (afresh and known.findings):
             verdicts[file.shown] = known
@@ -133,7 +133,7 @@ def run(
             kept_calls.keep(cache_folder, callers, versions)
         cache_folder.remove_old()
     result = combine([verdicts[file.shown] for file in files])
-    return _with_witnesses(evolve(result, left_out=left_out), project, files)
+    return _with_known_calls(evolve(result, left_out=left_out), project, files)
 
 
 def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
@@ -155,7 +155,7 @@ def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
     )
 
 
-def _with_witnesses(result: RunResult, project: Project, files: Sequence[InputFile]) -> RunResult:
+def _with_known_calls(result: RunResult, project: Project, files: Sequence[InputFile]) -> RunResult:
     """The result with what went wrong with calls elsewhere and on record, and the records of files that are gone."""
     errors = [problem for shapes in project.calls.shapes_read for problem in shapes.problems] + list(
         project.calls.crashes
@@ -165,7 +165,7 @@ def _with_witnesses(result: RunResult, project: Project, files: Sequence[InputFi
         return result
     findings = list(result.findings)
     if any("PAL003" in file.settings.enabled for file in files):
-        from pallas_lint.witnesses.telling import stale_finding
+        from pallas_lint.known_calls.call_messages import stale_finding
 
         for shapes, function in gone:
             path, _, name = function.rpartition("::")

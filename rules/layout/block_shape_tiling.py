@@ -291,7 +291,7 @@ def _whole_or(block: Block, at: int) -> Severity | None:
     if not unknown or len(axes) != 1:
         return None
     # A caller that requests one row has one, as a decoder does: the array is not known here.
-    asked_for = block.grid.launch.witness is not None and _size(block, at) == 1
+    asked_for = block.grid.launch.known_call is not None and _size(block, at) == 1
     return Severity.INFO if asked_for else Severity.WARNING
 
 

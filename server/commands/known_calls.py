@@ -1,4 +1,4 @@
-"""`pallasLint.chooseWitness`: which of the known calls of a launcher the hints show."""
+"""`pallasLint.chooseKnownCall`: which of the known calls of a launcher the hints show."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pallas_lint.server.protocol.session import argument, refresh_views
 if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
 
-    from pallas_lint.witnesses.witness import Witness
+    from pallas_lint.known_calls.known_call import KnownCall
 
 
 async def choose(ls: PallasServer, given: object = None) -> list[dict[str, Any]]:
-    """`pallasLint.chooseWitness`: show the call with these `arguments`, else the next one; all of them, as shown now.
+    """`pallasLint.chooseKnownCall`: show the call with these `arguments`, else the next one; all of them, as shown now.
 
     With `ask` nothing changes: a client that can ask its user wants to know what there is.
     """
@@ -36,5 +36,5 @@ async def choose(ls: PallasServer, given: object = None) -> list[dict[str, Any]]
     return [_document(call, shown) for call in calls]
 
 
-def _document(call: Witness, shown: Witness) -> dict[str, Any]:
+def _document(call: KnownCall, shown: KnownCall) -> dict[str, Any]:
     return {"arguments": call.spelled, "source": call.source, "on": call.on, "shown": call == shown}

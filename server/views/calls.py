@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from pallas_lint.kernels.analysis.witnessing import piece_of
+from pallas_lint.kernels.analysis.known_call_runs import piece_of
+from pallas_lint.known_calls.known_call import Kind
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
-from pallas_lint.witnesses.witness import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Span
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.syntax import Piece
-    from pallas_lint.witnesses.witness import Witness
 
 
 _NEAREST = get_args(Kind)
@@ -30,8 +30,8 @@ class Launcher:
 
     name: str
     span: Span
-    calls: tuple[Witness, ...]  # the nearest first
-    shown: Witness
+    calls: tuple[KnownCall, ...]  # the nearest first
+    shown: KnownCall
 
 
 def launchers(state: DocumentState) -> Iterator[Launcher]:
@@ -55,8 +55,10 @@ def shown_launches(state: DocumentState) -> list[Launch]:
         places.setdefault(launch.site.key, []).append(launch)
     found: list[Launch] = []
     for launches in places.values():
-        chosen = [each for each in launches if each.witness is not None and each.witness == shown[each.witness.name]]
-        plain = [each for each in launches if each.witness is None]
+        chosen = [
+            each for each in launches if each.known_call is not None and each.known_call == shown[each.known_call.name]
+        ]
+        plain = [each for each in launches if each.known_call is None]
         bodies = {body for each in chosen for body in each.bodies}
         # A place, or a kernel there, to which that call does not lead is shown as it is for any.
         found += chosen + [each for each in plain if not chosen or bodies.isdisjoint(each.bodies)] or launches[:1]
@@ -68,29 +70,29 @@ def shown_traces(state: DocumentState) -> list[KernelTrace]:
     return list(dict.fromkeys(trace for launch in shown_launches(state) for trace in launch.traces))
 
 
-def calls_of(state: DocumentState, name: str) -> list[Witness]:
+def calls_of(state: DocumentState, name: str) -> list[KnownCall]:
     """The known calls of a function, the nearest first."""
     return sorted(_calls(state).get(name, ()), key=_place)
 
 
-def _calls(state: DocumentState) -> dict[str, tuple[Witness, ...]]:
+def _calls(state: DocumentState) -> dict[str, tuple[KnownCall, ...]]:
     """The calls of each function, in the order in which they are judged: findings name the first that they rest on."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
-    found: dict[str, dict[Witness, None]] = {}
+    found: dict[str, dict[KnownCall, None]] = {}
     for launch in state.file_analysis.analysis.launches:
-        if launch.witness is not None:
-            found.setdefault(launch.witness.name, {})[launch.witness] = None
+        if launch.known_call is not None:
+            found.setdefault(launch.known_call.name, {})[launch.known_call] = None
     return {name: tuple(calls) for name, calls in found.items()}
 
 
-def _place(call: Witness) -> tuple[int, str, int, str]:
+def _place(call: KnownCall) -> tuple[int, str, int, str]:
     """As a reader looks for them: the nearest first, then as they stand in their files."""
     path, _, line = call.source.rpartition(":")
     number = int(line) if line.isdecimal() else 0
     return _NEAREST.index(call.kind), path, number, call.source
 
 
-def _shown(name: str, calls: tuple[Witness, ...], state: DocumentState) -> Witness:
+def _shown(name: str, calls: tuple[KnownCall, ...], state: DocumentState) -> KnownCall:
     """The call that the user picked, as long as it is there."""
     picked = state.picked.get(name)
     return picked if picked in calls and picked is not None else calls[0]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.probe.results import LaunchResult
 
-CHOOSE = "pallasLint.chooseWitness"
+CHOOSE = "pallasLint.chooseKnownCall"
 _MAX_LAUNCHERS = 3
 _MAX_LENGTH = 60  # characters of the arguments of a call
 SHOW_LAYOUT = "pallasLint.showLayout"
@@ -61,13 +61,13 @@ def code_lenses(
 
 
 def _calls_of(launcher: Launcher, state: DocumentState) -> lsp.Command:
-    """ "3 witnesses · x: f32[256,200] ▾": the call that is shown, and a way to others."""
+    """ "3 known calls · x: f32[256,200] ▾": the call that is shown, and a way to others."""
     number, shown = len(launcher.calls), launcher.shown
     title = shown.brief(_MAX_LENGTH) or f"as called in {shown.source}"
     if number == 1:
-        return lsp.Command(title=f"1 witness · {title}", command="")
+        return lsp.Command(title=f"1 known call · {title}", command="")
     argument = {"uri": state.uri, "function": launcher.name}
-    return lsp.Command(title=f"{number} witnesses · {title} ▾", command=CHOOSE, arguments=[argument])
+    return lsp.Command(title=f"{number} known calls · {title} ▾", command=CHOOSE, arguments=[argument])
 
 
 @frozen

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.kernels.model.values import Ref, Shape
+    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.probe.results import LaunchResult
-    from pallas_lint.witnesses.witness import Witness
 
 
 def inlay_hints(state: DocumentState, codec: PositionCodec) -> list[lsp.InlayHint]:
@@ -40,7 +40,7 @@ def inlay_hints(state: DocumentState, codec: PositionCodec) -> list[lsp.InlayHin
     for trace in shown_traces(state) if state.client.inlay_dtype else ():
         probed = known_of(state, trace.launch)
         for ref, span in ref_parameters(trace, state):
-            seen = _type_of(ref, probed, trace.launch.witness, state)
+            seen = _type_of(ref, probed, trace.launch.known_call, state)
             hints[span.end] = seen if span.end not in hints else hints[span.end].joined(seen)
     found = [
         lsp.InlayHint(
@@ -87,7 +87,7 @@ class _Type:
         )
 
 
-def _type_of(ref: Ref, probed: LaunchResult | None, call: Witness | None, state: DocumentState) -> _Type:
+def _type_of(ref: Ref, probed: LaunchResult | None, call: KnownCall | None, state: DocumentState) -> _Type:
     """The type from the text or a known call; where that leaves something open, as probed."""
     operand = operand_of(probed, ref)
     known = ref.dtype is not None and ref.shape is not None and all(isinstance(each, int) for each in ref.shape)
@@ -128,7 +128,7 @@ def _launch_hints(state: DocumentState, codec: PositionCodec) -> Iterator[lsp.In
                 tooltip="as probed"
                 if probed is not None
                 else "as far as the text tells"
-                if launch.witness is None
-                else launch.witness.describe(state.source.path),
+                if launch.known_call is None
+                else launch.known_call.describe(state.source.path),
                 padding_left=True,
             )

@@ -151,10 +151,10 @@ def _share(total: int, limit: int) -> str:
 
 def _calls(launch: Launch, state: DocumentState) -> Iterator[Markdown]:
     """The call that is shown, then others of the same function."""
-    if launch.witness is None:
+    if launch.known_call is None:
         return
-    yield put("called {}", text(launch.witness.describe(state.source.path)))
-    others = [each for each in calls_of(state, launch.witness.name) if each != launch.witness]
+    yield put("called {}", text(launch.known_call.describe(state.source.path)))
+    others = [each for each in calls_of(state, launch.known_call.name) if each != launch.known_call]
     if others:
         yield put("\nalso called:\n")
         for each in others[:_MAX_CALLS]:

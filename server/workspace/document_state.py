@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
     from pallas_lint.config.settings import Settings, SettingsError
     from pallas_lint.finding import Finding
+    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.lint import FileAnalysis
     from pallas_lint.probe.stored_runs import Run
     from pallas_lint.text.source import Source
-    from pallas_lint.witnesses.witness import Witness
 
 
 @frozen
 class CallSnapshot:
     """What a verdict knew of calls by other files: which there are, which files they rest on, whether more may come."""
 
-    witnesses: tuple[Witness, ...] = ()
+    known_calls: tuple[KnownCall, ...] = ()
     rests_on: frozenset[str] = frozenset()
     waits: bool = False
 
@@ -48,7 +48,7 @@ class DocumentState:
     probed_before: tuple[Run, ...] = ()  # what was probed of functions whose code has changed since
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
     probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
-    picked: Mapping[str, Witness] = field(factory=dict)  # by function: the known call that the user wants to see
+    picked: Mapping[str, KnownCall] = field(factory=dict)  # by function: the known call that the user wants to see
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -18,11 +18,11 @@ from pallas_lint.server.workspace.engine_queue import EngineQueue, Movable, Took
 from pallas_lint.server.workspace.folders import file_of
 from pallas_lint.server.workspace.last_shown import LastShown
 
+from pallas_lint.backend_inference import backends_named
 from pallas_lint.config.settings import SettingsError
 from pallas_lint.notebooks import reading
 from pallas_lint.notebooks.notebook import Notebook
 from pallas_lint.notebooks.reading import SUFFIX
-from pallas_lint.presumption import backends_named
 from pallas_lint.records import define, evolve, field
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source, SourceError
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from lsprotocol import types as lsp
     from pallas_lint.server.workspace.folders import Folders
 
+    from pallas_lint.backend_inference import Named
     from pallas_lint.config.settings import Settings
-    from pallas_lint.presumption import Named
-    from pallas_lint.witnesses.witness import Witness
+    from pallas_lint.known_calls.known_call import KnownCall
 
 MAX_CHARACTERS = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
 
@@ -66,7 +66,7 @@ class Documents:
     _texts: dict[str, tuple[int | None, Source]] = field(factory=dict, init=False)
     _states: dict[str, DocumentState] = field(factory=dict, init=False)
     _reported: dict[str, DocumentState] = field(factory=dict, init=False)  # what the client was told last
-    _picked: dict[str, dict[str, Witness]] = field(factory=dict, init=False)  # by document and function
+    _picked: dict[str, dict[str, KnownCall]] = field(factory=dict, init=False)  # by document and function
     _unsaved: set[str] = field(factory=set, init=False)  # changed, where findings are only wanted of what is saved
     _undecided: set[str] = field(factory=set, init=False)  # changed while it was not known where that is
     _running: dict[str, asyncio.Task[DocumentState]] = field(factory=dict, init=False)
@@ -99,7 +99,7 @@ class Documents:
             self._stop(uri)  # what it judges is gone; who waits for it asks again
             return
         self._schedule(uri)
-        self.invalidate_dependents({self.path(uri)}, presumptions=before != self._backends_named(uri))
+        self.invalidate_dependents({self.path(uri)}, inferred_backends=before != self._backends_named(uri))
 
     def _waits_for_saving(self, uri: str) -> bool:
         return self.folders.of(self.path(uri)).client.run == "onSave"
@@ -118,7 +118,7 @@ class Documents:
             self._unsaved.discard(uri)
             self._states.pop(uri, None)
             self._schedule(uri)
-            self.invalidate_dependents({self.path(uri)}, presumptions=True)
+            self.invalidate_dependents({self.path(uri)}, inferred_backends=True)
 
     def close(self, uri: str) -> None:
         """A document was closed: what is on disk counts again."""
@@ -130,7 +130,7 @@ class Documents:
         self._undecided.discard(uri)
         self._stop(uri)
         self._queue.submit(partial(self._release, self.path(uri)))
-        self.invalidate_dependents({self.path(uri)}, presumptions=True)
+        self.invalidate_dependents({self.path(uri)}, inferred_backends=True)
 
     def uri_of(self, path: str) -> str | None:
         """The open document that is the file at a path, if one is."""
@@ -170,7 +170,7 @@ class Documents:
     def changed_on_disk(self, files: AbstractSet[Path]) -> None:
         """Files that are not open have changed: judge what rests on them again."""
         self._queue.submit(partial(self._forget, files))
-        self.invalidate_dependents(files, presumptions=True)
+        self.invalidate_dependents(files, inferred_backends=True)
 
     @property
     def _project(self) -> Project | None:
@@ -200,12 +200,12 @@ class Documents:
         known = self._texts.get(uri)
         return {} if known is None else backends_named(known[1].text.encode("utf-8", "surrogatepass"))
 
-    def invalidate_dependents(self, files: AbstractSet[Path], *, presumptions: bool) -> None:
+    def invalidate_dependents(self, files: AbstractSet[Path], *, inferred_backends: bool) -> None:
         """Judge again the documents whose verdict rests on one of these files.
 
-        `presumptions`: and those that rest on a folder of theirs, since other backends may be presumed now.
+        `inferred_backends`: and those that rest on a folder of theirs, since other backends may be presumed now.
         """
-        names = {str(place) for file in files for place in (file, *(file.parents if presumptions else ()))}
+        names = {str(place) for file in files for place in (file, *(file.parents if inferred_backends else ()))}
         for uri in list(self._texts):
             if self.path(uri) in files or not (uri in self._states or uri in self._running):
                 continue
@@ -221,7 +221,7 @@ class Documents:
             self._states.pop(uri, None)
             self._schedule(uri)
 
-    def pick(self, uri: str, function: str, call: Witness) -> None:
+    def pick(self, uri: str, function: str, call: KnownCall) -> None:
         """Of the known calls of a function its user wants to see this one."""
         self._picked[uri] = {**self._picked.get(uri, {}), function: call}
         if uri in self._states:
@@ -331,7 +331,11 @@ class Documents:
             if uri not in self._unsaved:
                 before, self._reported[uri] = self._reported.get(uri), found
                 self.published(found)
-                if before is not None and before.source is source and before.calls.witnesses != found.calls.witnesses:
+                if (
+                    before is not None
+                    and before.source is source
+                    and before.calls.known_calls != found.calls.known_calls
+                ):
                     self.called()
             if found.calls.waits and uri not in self._asking:
                 self._asking[uri] = asyncio.get_running_loop().create_task(self._ask_callers(uri))
@@ -365,7 +369,7 @@ class Documents:
         known = self._states.get(uri)
         if calls is None or known is None:
             return  # it was closed, or is being judged anyhow
-        if calls.witnesses != known.calls.witnesses:
+        if calls.known_calls != known.calls.known_calls:
             self._states.pop(uri)
             self._schedule(uri)
             return
@@ -469,4 +473,4 @@ class Documents:
 def _calls(project: Project, file: Path, settings: Settings) -> CallSnapshot:
     """What is known of the calls of what a file defines."""
     rests_on = frozenset(map(str, project.calls.rests_on(file, settings)))
-    return CallSnapshot(project.witnesses(file, settings), rests_on, project.calls.waits(file, settings))
+    return CallSnapshot(project.known_calls(file, settings), rests_on, project.calls.waits(file, settings))

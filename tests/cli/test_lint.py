@@ -70,12 +70,22 @@ def test_what_is_named_and_no_python_is_said(folder: Path, lint: Lint) -> None:
 def test_json_has_every_key_of_the_contract(kernel_file: Path, lint: Lint) -> None:
     ran = lint("--isolated", *OLD, "--output-format", "json")
     document = json.loads(ran.out)
-    assert list(document) == ["version", "tool", "files", "kernels", "sight", "findings", "errors", "launches"]
+    assert list(document) == [
+        "version",
+        "tool",
+        "files",
+        "kernels",
+        "sight",
+        "coverage",
+        "findings",
+        "errors",
+        "launches",
+    ]
     assert (document["version"], document["tool"], document["files"]) == (1, __version__, 1)
     finding = next(f for f in document["findings"] if f["code"] == "PAL301")
     assert set(finding) == {
         "code", "name", "severity", "message", "help", "url", "path", "start", "end", "cell", "kernel",
-        "backend", "device", "jax", "dtype", "origin", "related", "fixes", "witness",
+        "backend", "device", "jax", "dtype", "origin", "related", "fixes", "witness", "known_call",
     }  # fmt: skip
     line = KERNEL.splitlines()[finding["start"]["line"] - 1]
     assert line[finding["start"]["column"] - 1 : finding["end"]["column"] - 1] == "i * 8"

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pallas_lint import report
 from pallas_lint.config.targets import JaxVersions
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.launch_summary import LaunchSummary
 from pallas_lint.records import evolve
 from pallas_lint.report import Assumed, Report
 from pallas_lint.report.full import MAX_LINE_WIDTH, underline
 from pallas_lint.report.style import Style, text_width, visible
-from pallas_lint.sight import LaunchSight
 from pallas_lint.text.source import Source
 
 TEXT = """\
@@ -147,8 +147,8 @@ def test_footer(findings: list[Finding], options: dict[str, object], last: str) 
         assert render("full", *findings, **options) == last
 
 
-SEEN = LaunchSight("a.py", 3, 8, None, "kernel", "tpu:v5e", "as set", judged=True, shapes=True)
-LOST = LaunchSight("src/b.py", 40, 4, None, stopped="nothing that runs leads there", met=False)
+SEEN = LaunchSummary("a.py", 3, 8, None, "kernel", "tpu:v5e", "as set", judged=True, shapes=True)
+LOST = LaunchSummary("src/b.py", 40, 4, None, stopped="nothing that runs leads there", met=False)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ LOST = LaunchSight("src/b.py", 40, 4, None, stopped="nothing that runs leads the
         ),
     ],
 )
-def test_what_a_run_has_judged(seen: list[LaunchSight], kernels: int, last: str) -> None:
+def test_what_a_run_has_judged(seen: list[LaunchSummary], kernels: int, last: str) -> None:
     out = render("concise", seen=seen, kernels=kernels, jax=["jax 0.10.2 (uv.lock)"])
     assert out.splitlines()[-1] == last
     assert render("concise", seen=seen, kernels=kernels, quiet=True) == ""

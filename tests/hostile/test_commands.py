@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMANDS = (
-    "lintWorkspace", "createConfig", "probe", "writeProbeComment", "chooseWitness", "recordShapes", "tune",
+    "lintWorkspace", "createConfig", "probe", "writeProbeComment", "chooseKnownCall", "recordShapes", "tune",
 )  # fmt: skip
 NAMES = ("\0", "a\0b", "a" * 5000, "a/" * 3000, "~nobodyxyz/a", "", "\n", "\ud800", "/dev/zero", "//[", "file:///a%00b")
 INTERNAL_ERROR, INVALID_PARAMETERS = -32603, -32602

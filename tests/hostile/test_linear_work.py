@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pallas_lint.known_calls.choice import choose
+from pallas_lint.known_calls.known_call import KnownCall
+from pallas_lint.known_calls.shapes_file import parse
 from pallas_lint.syntax.parser import parsed_bytes
 from pallas_lint.testing import codes, lint_text
 from pallas_lint.text import toml
 from pallas_lint.text.source import Source
 from pallas_lint.triage import suppressions
-from pallas_lint.witnesses.choice import choose
-from pallas_lint.witnesses.shapes_file import parse
-from pallas_lint.witnesses.witness import Witness
 from tests.hostile import attack
 from tests.sampling import by_day
 
@@ -155,8 +155,8 @@ def test_what_is_too_much_in_a_shapes_file_is_named() -> None:
 
 
 def test_a_vague_call_is_left_out_of_many() -> None:
-    exact = [Witness("k.py::f", (("x", f"f32[{at},128]"),), "t.py:1") for at in range(500)]
-    vague = [Witness("k.py::f", (("x", f"f32[?,{at}]"),), "t.py:1") for at in (128, 256)]
+    exact = [KnownCall("k.py::f", (("x", f"f32[{at},128]"),), "t.py:1") for at in range(500)]
+    vague = [KnownCall("k.py::f", (("x", f"f32[?,{at}]"),), "t.py:1") for at in (128, 256)]
     chosen, left_out = choose([*vague, *exact])
     assert len(chosen) == 8
     assert vague[0] not in chosen

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.witnesses import shapes_file
+from pallas_lint.known_calls import shapes_file
 from tests.hostile import attack
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def test_shapes_files_are_replaced_also_where_they_are_broken(project: Path, con
     ran = attack.run("probe", "--capture", "--record-replace", *leave(noted()), cwd=project)
     assert ran.calm and ran.status == 0
     read = shapes_file.read(project / NAME, NAME)
-    assert [each.function for each in read.witnesses] == ["k.py::run"] and not read.problems
+    assert [each.function for each in read.known_calls] == ["k.py::run"] and not read.problems
 
 
 @pytest.mark.parametrize("name", ["1.calls", "1.jsonl"])
@@ -152,7 +152,7 @@ def test_several_runs_at_once_keep_what_each_recorded(project: Path) -> None:
         assert process.returncode == 0, said
     read = shapes_file.read(project / NAME, NAME)
     assert not read.problems
-    assert {each.function for each in read.witnesses} == {f"k.py::f{n}_{at}" for n in range(3) for at in range(10)}
+    assert {each.function for each in read.known_calls} == {f"k.py::f{n}_{at}" for n in range(3) for at in range(10)}
 
 
 def test_a_kill_leaves_the_file_whole(project: Path) -> None:
@@ -167,4 +167,4 @@ def test_a_kill_leaves_the_file_whole(project: Path) -> None:
         known |= {f"k.py::f{number}_{at}" for at in range(len(lines))}
         read = shapes_file.read(project / NAME, NAME)
         assert not read.problems
-        assert {each.function for each in read.witnesses} >= known
+        assert {each.function for each in read.known_calls} >= known

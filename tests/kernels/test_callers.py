@@ -78,4 +78,4 @@ def test_verdict_without_caller_stays() -> None:
         + "\ndef main():\n    double(jnp.ones((8, 128)))\n"
     )
     (finding,) = [finding for finding in lint(code, "0.12.0.1", "tpu") if finding.code == "PAL401"]
-    assert finding.witness is None
+    assert finding.known_call is None

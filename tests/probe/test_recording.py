@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pallas_lint.witnesses import shapes_file
+from pallas_lint.known_calls import shapes_file
 from tests.probe.running import run
 from tests.rules.interpreted import python
 
@@ -145,7 +145,7 @@ def calls_in(folder: Path) -> dict[str, list[dict[str, str]]]:
     found: dict[str, list[dict[str, str]]] = {}
     read = shapes_file.read(folder / shapes_file.NAME, shapes_file.NAME)
     assert not read.problems
-    for each in read.witnesses:
+    for each in read.known_calls:
         found.setdefault(each.function, []).append(dict(each.arguments))
     return found
 

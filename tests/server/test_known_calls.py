@@ -75,7 +75,7 @@ async def lenses(editor: Editor, uri: str, line: str) -> list[lsp.Command]:
 
 
 async def choose(editor: Editor, **request: object) -> Any:
-    params = lsp.ExecuteCommandParams("pallasLint.chooseWitness", [request])
+    params = lsp.ExecuteCommandParams("pallasLint.chooseKnownCall", [request])
     return await editor.client.workspace_execute_command_async(params)
 
 
@@ -88,7 +88,7 @@ async def test_shapes_of_a_known_call_are_shown(tmp_path: Path) -> None:
         assert str(found[": bf16[32, 128]"]).endswith("test_kern.py:6")
         assert any(label.startswith("16 steps") for label in found)
         (lens,) = await lenses(editor, uri, "def rows")
-        assert lens.title == f"2 witnesses · {SECOND} ▾"
+        assert lens.title == f"2 known calls · {SECOND} ▾"
         (kernel, *_) = await lenses(editor, uri, "def kernel")
         assert kernel.title == "launched by rows"
         (launch, *_) = await lenses(editor, uri, "    return pl.pallas_call")
@@ -111,7 +111,7 @@ async def test_another_call_is_picked(tmp_path: Path) -> None:
         # An edit leaves the choice alone; without arguments it is the next one's turn.
         editor.change(uri, f"{CODE}\n\n# more\n")
         (lens,) = await lenses(editor, uri, "def rows")
-        assert lens.title == f"2 witnesses · {FIRST} ▾"
+        assert lens.title == f"2 known calls · {FIRST} ▾"
         told = await choose(editor, **request)
         assert [each["shown"] for each in told] == [False, True]
         assert ": bf16[32, 128]" in await hints(editor, uri)
@@ -122,7 +122,7 @@ async def test_a_single_call_is_only_told(tmp_path: Path) -> None:
     async with session("pull", tmp_path) as editor:
         editor.open(uri, CODE)
         (lens,) = await lenses(editor, uri, "def rows")
-        assert (lens.title, lens.command) == (f"1 witness · {FIRST}", "")
+        assert (lens.title, lens.command) == (f"1 known call · {FIRST}", "")
 
 
 async def test_without_calls_hints_have_what_the_text_tells(tmp_path: Path) -> None:
@@ -176,4 +176,4 @@ async def test_the_client_asks_again_when_callers_are_known(tmp_path: Path) -> N
         editor.client.protocol.fm.features[lsp.WORKSPACE_CODE_LENS_REFRESH] = lambda _: asked_again.set()
         editor.open(uri, CODE)
         await asyncio.wait_for(asked_again.wait(), LIMIT)
-        assert "2 witnesses" in (await lenses(editor, uri, "def rows"))[0].title
+        assert "2 known calls" in (await lenses(editor, uri, "def rows"))[0].title

@@ -51,7 +51,7 @@ async def record(editor: Editor, **request: object) -> Any:
 
 async def shown(editor: Editor, uri: str) -> str:
     """The lens over the launcher that says with which shapes it is called."""
-    (title,) = [each.title for each in await lenses(editor, uri, "def rows") if "witness" in each.title]
+    (title,) = [each.title for each in await lenses(editor, uri, "def rows") if "known call" in each.title]
     return title
 
 

@@ -2,9 +2,9 @@ import * as vscode from "vscode";
 import { ExecuteCommandRequest, type Middleware } from "vscode-languageclient/node";
 
 import type { Server } from "./client";
-import { type KnownCall, SERVER_COMMANDS, type WitnessRequest } from "./protocol";
+import { type KnownCall, SERVER_COMMANDS, type KnownCallRequest } from "./protocol";
 
-const { chooseWitness: CHOOSE, recordShapes: RECORD } = SERVER_COMMANDS;
+const { chooseKnownCall: CHOOSE, recordShapes: RECORD } = SERVER_COMMANDS;
 
 /** Lets the user choose which of the known calls of a launcher hints and lenses show. */
 export class KnownCalls {
@@ -16,7 +16,7 @@ export class KnownCalls {
 
   constructor(private readonly server: () => Server) {}
 
-  private async choose(request: WitnessRequest): Promise<void> {
+  private async choose(request: KnownCallRequest): Promise<void> {
     const calls = (await this.execute({ ...request, ask: true })) ?? [];
     const known = calls.map(({ arguments: given, source, on, shown }) => ({
       label: given === "" ? vscode.l10n.t("as called in {0}", vscode.workspace.asRelativePath(source)) : given,
@@ -35,7 +35,7 @@ export class KnownCalls {
     }
   }
 
-  private async execute(request: WitnessRequest): Promise<KnownCall[] | undefined> {
+  private async execute(request: KnownCallRequest): Promise<KnownCall[] | undefined> {
     return this.server().client?.sendRequest(ExecuteCommandRequest.type, {
       command: CHOOSE,
       arguments: [request],
@@ -43,7 +43,7 @@ export class KnownCalls {
   }
 }
 
-function isRequest(value: unknown): value is WitnessRequest {
-  const { uri, function: name } = (value ?? {}) as Partial<WitnessRequest>;
+function isRequest(value: unknown): value is KnownCallRequest {
+  const { uri, function: name } = (value ?? {}) as Partial<KnownCallRequest>;
   return typeof uri === "string" && typeof name === "string";
 }

@@ -99,8 +99,8 @@ export interface ProbeResult {
   readonly findings: number;
 }
 
-/** The argument of the server's command `pallasLint.chooseWitness`, and of the code lenses that call it. */
-export interface WitnessRequest {
+/** The argument of the server's command `pallasLint.chooseKnownCall`, and of the code lenses that call it. */
+export interface KnownCallRequest {
   readonly uri: string;
   readonly function: string;
   /** Of the call that is wanted; without them it is the next one. */
@@ -133,7 +133,7 @@ export interface ProbedParams {
 export const SERVER_COMMANDS = {
   probe: "pallasLint.probe",
   writeProbeComment: "pallasLint.writeProbeComment",
-  chooseWitness: "pallasLint.chooseWitness",
+  chooseKnownCall: "pallasLint.chooseKnownCall",
   recordShapes: "pallasLint.recordShapes",
   createConfig: "pallasLint.createConfig",
   lintWorkspace: "pallasLint.lintWorkspace",

@@ -9,9 +9,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.analysis.call_contexts import run_callers
+from pallas_lint.kernels.analysis.known_call_runs import run_known_calls
 from pallas_lint.kernels.analysis.runs import RootRuns
 from pallas_lint.kernels.analysis.version_guards import VersionGuards
-from pallas_lint.kernels.analysis.witnessing import run_witnesses
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.interpreter.modules import ProgramPoint
 from pallas_lint.kernels.launches import launching
@@ -30,15 +30,15 @@ from pallas_lint.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pallas_lint.backend_inference import InferredBackend
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.interpreter.result import InterpreterResult
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.memo.query_cache import Memo, Query
-    from pallas_lint.presumption import Presumption
     from pallas_lint.syntax import Piece
-    from pallas_lint.witnesses.witness import Witness
 
 _DEF = re.compile(r"\bdef\b")
 _IMPORTS_PALLAS = re.compile(r"jax\.experimental(?:\.|[ \t]+import[ \t(][\w, \t(]*)pallas\b|jax_triton")
@@ -56,8 +56,10 @@ class Analysis:
     interpreter: Interpreter
     runs: RootRuns
     launches: list[Launch] = field(factory=list)
-    stale: tuple[Witness, ...] = ()  # those whose function was removed, or has another signature
-    presumed: dict[Launch, Presumption] = field(factory=dict)  # the inferred backend of launches that name none
+    stale: tuple[KnownCall, ...] = ()  # those whose function was removed, or has another signature
+    inferred_backends: dict[Launch, InferredBackend] = field(
+        factory=dict
+    )  # the inferred backend of launches that name none
     # By index map: the blocks that it places in any launch, and the dependencies of finding them.
     placed: dict[nodes.Node, tuple[list[Block], set[Query]]] = field(factory=dict)
 
@@ -107,9 +109,9 @@ def analyse(
     versions: tuple[str, ...],
     assumptions: dict[str, int] | None = None,
     is_stale: Callable[[], bool] = lambda: False,
-    witnesses: tuple[Witness, ...] = (),
+    known_calls: tuple[KnownCall, ...] = (),
 ) -> Analysis:
-    """Run `module` abstractly from every function that may lead to a launch, and once more as `witnesses` call it.
+    """Run `module` abstractly from every function that may lead to a launch, and once more as `known_calls` call it.
 
     Raises Abandoned once `is_stale()`: the text is outdated.
     """
@@ -127,11 +129,11 @@ def analyse(
         _run_unresolved(runs)
         run_callers(runs, roots, partial(_run_root, interpreter, module))
         entered = partial(run_entered, interpreter, module)
-        stale = run_witnesses(runs, witnesses, entered)
+        stale = run_known_calls(runs, known_calls, entered)
         if "jaxtyping" in module.source.text:
             from pallas_lint.kernels.analysis.annotations import run_annotated
 
-            run_annotated(runs, [piece for piece in roots if piece not in kernels], witnesses, entered)
+            run_annotated(runs, [piece for piece in roots if piece not in kernels], known_calls, entered)
     finally:
         runs.end()
     launches = [launch for launch in interpreter.outcome.launches if not launch.meant_to_fail]

@@ -10,17 +10,17 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.analysis.known_calls import keep_informative
-from pallas_lint.kernels.analysis.witnessing import function_of
+from pallas_lint.kernels.analysis.known_call_runs import function_of
+from pallas_lint.kernels.analysis.launch_selection import keep_informative
 from pallas_lint.kernels.library import sharding
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import from_name
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, differ
 from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, External, Sym, SymbolOwner
+from pallas_lint.known_calls import values
+from pallas_lint.known_calls.known_call import KnownCall, ValueProblem
 from pallas_lint.records import evolve
 from pallas_lint.syntax import Site, nodes
-from pallas_lint.witnesses import values
-from pallas_lint.witnesses.witness import ValueProblem, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,18 +57,18 @@ _ARRAYS = (_HOST, "jax.Array", "jaxtyping.Array", "jax.numpy.ndarray")
 _NAMED_SIZE = re.compile(r"(?<!\w)\w+=")
 
 
-def run_annotated(runs: RootRuns, roots: list[Piece], witnesses: tuple[Witness, ...], run: RunPiece) -> None:
-    """Run each root with what its annotations say; `run` as for witnesses, of which `witnesses` are known."""
+def run_annotated(runs: RootRuns, roots: list[Piece], known_calls: tuple[KnownCall, ...], run: RunPiece) -> None:
+    """Run each root with what its annotations say; `run` as for known calls, of which `known_calls` are known."""
     interp, module = runs.interp, runs.module
-    known = (*witnesses, *(launch.witness for launch in interp.outcome.launches if launch.witness is not None))
+    known = (*known_calls, *(launch.known_call for launch in interp.outcome.launches if launch.known_call is not None))
     annotated = [(piece, name, node) for piece in roots for name, node in _annotated(module, piece)]
     for piece, name, node in annotated:
-        calls = tuple(dict.fromkeys(witness for witness in known if witness.name == name))
+        calls = tuple(dict.fromkeys(known_call for known_call in known if known_call.name == name))
         before = tuple(interp.outcome.launches)
         made = partial(_run, interp, module, piece, name, calls, before, run)
         for launch in runs.run(piece, ("annotated", name, calls), made):
             # By an earlier text, perhaps, in which the lines were others.
-            launch.witness = evolve(launch.witness, source=_source(piece, node))
+            launch.known_call = evolve(launch.known_call, source=_source(piece, node))
 
 
 def _annotated(module: Module, piece: Piece) -> Iterator[tuple[str, nodes.FunctionDef]]:
@@ -107,15 +107,15 @@ def _run(
     module: Module,
     piece: Piece,
     name: str,
-    calls: tuple[Witness, ...],
+    calls: tuple[KnownCall, ...],
     before: tuple[Launch, ...],
     run: RunPiece,
 ) -> tuple[Launch, ...]:
     """Run one; the launches to which it adds information."""
-    witness = Witness(f"{piece.source.path}::{name}", (), piece.source.path, kind="annotation")
+    known_call = KnownCall(f"{piece.source.path}::{name}", (), piece.source.path, kind="annotation")
 
     def enter() -> None:
-        nonlocal witness
+        nonlocal known_call
         func, instance = function_of(interp, module, name)
         if func is None or func.piece is not piece:
             return
@@ -124,12 +124,12 @@ def _run(
         if not arrays or any(_contradicts(call, arrays) for call in calls):
             return
         texts = tuple((parameter, _spelled(spelled[parameter])) for parameter in arrays)
-        witness = evolve(witness, arguments=texts)
+        known_call = evolve(known_call, arguments=texts)
         first: list[Value] = [] if instance is None else [instance]
         interp.call_function(func, Arguments(first, dict(arrays), open=True))
         sharding.run_mapped_functions(interp)
 
-    run(piece, enter, lambda: keep_informative(interp, before, lambda launch: witness))
+    run(piece, enter, lambda: keep_informative(interp, before, lambda launch: known_call))
     return tuple(interp.outcome.launches)
 
 
@@ -207,7 +207,7 @@ def _spelled(annotation: CallResult) -> str:
     return f'{annotation.short}[{kind.short}, "{" ".join(sizes.value.split())}"]'
 
 
-def _contradicts(call: Witness, arrays: dict[str, Value]) -> bool:
+def _contradicts(call: KnownCall, arrays: dict[str, Value]) -> bool:
     """Whether a known call contradicts the annotations."""
     given = dict(call.arguments)
     return any(name in given and not _may_be(given[name], array) for name, array in arrays.items())

@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.analysis.known_calls import keep_informative
+from pallas_lint.kernels.analysis.launch_selection import keep_informative
 from pallas_lint.kernels.model.values import Instance
+from pallas_lint.known_calls.known_call import KnownCall
+from pallas_lint.known_calls.values import spelled_arguments
 from pallas_lint.records import evolve
-from pallas_lint.witnesses.values import spelled_arguments
-from pallas_lint.witnesses.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece) -> None:
             called, found = runs.run(piece, "caller", partial(_run, interp, before, piece, run))
             reached |= called
             for launch in found:  # perhaps in an earlier revision, with other line numbers
-                launch.witness = evolve(launch.witness, source=_source(launch, piece))
+                launch.known_call = evolve(launch.known_call, source=_source(launch, piece))
         names = reached - names
     interp.running_callers = False
 
@@ -66,18 +66,18 @@ def _run(
         found = interp.outcome.launches
         if found:
             names.update(piece.names, *(_names(launch.callers[:1]) for launch in found))
-        keep_informative(interp, before, lambda launch: _witness(interp, launch, piece))
+        keep_informative(interp, before, lambda launch: _known_call(interp, launch, piece))
 
     run(piece, keep)
     return names, tuple(interp.outcome.launches)
 
 
-def _witness(interp: Interpreter, launch: Launch, piece: Piece) -> Witness:
+def _known_call(interp: Interpreter, launch: Launch, piece: Piece) -> KnownCall:
     """The call by `piece` that led to a launch."""
     called = next((entry for entry in launch.entries if entry.site is not None and entry.site.piece is piece), None)
     function = called.func.name if called is not None else launch.scope
     given = () if called is None else spelled_arguments(called, lambda func: None)
-    return Witness(f"{piece.source.path}::{function}", given, _source(launch, piece), kind="here")
+    return KnownCall(f"{piece.source.path}::{function}", given, _source(launch, piece), kind="here")
 
 
 def _source(launch: Launch, piece: Piece) -> str:

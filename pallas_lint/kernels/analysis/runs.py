@@ -97,7 +97,7 @@ class RootRuns:
             self.reused += 1
             interp.spent += entry.value.outcome.steps
         for launch in entry.value.outcome.launches:
-            if launch not in interp.runs and launch.witness is None:
+            if launch not in interp.runs and launch.known_call is None:
                 interp.launched[launch.site.key] += 1
             interp.runs.setdefault(launch, []).append(entry)
         interp.outcome.add(entry.value.outcome)

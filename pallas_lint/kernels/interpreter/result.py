@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.launches.foreign_calls import ForeignCall
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Env
+    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.syntax import Piece, Site, nodes
-    from pallas_lint.witnesses.witness import Witness
 
 
 @define(eq=False)
@@ -26,7 +26,7 @@ class InterpreterResult:
     entered: dict[nodes.Node, Piece] = field(factory=dict)  # all functions that ran, with their pieces
     # Nested functions with the outermost function that ran: they may launch although nothing here calls them.
     inner: list[tuple[Env, nodes.FunctionDef, Piece, nodes.Node]] = field(factory=list)
-    alike: list[tuple[Launch, Witness]] = field(factory=list)  # known calls that add nothing to that launch
+    alike: list[tuple[Launch, KnownCall]] = field(factory=list)  # known calls that add nothing to that launch
     crowded: dict[nodes.Node, Site] = field(factory=dict)  # where there are more launches than are checked
     cut: list[Piece] = field(factory=list)  # roots whose runs, or kernels' runs, exceeded the budget
     checkified_unknown: bool = False  # an unknown function was passed to checkify.checkify

@@ -74,7 +74,7 @@ def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments
         program_point=interp.frame.module.program_point,
         made_by=interp.current_run,
         expects_failure=interp.fails_on_purpose,
-        witness=None if interp.kernel is None else interp.kernel.launch.witness,
+        known_call=None if interp.kernel is None else interp.kernel.launch.known_call,
         sharding_contexts=[] if interp.kernel is None else list(interp.kernel.launch.sharding_contexts),
     )
     if interp.frame.sharding_context.in_other_module:
@@ -243,7 +243,7 @@ def _run_kernels(interp: Interpreter, result: Launch) -> None:
     for body in bodies_of(result.kernel):
         if isinstance(body, Func):
             context = (result.site.key, body.node)
-            if interp.contexts[context] < _MAX_CONTEXTS or result.witness is not None:
+            if interp.contexts[context] < _MAX_CONTEXTS or result.known_call is not None:
                 run_kernel(interp, result, body)
             interp.contexts[context] += not result.meant_to_fail
         elif isinstance(body, CallResult) and body.launch is not None and body.launch.form.is_inner:
@@ -293,8 +293,8 @@ def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
     if result not in interp.outcome.launches:
         interp.outcome.launches.append(result)
         if interp.kernel is not None:  # it was made on the host, and is this launch's kernel
-            result.witness, result.sharding_contexts = (
-                interp.kernel.launch.witness,
+            result.known_call, result.sharding_contexts = (
+                interp.kernel.launch.known_call,
                 list(interp.kernel.launch.sharding_contexts),
             )
     result.operands = list(arguments.positional)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch_forms import LaunchForm
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
     from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.witnesses.witness import Witness
+    from pallas_lint.known_calls.known_call import KnownCall
 
 Role = Literal["prefetch", "in", "out", "scratch"]
 
@@ -147,7 +147,7 @@ class Launch:
     made_by: object = None  # the run that found it
     expects_failure: bool = False  # it is in `with pytest.raises(...)`
     failing_calls: int = 0  # the number of calls of the result that are there
-    witness: Witness | None = None  # the known call of the launcher with its arguments; None: for any caller
+    known_call: KnownCall | None = None  # the known call of the launcher with its arguments; None: for any caller
 
     @property
     def callee(self) -> Site:
@@ -200,7 +200,7 @@ class Launch:
     @property
     def is_tried(self) -> bool:
         """Whether it is a known call that was made in interpret mode, which says nothing about compilation."""
-        return self.witness is not None and (self.interpret or self.witness.on == "interpret")
+        return self.known_call is not None and (self.interpret or self.known_call.on == "interpret")
 
     @property
     def grid(self) -> Seq | None:

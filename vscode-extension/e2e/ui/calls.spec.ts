@@ -42,7 +42,7 @@ test("hints show the known call that is picked in the lens of its launcher", asy
   await editor.open("rows.py");
   await editor.hideSideBar();
   await expect(editor.line("def kernel(x_ref: f32[32, 200]")).toBeVisible();
-  const lens = await editor.lens("2 witnesses · x: f32[256,200], bm=32 ▾");
+  const lens = await editor.lens("2 known calls · x: f32[256,200], bm=32 ▾");
   await expect(editor.squiggles("warning")).toHaveCount(1);
   const hover = await editor.hover(editor.squiggles("warning"));
   await expect(hover).toContainText("with x: f32[256,200], bm=32, as in test_rows.py:6");
@@ -55,5 +55,5 @@ test("hints show the known call that is picked in the lens of its launcher", asy
   await editor.picture("known-calls");
   await rows.filter({ hasText: "f32[512,128]" }).click();
   await expect(editor.line("def kernel(x_ref: f32[64, 128]")).toBeVisible();
-  await editor.lens("2 witnesses · x: f32[512,128], bm=64 ▾");
+  await editor.lens("2 known calls · x: f32[512,128], bm=64 ▾");
 });

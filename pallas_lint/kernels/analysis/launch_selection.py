@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Value
-    from pallas_lint.witnesses.witness import Witness
+    from pallas_lint.known_calls.known_call import KnownCall
 
 _MAX_CALLS = 16  # launches kept for one site, besides those with unknown callers
 _MAX_DEPTH = 6
 
 
-def keep_informative(interp: Interpreter, before: tuple[Launch, ...], witness_of: Callable[[Launch], Witness]) -> None:
+def keep_informative(
+    interp: Interpreter, before: tuple[Launch, ...], known_call_of: Callable[[Launch], KnownCall]
+) -> None:
     """Of the launches of the current run, keep those that add information, each with the call that led to it.
 
     `before` are those of earlier runs. A launch behind an undecided branch adds nothing.
@@ -31,16 +33,16 @@ def keep_informative(interp: Interpreter, before: tuple[Launch, ...], witness_of
         if not launch.certain or launch.module is not interp.root:
             continue  # a launch of another module is checked there
         same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
-        facts, witness = _facts(launch), witness_of(launch)
-        real = not (launch.interpret or witness.on == "interpret")
+        facts, known_call = _facts(launch), known_call_of(launch)
+        real = not (launch.interpret or known_call.on == "interpret")
         known = next((other for other in same if _covers(_facts(other), facts) and not (real and other.is_tried)), None)
         if known is not None:
-            interp.outcome.alike.append((known, witness))
+            interp.outcome.alike.append((known, known_call))
             continue
         # Calls in the file itself do not count against the limit for known calls from elsewhere.
-        alike = [other.witness for other in same if other.witness is not None]
-        if sum((other.kind == "here") is (witness.kind == "here") for other in alike) < _MAX_CALLS:
-            launch.witness = witness
+        alike = [other.known_call for other in same if other.known_call is not None]
+        if sum((other.kind == "here") is (known_call.kind == "here") for other in alike) < _MAX_CALLS:
+            launch.known_call = known_call
             kept.append(launch)
     dropped = set(interp.outcome.launches) - set(kept)
     interp.outcome.launches[:] = kept

@@ -21,7 +21,7 @@ from pallas_lint.kernels.model.values import (
     Sym,
     Value,
 )
-from pallas_lint.sight import LaunchSight, in_order
+from pallas_lint.launch_summary import LaunchSummary, in_order
 from pallas_lint.syntax import nodes
 from pallas_lint.targeting import targets_of
 
@@ -42,13 +42,13 @@ _EVIDENCE = {
     "function": "the function around it",
     "import": "imports",
 }
-_LONGEST = 40  # characters of a piece of code that are shown
-_LONGEST_SIZE = 20  # ... of a size of an operand
+_MAX_CODE_LENGTH = 40  # characters of a piece of code that are shown
+_MAX_SIZE_LENGTH = 20  # ... of a size of an operand
 _MANY = 4  # operands of which nothing is known: from here on they are counted
 _TOO_LONG = "it takes too long to follow"
 
 
-def sightings(analysis: Analysis, settings: Settings) -> Sequence[LaunchSight]:
+def launch_summaries(analysis: Analysis, settings: Settings) -> Sequence[LaunchSummary]:
     """What was seen of each launch in the file; what is only a part of a kernel is seen with it."""
     path = analysis.module.source.path
     met: dict[Span, list[Launch]] = {}
@@ -62,23 +62,23 @@ def sightings(analysis: Analysis, settings: Settings) -> Sequence[LaunchSight]:
     return in_order((*_unmet(analysis), *seen))
 
 
-def _seen(span: Span, launches: list[Launch], analysis: Analysis, settings: Settings) -> LaunchSight:
+def _seen(span: Span, launches: list[Launch], analysis: Analysis, settings: Settings) -> LaunchSummary:
     """All that is known of one place, of several launches there what most is known of."""
     kernels = list(dict.fromkeys(trace.name for launch in launches for trace in launch.traces))
-    told = max(launches, key=_knowledge)  # of equals the first: the one that holds for any call
+    best_known = max(launches, key=_knowledge)  # of equals the first: the one that holds for any call
     backends = [_backend(launch, analysis, settings) for launch in launches]
     backend, why, judged = max(backends, key=lambda found: (found[2], found[0] is not None))
-    return LaunchSight(
+    return LaunchSummary(
         *_place(span, analysis),
         ", ".join(kernels) or None,
         backend,
         why,
         judged,
-        _grid(told),
-        _types(told) if any(_knowledge(told)) else None,
-        _source(told),
-        len({_types(launch) for launch in launches if launch.witness is not None} - {_types(told)}),
-        _knowledge(told)[0],
+        _grid(best_known),
+        _types(best_known) if any(_knowledge(best_known)) else None,
+        _source(best_known),
+        len({_types(launch) for launch in launches if launch.known_call is not None} - {_types(best_known)}),
+        _knowledge(best_known)[0],
         _stopped(launches, analysis),
     )
 
@@ -90,7 +90,7 @@ def _place(span: Span, analysis: Analysis) -> tuple[str, int, int, int | None]:
 
 def _source(launch: Launch) -> str | None:
     """Where the types of its operands come from; None for the text around it."""
-    return launch.witness.source if launch.witness is not None else None
+    return launch.known_call.source if launch.known_call is not None else None
 
 
 # -- backend -----------------------------------------------------------------------------------------------------------
@@ -103,13 +103,13 @@ def _backend(launch: Launch, analysis: Analysis, settings: Settings) -> tuple[st
         evidence = "backend="
     own = None if launch.backend is None else launch.backend.replace("_", "-")
     targets = targets_of(launch, settings)
-    presumed = analysis.presumed.get(launch)
+    presumed = analysis.inferred_backends.get(launch)
     if targets is None:
         if launch.core is not None:
             return own, "SparseCore, of which nothing is measured", False
         if own is None:
             return None, "interpreted", False
-        why = "interpreted" if launch.interpret or launch.witness is not None else "not among the targets"
+        why = "interpreted" if launch.interpret or launch.known_call is not None else "not among the targets"
         return own, f"{evidence}; {why}", False
     if targets:
         if own is not None and not settings.target:
@@ -126,14 +126,14 @@ def _backend(launch: Launch, analysis: Analysis, settings: Settings) -> tuple[st
 def _grid(launch: Launch) -> str:
     """ "grid (4, n)", with an ellipsis where there is more."""
     if launch.grid is not None:
-        sizes = ", ".join(_size(item, _LONGEST) for item in launch.grid.items)
+        sizes = ", ".join(_size(item, _MAX_CODE_LENGTH) for item in launch.grid.items)
         return f"grid ({sizes}{', …' if launch.grid.open else ''})"
     if launch.form.grid == "mesh" and launch.argument("grid") is None:
         return "over a mesh"
     return "no grid" if launch.has_grid is False else "grid not known"
 
 
-def _size(value: object, longest: int = _LONGEST_SIZE) -> str:
+def _size(value: object, longest: int = _MAX_SIZE_LENGTH) -> str:
     if isinstance(value, Sym):
         text = value.text[1:-1] if value.operation is not None and value.text.startswith("(") else value.text
         return text if len(text) <= longest else "?"
@@ -194,7 +194,7 @@ def _type(value: Value) -> str:
         sizes = "…" if value.shape is None else ",".join(map(_dim, value.shape))
         return f"{canonical(value.dtype) or '?'}[{sizes}]" if value.shape is not None or value.dtype else "?"
     if isinstance(value, Const):
-        return repr(value.value)[:_LONGEST]
+        return repr(value.value)[:_MAX_CODE_LENGTH]
     if isinstance(value, Seq | Dictionary):
         items = value.items if isinstance(value, Seq) else [item for _, item in value.items]
         return f"({', '.join((*map(_type, items), *(['…'] if value.open else [])))})"
@@ -234,7 +234,7 @@ def _stopped(launches: list[Launch], analysis: Analysis) -> str | None:
     pieces = analysis.module.outline.pieces
     if any(named in piece.names and piece.problem is not None for piece in pieces):
         return f"{kernel} has a syntax error"
-    return f"{kernel} cannot be told from the text"
+    return f"{kernel} cannot be determined from the text"
 
 
 def _callers(launch: Launch) -> str:
@@ -252,14 +252,14 @@ def _kernel_code(launch: Launch) -> str:
     if given is None and at is not None and plain:
         given = next((each for each in plain[: at + 1] if each.star), plain[at] if at < len(plain) else None)
     code = "" if given is None else f"{given.star}{launch.site.piece.code(given.value)}"
-    return code if len(code) <= _LONGEST and "\n" not in code else ""
+    return code if len(code) <= _MAX_CODE_LENGTH and "\n" not in code else ""
 
 
 def _was_cut(piece: Piece, analysis: Analysis) -> bool:
     return analysis.interpreter.is_spent or piece in analysis.outcome.cut
 
 
-def _unmet(analysis: Analysis) -> Iterator[LaunchSight]:
+def _unmet(analysis: Analysis) -> Iterator[LaunchSummary]:
     """The launches in the text that nothing that ran has come to."""
     module = analysis.module
     met: dict[Piece, set[Position]] = {}
@@ -277,4 +277,4 @@ def _unmet(analysis: Analysis) -> Iterator[LaunchSight]:
             if form is None or form.is_inner or use.call is None or use.name in stored or use.span.start in places:
                 continue
             why = _TOO_LONG if _was_cut(piece, analysis) else "nothing that runs leads there"
-            yield LaunchSight(*_place(use.span, analysis), stopped=why, met=False)
+            yield LaunchSummary(*_place(use.span, analysis), stopped=why, met=False)

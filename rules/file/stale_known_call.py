@@ -1,4 +1,4 @@
-"""PAL003 stale-witness."""
+"""PAL003 stale-known-call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.rule import Example, Rule
 
 
-class StaleWitness(Rule):
+class StaleKnownCall(Rule):
     """A recorded call, or a probe comment, for a function that is gone or takes no such arguments any more.
 
     Rules judge a launcher with the shapes that its calls have: those in the shapes file, in tests and in
@@ -25,7 +25,7 @@ class StaleWitness(Rule):
     """
 
     code = "PAL003"
-    name = "stale-witness"
+    name = "stale-known-call"
     severity = Severity.INFO
     # Reported when the calls are run.
     invalid = (

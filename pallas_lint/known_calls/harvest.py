@@ -10,44 +10,44 @@ from pallas_lint.kernels.analysis.analysis import enter, run_entered
 from pallas_lint.kernels.analysis.project_text import is_test_file
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.model.values import Class, Const, Func, Instance
-from pallas_lint.witnesses.values import spelled_arguments
-from pallas_lint.witnesses.witness import Witness
+from pallas_lint.known_calls.known_call import KnownCall
+from pallas_lint.known_calls.values import spelled_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.known_calls.callers import Callers
     from pallas_lint.syntax import Piece
-    from pallas_lint.witnesses.callers import Callers
 
-_MOST_PIECES = 200  # functions of one file that are run
+_MAX_PIECES = 200  # functions of one file that are run
 # Expressions evaluated for one file: 10,000 take a twelfth of a second. Where calls are found, more may come; library
 # code, whose own arguments nobody knows, finds what it finds soon or not at all.
 _STEPS_OF_A_TEST = 30_000
 _STEPS_OF_OTHERS = 10_000
 _STEPS_FOR_A_CALL = 10_000
-_MOST_READ = 500_000  # characters of other files: what needs more is a framework, and ends in what nobody knows
-_MOST_OF_A_FUNCTION = 16  # calls of one launcher that are kept of one file
+_MAX_READ = 500_000  # characters of other files: what needs more is a framework, and ends in what nobody knows
+_MAX_OF_A_FUNCTION = 16  # calls of one launcher that are kept of one file
 _ROUNDS = 3  # callers of callers in the file
 
 
-def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tuple[Witness, ...]:
+def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tuple[KnownCall, ...]:
     """The calls that `module` makes of functions in other files of its project that launch, or lead to launches."""
     interp = Interpreter(module.graph, module, versions)
     interp.running_callers = True
     interp.enters_module = lambda other: True  # no kernel is traced here: its own analysis does that
-    module.graph.most_read = _MOST_READ
+    module.graph.most_read = _MAX_READ
     module.env.vars["__name__"] = Const("__main__")  # scripts do what they do
-    found: dict[Witness, None] = {}
+    found: dict[KnownCall, None] = {}
     calls: Counter[str] = Counter()
 
     def note() -> None:
         for launch in interp.outcome.launches:
-            witness = _witness(module, launch, callers)
-            if witness is not None and witness not in found and calls[witness.function] < _MOST_OF_A_FUNCTION:
-                found[witness] = None
-                calls[witness.function] += 1
+            known_call = _known_call(module, launch, callers)
+            if known_call is not None and known_call not in found and calls[known_call.function] < _MAX_OF_A_FUNCTION:
+                found[known_call] = None
+                calls[known_call.function] += 1
         interp.outcome.launches.clear()
         interp.pending.clear()
 
@@ -83,7 +83,7 @@ def _callers(module: Module, callers: Callers) -> Iterator[Piece]:
         chosen |= new
         names = {name for piece in new for name in piece.names}
     # Tests stand behind the helpers that they share, and know more.
-    return iter(sorted(chosen, key=lambda piece: piece.first)[-_MOST_PIECES:])
+    return iter(sorted(chosen, key=lambda piece: piece.first)[-_MAX_PIECES:])
 
 
 def _leading_names(module: Module, callers: Callers) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _leading_names(module: Module, callers: Callers) -> Iterator[str]:
                 break
 
 
-def _witness(root: Module, launch: Launch, callers: Callers) -> Witness | None:
+def _known_call(root: Module, launch: Launch, callers: Callers) -> KnownCall | None:
     """The call that led to a launch in another file: of the outermost function of that file."""
     file = launch.module.file
     if launch.module is root or launch.expects_failure or file is None or root.file is None:
@@ -117,7 +117,7 @@ def _witness(root: Module, launch: Launch, callers: Callers) -> Witness | None:
     if not arguments:
         return None
     source = f"{callers.path_of(root.file)}:{site.span.start.line}"
-    return Witness(f"{callers.path_of(file)}::{name}", arguments, source)
+    return KnownCall(f"{callers.path_of(file)}::{name}", arguments, source)
 
 
 def _qualified(func: Func) -> str | None:

@@ -1,12 +1,12 @@
-"""Values as witnesses write them."""
+"""Values as known calls write them."""
 
 from __future__ import annotations
 
 import pytest
 
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Dictionary, DType, External, Instance, Seq
-from pallas_lint.witnesses.values import check, read, spell
-from pallas_lint.witnesses.witness import ValueProblem
+from pallas_lint.known_calls.known_call import ValueProblem
+from pallas_lint.known_calls.values import check, read, spell
 
 
 def find(module: str, name: str) -> External:

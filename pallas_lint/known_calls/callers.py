@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.analysis.project_text import is_project_file, project_files
+from pallas_lint.known_calls.index import Entry, Index, entry_of
 from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
-from pallas_lint.witnesses.index import Entry, Index, entry_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.text.source import Source
-    from pallas_lint.witnesses.witness import Witness
 
 
 @frozen
 class Calls:
     """The calls that one file makes of launchers elsewhere, and the digests of all files that this rests on."""
 
-    witnesses: tuple[Witness, ...]
+    known_calls: tuple[KnownCall, ...]
     rests_on: Mapping[str, str]  # paths in the project, of the file itself too; "" for one that is not there
 
 
@@ -98,22 +98,22 @@ class Callers:
         asked = {who: None for file in files for who in self.index.callers(self.path_of(file))}
         return [self.folder / who for who in asked if not self._is_known(who)]
 
-    def record(self, file: Path, witnesses: tuple[Witness, ...], rests_on: Iterable[Path]) -> None:
+    def record(self, file: Path, known_calls: tuple[KnownCall, ...], rests_on: Iterable[Path]) -> None:
         """What the run of a file came to."""
         path = self.path_of(file)
         names = [path, *(self.path_of(each) for each in rests_on if self.folder in each.parents)]
-        self.calls[path] = Calls(witnesses, {name: self._digest(name) for name in sorted(set(names))})
+        self.calls[path] = Calls(known_calls, {name: self._digest(name) for name in sorted(set(names))})
         self._right.add(path)
         self.changed = True
 
-    def of(self, file: Path) -> tuple[Witness, ...]:
+    def of(self, file: Path) -> tuple[KnownCall, ...]:
         """The calls of what a file defines."""
         path = self.path_of(file)
         return tuple(
-            witness
+            known_call
             for who in self.index.callers(path)
-            for witness in (self.calls[who].witnesses if who in self.calls else ())
-            if witness.function.partition("::")[0] == path
+            for known_call in (self.calls[who].known_calls if who in self.calls else ())
+            if known_call.function.partition("::")[0] == path
         )
 
     def rests_on(self, file: Path) -> Iterator[Path]:

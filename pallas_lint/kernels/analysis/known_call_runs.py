@@ -1,17 +1,17 @@
-"""Runs of functions with the arguments of witnesses: calls in other files, comments and the shapes file."""
+"""Runs of functions with the arguments of known calls: calls in other files, comments and the shapes file."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.analysis.known_calls import keep_informative
+from pallas_lint.kernels.analysis.launch_selection import keep_informative
 from pallas_lint.kernels.analysis.project_text import project_folder
 from pallas_lint.kernels.library.host import classes
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Class, External, Func, Instance, Value
+from pallas_lint.known_calls import values
 from pallas_lint.syntax import nodes
-from pallas_lint.witnesses import values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,44 +20,46 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.syntax import Piece
-    from pallas_lint.witnesses.witness import Witness
 
     RunPiece = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
 
 
-def run_witnesses(runs: RootRuns, witnesses: tuple[Witness, ...], run: RunPiece) -> tuple[Witness, ...]:
-    """Run each function with the arguments of its witnesses; returns those that do not match its signature.
+def run_known_calls(runs: RootRuns, known_calls: tuple[KnownCall, ...], run: RunPiece) -> tuple[KnownCall, ...]:
+    """Run each function with the arguments of its known calls; returns those that do not match its signature.
 
     `run` runs a piece: a callback that enters it, and one before its kernels.
     """
     interp, module = runs.interp, runs.module
-    stale: list[Witness] = []
+    stale: list[KnownCall] = []
     interp.running_callers = True
-    for witness in witnesses:
-        piece = piece_of(module, witness.name)
+    for known_call in known_calls:
+        piece = piece_of(module, known_call.name)
         if piece is None:
-            stale.append(witness)
+            stale.append(known_call)
             continue
         before = tuple(interp.outcome.launches)
-        fits = runs.run(piece, ("witness", witness), partial(_run, interp, module, piece, witness, before, run))
+        fits = runs.run(
+            piece, ("known call", known_call), partial(_run, interp, module, piece, known_call, before, run)
+        )
         if not fits:
-            stale.append(witness)
+            stale.append(known_call)
     interp.running_callers = False
     return tuple(stale)
 
 
 def _run(
-    interp: Interpreter, module: Module, piece: Piece, witness: Witness, before: tuple[Launch, ...], run: RunPiece
+    interp: Interpreter, module: Module, piece: Piece, known_call: KnownCall, before: tuple[Launch, ...], run: RunPiece
 ) -> bool:
     """Run one; whether the function accepts the arguments."""
     fits = True
 
     def enter() -> None:
         nonlocal fits
-        fits = _call(interp, module, witness)
+        fits = _call(interp, module, known_call)
 
-    run(piece, enter, lambda: keep_informative(interp, before, lambda launch: witness))
+    run(piece, enter, lambda: keep_informative(interp, before, lambda launch: known_call))
     return fits
 
 
@@ -75,10 +77,10 @@ def piece_of(module: Module, name: str) -> Piece | None:
     return None
 
 
-def _call(interp: Interpreter, module: Module, witness: Witness) -> bool:
-    """Call the function of a witness; False, and no call, where it does not accept the arguments."""
-    func, instance = function_of(interp, module, witness.name)
-    arguments = None if func is None else _arguments(interp, module, func, witness)
+def _call(interp: Interpreter, module: Module, known_call: KnownCall) -> bool:
+    """Call the function of a known call; False, and no call, where it does not accept the arguments."""
+    func, instance = function_of(interp, module, known_call.name)
+    arguments = None if func is None else _arguments(interp, module, func, known_call)
     if func is None or arguments is None:
         return False
     if instance is not None:
@@ -114,7 +116,7 @@ def _is_static(func: Func) -> bool:
     )
 
 
-def _arguments(interp: Interpreter, module: Module, func: Func, witness: Witness) -> Arguments | None:
+def _arguments(interp: Interpreter, module: Module, func: Func, known_call: KnownCall) -> Arguments | None:
     """The arguments of a call; None where the function has no parameter for one of them.
 
     A parameter that a record does not have is unknown: it is new, or could not be recorded. In a comment it has its
@@ -125,7 +127,7 @@ def _arguments(interp: Interpreter, module: Module, func: Func, witness: Witness
     taken = {*positional, *(param.name.value for param in parameters.kwonly_params)}
     given: dict[str, Value] = {}
     rest: list[Value] = []
-    for name, text in witness.arguments:
+    for name, text in known_call.arguments:
         value = values.read(text, partial(_named, interp, module), partial(classes.remade, interp))
         if name.startswith("*"):
             rest.append(value)
@@ -133,7 +135,7 @@ def _arguments(interp: Interpreter, module: Module, func: Func, witness: Witness
             given[name] = value
         else:
             return None
-    is_open = witness.kind != "comment"
+    is_open = known_call.kind != "comment"
     if not rest:
         return Arguments([], given, open=is_open)
     if not isinstance(parameters.star_arg, nodes.Param):

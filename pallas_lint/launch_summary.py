@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class LaunchSight:
+class LaunchSummary:
     """One place in a file that launches a kernel, however often it was met."""
 
     path: str
@@ -36,7 +36,7 @@ class LaunchSight:
 
 
 @frozen
-class Sight:
+class Coverage:
     """How much of what is launched was seen, in numbers of places."""
 
     launches: int = 0
@@ -45,7 +45,7 @@ class Sight:
     shapes: int = 0  # with all shapes known
 
     @classmethod
-    def of(cls, launches: Iterable[LaunchSight]) -> Sight:
+    def of(cls, launches: Iterable[LaunchSummary]) -> Coverage:
         seen = list(launches)
         return cls(
             len(seen),
@@ -55,7 +55,7 @@ class Sight:
         )
 
 
-def in_order(launches: Iterable[LaunchSight]) -> Sequence[LaunchSight]:
+def in_order(launches: Iterable[LaunchSummary]) -> Sequence[LaunchSummary]:
     """Each place once, sorted."""
     places = {(each.path, each.cell or 0, each.line, each.column): each for each in launches}
     return [places[place] for place in sorted(places)]

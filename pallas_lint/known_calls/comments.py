@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.probe import specs
 from pallas_lint.syntax import nodes
-from pallas_lint.witnesses.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"pallas-lint:[ \t]*probe")
 
 
-def witnesses_in(module: Module) -> Iterator[Witness]:
+def known_calls_in(module: Module) -> Iterator[KnownCall]:
     """The calls that a file's probe comments speak of; a comment that cannot be read is the probe's business."""
     text, path = module.source.text, module.source.path
     if _WORDS.search(text) is None:
@@ -34,7 +34,7 @@ def witnesses_in(module: Module) -> Iterator[Witness]:
         given = [*zip(names, spec.arguments, strict=False), *spec.keywords]
         rest = ((f"*{at}", value) for at, value in enumerate(spec.arguments[len(names) :]))
         arguments = tuple((name, _text(value)) for name, value in (*given, *rest))
-        yield Witness(f"{path}::{spec.function}", arguments, f"{path}:{spec.line}", kind="comment")
+        yield KnownCall(f"{path}::{spec.function}", arguments, f"{path}:{spec.line}", kind="comment")
 
 
 def _parameters(pieces: Mapping[tuple[str, bool], Piece], spec: Spec) -> list[str]:
@@ -50,7 +50,7 @@ def _parameters(pieces: Mapping[tuple[str, bool], Piece], spec: Spec) -> list[st
 
 
 def _text(value: Argument) -> str:
-    """An argument as witnesses write it: what arrays hold is not told."""
+    """An argument as known calls write it: what arrays hold is not told."""
     if value["kind"] == "array":
         return f"{value['dtype']}[{','.join(map(str, value['shape']))}]"
     if value["kind"] == "dtype":

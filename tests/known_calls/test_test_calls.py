@@ -57,7 +57,7 @@ def told(folder: Path, test: str, kernel: str = KERNEL, **others: str) -> list[s
         (folder / "tests" / f"{name}.py").write_text(text)
     finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}), folder)
     found = run(discover(["."], finder, cwd=folder).files, cwd=folder, jobs=1).findings
-    return [each.witness.spelled for each in found if each.code == "PAL202" and each.witness]
+    return [each.known_call.spelled for each in found if each.code == "PAL202" and each.known_call]
 
 
 @pytest.mark.parametrize(

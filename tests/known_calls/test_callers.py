@@ -8,8 +8,8 @@ import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.run.cache_folder import CacheFolder, cache_folder
-from pallas_lint.run.known_calls import KnownCalls
 from pallas_lint.run.project import discover
+from pallas_lint.run.project_calls import ProjectCalls
 from pallas_lint.run.runner import run
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ def told(folder: Path, cache: CacheFolder | None = None, jobs: int = 1, path: st
     finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}), folder)
     files = discover([path], finder, cwd=folder).files
     found = run(files, cwd=folder, jobs=jobs, cache_folder=cache).findings
-    return [(each.witness.spelled, each.witness.source) for each in found if each.code == "PAL202" and each.witness]
+    return [
+        (each.known_call.spelled, each.known_call.source) for each in found if each.code == "PAL202" and each.known_call
+    ]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_what_is_kept_and_broken_is_found_out_again(tmp_path: Path, write: Write
 
 def test_a_project_without_kernels_runs_nothing(tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write(a="import b\n", b="x = 1\n")
-    monkeypatch.setattr(KnownCalls, "_find_calls", lambda *_: pytest.fail("something ran"))
+    monkeypatch.setattr(ProjectCalls, "_find_calls", lambda *_: pytest.fail("something ran"))
     assert not told(tmp_path)
 
 

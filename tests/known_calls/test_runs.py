@@ -1,15 +1,15 @@
-"""Functions run as witnesses say they are called."""
+"""Functions run as known calls say they are called."""
 
 from __future__ import annotations
 
 import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
+from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.lint import lint_source
 from pallas_lint.records import define
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source
-from pallas_lint.witnesses.witness import Witness
 
 KERNEL = """
 import functools
@@ -36,29 +36,29 @@ ROWS = KERNEL + "def rows(x, *, bm=64):\n    m, n = x.shape" + LAUNCH
 class Told(Project):
     """A project that tells of these calls."""
 
-    told: tuple[Witness, ...] = ()
+    told: tuple[KnownCall, ...] = ()
 
-    def witnesses(self, *_: object) -> tuple[Witness, ...]:
+    def known_calls(self, *_: object) -> tuple[KnownCall, ...]:
         return self.told
 
 
-def findings(text: str, *witnesses: Witness):
+def findings(text: str, *known_calls: KnownCall):
     finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}, isolated=True))
-    return lint_source(Source("k.py", text), finder.for_folder(Project().cwd), Told(told=witnesses)).findings
+    return lint_source(Source("k.py", text), finder.for_folder(Project().cwd), Told(told=known_calls)).findings
 
 
-def called(function: str = "rows", on: str = "trace", source: str = "tests/test_k.py:3", **arguments: str) -> Witness:
-    return Witness(f"k.py::{function}", tuple(arguments.items()), source, on, "file")
+def called(function: str = "rows", on: str = "trace", source: str = "tests/test_k.py:3", **arguments: str) -> KnownCall:
+    return KnownCall(f"k.py::{function}", tuple(arguments.items()), source, on, "file")
 
 
-def reshapes(text: str, *witnesses: Witness):
-    return [finding for finding in findings(text, *witnesses) if finding.code == "PAL202"]
+def reshapes(text: str, *known_calls: KnownCall):
+    return [finding for finding in findings(text, *known_calls) if finding.code == "PAL202"]
 
 
 def test_the_arguments_tell_and_are_told() -> None:
     assert not reshapes(ROWS)
     (finding,) = reshapes(ROWS, called(x="f32[256,200]", bm="64"))
-    assert finding.witness is not None
+    assert finding.known_call is not None
     assert finding.message.endswith(", with x: f32[256,200], bm=64, as in tests/test_k.py:3")
 
 
@@ -75,10 +75,10 @@ def test_an_interpreted_call_says_nothing_of_layouts() -> None:
 
 
 @pytest.mark.parametrize(
-    "witness", [called("columns", x="f32[256,200]"), called(y="f32[256,200]"), called(x="f32[256,200]", gone="1")]
+    "known_call", [called("columns", x="f32[256,200]"), called(y="f32[256,200]"), called(x="f32[256,200]", gone="1")]
 )
-def test_what_the_function_does_not_take_is_no_call(witness: Witness) -> None:
-    assert not reshapes(ROWS, witness)
+def test_what_the_function_does_not_take_is_no_call(known_call: KnownCall) -> None:
+    assert not reshapes(ROWS, known_call)
 
 
 def test_equal_findings_are_one() -> None:
@@ -114,7 +114,7 @@ def test_equal_findings_are_one() -> None:
 def test_ways_of_calling(definition: str, function: str, arguments: dict[str, str]) -> None:
     body = LAUNCH.replace("\n    ", "\n        ") if definition.startswith("class") else LAUNCH
     (finding,) = reshapes(KERNEL + definition + body, called(function, **arguments))
-    assert finding.witness is not None
+    assert finding.known_call is not None
 
 
 def test_a_comment_tells() -> None:
@@ -150,8 +150,8 @@ def test_what_a_call_leaves_open_it_does_not_tell() -> None:
     )
     whole = called("many", x="f32[40,128]", chunk="16")
     part = called("many", x="?[?,128]", chunk="16")
-    assert [each.message for each in findings(text, whole) if each.code == "PAL412" and each.witness]
-    assert not [each for each in findings(text, part) if each.code == "PAL412" and each.witness]
+    assert [each.message for each in findings(text, whole) if each.code == "PAL412" and each.known_call]
+    assert not [each for each in findings(text, part) if each.code == "PAL412" and each.known_call]
 
 
 def test_a_call_that_was_only_tried_hides_no_real_one() -> None:
@@ -177,4 +177,4 @@ def rows_of_a_model():
 """
     )
     (finding,) = reshapes(text)  # known without the call
-    assert finding.witness is None
+    assert finding.known_call is None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Named = Mapping[Backend, int]  # the backends that a file imports, each with the number of its launches
 
-_MOST_FILES = 10_000  # of a project that are looked at: 0.2 ms each
+_MAX_FILES = 10_000  # of a project that are looked at: 0.2 ms each
 _IMPORTS = re.compile(
     rb"jax\.experimental\.pallas(?:\.|\s+import\s+(?:\(\s*)?(?:\w+(?:\s+as\s+\w+)?\s*,\s*)*)"
     rb"(tpu|tpu_sc|triton|gpu|mosaic_gpu)\b"
@@ -61,7 +61,7 @@ _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 
 
 @frozen
-class Presumption:
+class InferredBackend:
     """A backend, and what tells it: "the project's 14 other kernels are"."""
 
     backend: Backend
@@ -93,7 +93,7 @@ class ProjectEvidence:
         """The evidence in a project; `overlay` (file -> text) goes before what is on disk."""
         known = self._named.get(folder)
         if known is None:
-            known = {file: named for file in project_files(folder, _MOST_FILES) if (named := _named_on_disk(file))}
+            known = {file: named for file in project_files(folder, _MAX_FILES) if (named := _named_on_disk(file))}
             self._named[folder] = known
         open_now = {
             file: backends_named(source.text.encode("utf-8", "surrogatepass"))
@@ -147,15 +147,15 @@ def _required(folder: Path) -> tuple[tuple[str, str], ...]:
         for platform, pattern in patterns.items():
             match = pattern.search(_COMMENT.sub("", text))
             if match is not None:
-                told = match[0].removeprefix('name = "').removesuffix('"') if patterns is _LOCKED else match[0]
-                found.setdefault(platform, told)
+                requirement = match[0].removeprefix('name = "').removesuffix('"') if patterns is _LOCKED else match[0]
+                found.setdefault(platform, requirement)
     return tuple(sorted(found.items()))
 
 
-def presume(analysis: Analysis, settings: Settings, project: Project) -> None:
+def infer_backends(analysis: Analysis, settings: Settings, project: Project) -> None:
     """Note for each launch of the module that tells no backend the one that it is presumed to be for, if any.
 
-    Where targets were told, those count.
+    Where targets are configured, those count.
     """
     if settings.target:
         return
@@ -166,14 +166,14 @@ def presume(analysis: Analysis, settings: Settings, project: Project) -> None:
     beside = [launch.backend for launch in analysis.launches if launch.backend is not None]
     if beside:
         others = "the file's other launch is" if len(beside) == 1 else f"the file's {len(beside)} other launches are"
-        found = Presumption(beside[0], others) if len(set(beside)) == 1 else None
+        found = InferredBackend(beside[0], others) if len(set(beside)) == 1 else None
     else:
         found = _of_project(analysis, project, versions)
     if found is None:
         return
     for launch in untold:
         if found.backend == "tpu" or not _is_bare(launch) or _default(versions) == found.backend:
-            analysis.presumed[launch] = found
+            analysis.inferred_backends[launch] = found
 
 
 def _is_untold(launch: Launch) -> bool:
@@ -184,7 +184,7 @@ def _is_bare(launch: Launch) -> bool:
     return not launch.open and launch.argument("compiler_params", "backend") is None
 
 
-def _of_project(analysis: Analysis, project: Project, versions: tuple[str, ...]) -> Presumption | None:
+def _of_project(analysis: Analysis, project: Project, versions: tuple[str, ...]) -> InferredBackend | None:
     file = analysis.module.file
     if file is None or not paths.exists(file):
         return None
@@ -193,12 +193,12 @@ def _of_project(analysis: Analysis, project: Project, versions: tuple[str, ...])
     evidence = project.evidence(folder)
     if len(evidence.launches) == 1:
         ((backend, count),) = evidence.launches
-        return Presumption(backend, _others(count))
+        return InferredBackend(backend, _others(count))
     if evidence.launches or len(evidence.required) != 1:
         return None
-    ((platform, told),) = evidence.required
+    ((platform, requirement),) = evidence.required
     meant: Backend | None = "tpu" if platform == "tpu" else _default(versions)
-    return None if meant is None else Presumption(meant, f"the project requires `{told}`")
+    return None if meant is None else InferredBackend(meant, f"the project requires `{requirement}`")
 
 
 def _others(count: int) -> str:

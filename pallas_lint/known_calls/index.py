@@ -26,8 +26,8 @@ _FOREIGN = frozenset(
     "pytest absl unittest torch flax optax __future__ contextlib pathlib warnings json".split()
 )
 _CODE_OF_JAX = "jax.experimental.pallas.ops"  # kernels, as anybody's
-_MOST_FILES = 16  # that are asked for the calls of one file's launchers
-_MOST_SEEN = 200  # ... and of which these are the nearest
+_MAX_FILES = 16  # that are searched for calls of one file's launchers
+_MAX_SEEN = 200  # ... and of which these are the nearest
 _DEEPEST = 2  # files on the way, without those of packages: 96 % of the calls that tell something lie within
 
 
@@ -108,7 +108,7 @@ class Index:
         names: dict[str, set[str]] = {path: set(entry.defines)}  # of each file reached: what may lead to a launch
         far: dict[str, int] = {path: 0}
         waiting = deque([path])
-        while waiting and len(far) <= _MOST_SEEN:
+        while waiting and len(far) <= _MAX_SEEN:
             at = waiting.popleft()
             for who, name, bound in self._importers.get(at, ()):
                 if who == path or (name is not None and name != "*" and name not in names[at]):
@@ -126,7 +126,7 @@ class Index:
         found = sorted(
             (each for each in far if each != path), key=lambda each: (far[each], not is_test_path(each), each)
         )
-        return found[:_MOST_FILES]
+        return found[:_MAX_FILES]
 
     @cached_property
     def _files(self) -> Mapping[str, tuple[str, ...]]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from lsprotocol import types as lsp
 
+from tests.known_calls.test_callers import KERNEL
 from tests.server.clients import session
-from tests.witnesses.test_callers import KERNEL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,16 +70,16 @@ async def test_an_edit_in_a_test_judges_what_it_calls(profile: str, folder: Path
 
 
 async def test_an_edit_in_a_kernel_runs_no_test_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pallas_lint.run.known_calls import KnownCalls
+    from pallas_lint.run.project_calls import ProjectCalls
 
     ran = []
-    find = KnownCalls._find_calls
+    find = ProjectCalls._find_calls
 
-    def finding(self: KnownCalls, callers: object, file: Path, settings: object) -> None:
+    def finding(self: ProjectCalls, callers: object, file: Path, settings: object) -> None:
         ran.append(file.name)
         find(self, callers, file, settings)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(KnownCalls, "_find_calls", finding)
+    monkeypatch.setattr(ProjectCalls, "_find_calls", finding)
     uri = (folder / "kern.py").as_uri()
     async with session("minimal", folder, options=OPTIONS) as editor:
         editor.open(uri, KERNEL)

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import LintError
+from pallas_lint.known_calls.choice import MAX_CALLS, choose
+from pallas_lint.known_calls.known_call import KnownCall, ValueProblem
 from pallas_lint.records import field, frozen
 from pallas_lint.text import files, paths
-from pallas_lint.witnesses.choice import MAX_CALLS, choose
-from pallas_lint.witnesses.witness import ValueProblem, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +36,7 @@ _KEY = re.compile(r"[A-Za-z0-9_-]+")
 class Shapes:
     """What stands in a shapes file: the calls, the line of each function, and what is wrong with it."""
 
-    witnesses: tuple[Witness, ...] = ()
+    known_calls: tuple[KnownCall, ...] = ()
     lines: dict[str, int] = field(factory=dict)
     problems: tuple[LintError, ...] = ()
     file: Path | None = None
@@ -49,15 +49,15 @@ class Shapes:
             return None
         return file.relative_to(self.root).as_posix()
 
-    def of(self, file: Path) -> tuple[Witness, ...]:
+    def of(self, file: Path) -> tuple[KnownCall, ...]:
         """The calls of what a module defines."""
         path = self.path_of(file)
         return self._by_path.get(path or "", ())
 
     @cached_property
-    def _by_path(self) -> dict[str, tuple[Witness, ...]]:
-        found: dict[str, list[Witness]] = {}
-        for each in self.witnesses:
+    def _by_path(self) -> dict[str, tuple[KnownCall, ...]]:
+        found: dict[str, list[KnownCall]] = {}
+        for each in self.known_calls:
             found.setdefault(each.function.partition("::")[0], []).append(each)
         return {path: tuple(calls) for path, calls in found.items()}
 
@@ -114,17 +114,17 @@ def parse(text: str, shown: str) -> Shapes:
     if type(version) is not int or version != VERSION:
         return _broken(shown, f"the shapes file has version {version}: this pallas-lint reads version {VERSION}", 1)
     lines = _lines_of(text)
-    witnesses: list[Witness] = []
+    known_calls: list[KnownCall] = []
     problems: list[LintError] = []
     for function, table in document.items():
         if function == "version":
             continue
         line = lines.get(function, 1)
         try:
-            witnesses += _calls_of(function, table)
+            known_calls += _calls_of(function, table)
         except ValueProblem as error:
             problems.append(LintError(shown, f"the shapes file: {error}", line))
-    return Shapes(tuple(witnesses), lines, tuple(problems))
+    return Shapes(tuple(known_calls), lines, tuple(problems))
 
 
 def _broken(shown: str, message: str, line: int) -> Shapes:
@@ -147,7 +147,7 @@ def names_function(text: str) -> bool:
     return _FUNCTION.fullmatch(text) is not None
 
 
-def _calls_of(function: str, table: Any) -> list[Witness]:
+def _calls_of(function: str, table: Any) -> list[KnownCall]:
     """The calls of one function. Raises ValueProblem."""
     if not names_function(function):
         raise ValueProblem(f'"{function[:80]}" names no function: write "src/kernels.py::function"')
@@ -159,8 +159,8 @@ def _calls_of(function: str, table: Any) -> list[Witness]:
     return [_call(function, call) for call in calls]
 
 
-def _call(function: str, call: Any) -> Witness:
-    from pallas_lint.witnesses.values import check  # and with it the engine's values
+def _call(function: str, call: Any) -> KnownCall:
+    from pallas_lint.known_calls.values import check  # and with it the engine's values
 
     arguments = call.get("args") if isinstance(call, dict) else None
     if not isinstance(arguments, dict) or not all(isinstance(text, str) for text in arguments.values()):
@@ -173,22 +173,22 @@ def _call(function: str, call: Any) -> Witness:
     on, seen = call.get("on", "trace"), call.get("seen", "")
     if not isinstance(on, str) or not isinstance(seen, str):
         raise ValueProblem(f"{function}: `on` and `seen` of a call are texts")
-    return Witness(function, tuple(arguments.items()), seen, on, "file")
+    return KnownCall(function, tuple(arguments.items()), seen, on, "file")
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def merged(known: Iterable[Witness], new: Iterable[Witness]) -> tuple[Witness, ...]:
+def merged(known: Iterable[KnownCall], new: Iterable[KnownCall]) -> tuple[KnownCall, ...]:
     """What was known and what was recorded now, no more of each function than are kept."""
     return choose((*known, *new))[0]
 
 
-def render(witnesses: Iterable[Witness]) -> str:
+def render(known_calls: Iterable[KnownCall]) -> str:
     """The text of a shapes file."""
-    by_function: dict[str, list[Witness]] = {}
-    for witness in witnesses:
-        by_function.setdefault(witness.function, []).append(witness)
+    by_function: dict[str, list[KnownCall]] = {}
+    for known_call in known_calls:
+        by_function.setdefault(known_call.function, []).append(known_call)
     parts = [_HEAD]
     for function in sorted(by_function):
         in_order = sorted(by_function[function], key=lambda each: each.source, reverse=True)
@@ -198,11 +198,11 @@ def render(witnesses: Iterable[Witness]) -> str:
     return "".join(parts)
 
 
-def _row(witness: Witness) -> str:
-    arguments = ", ".join(f"{_key(name)} = {_quoted(text)}" for name, text in sorted(witness.arguments))
+def _row(known_call: KnownCall) -> str:
+    arguments = ", ".join(f"{_key(name)} = {_quoted(text)}" for name, text in sorted(known_call.arguments))
     braces = f"{{ {arguments} }}" if arguments else "{}"
-    seen = f", seen = {_quoted(witness.source)}" if witness.source else ""
-    return f"{{ args = {braces}, on = {_quoted(witness.on)}{seen} }}"
+    seen = f", seen = {_quoted(known_call.source)}" if known_call.source else ""
+    return f"{{ args = {braces}, on = {_quoted(known_call.on)}{seen} }}"
 
 
 def _key(name: str) -> str:
@@ -228,12 +228,12 @@ def is_ours(data: bytes) -> bool:
     return data.partition(b"\n")[0].rstrip(b"\r") == first or not decoded(data, "").problems
 
 
-def replace(file: Path, before: bytes | None, witnesses: Iterable[Witness], inside: Path) -> bool:
+def replace(file: Path, before: bytes | None, known_calls: Iterable[KnownCall], inside: Path) -> bool:
     """Have the file, which held `before`, hold these calls; False where it holds something else by now.
 
     `inside` as in `files.draft`. Raises OSError.
     """
-    data = render(witnesses).encode()
+    data = render(known_calls).encode()
     if data == before:
         return True
     drafted = files.draft(file, data, inside)

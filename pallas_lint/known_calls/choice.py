@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from pallas_lint.witnesses.witness import is_array
+from pallas_lint.known_calls.known_call import is_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pallas_lint.witnesses.witness import Witness
+    from pallas_lint.known_calls.known_call import KnownCall
 
 MAX_CALLS = 8  # calls of one function
 # How many of each source come first, whatever the others tell: what stands nearer was meant for this function.
@@ -30,16 +30,16 @@ class _Seen(NamedTuple):
     single: tuple[tuple[str, tuple[bool, ...]], ...]  # ... and which are one
 
 
-def choose(witnesses: Iterable[Witness], most: int = MAX_CALLS) -> tuple[tuple[Witness, ...], int]:
+def choose(known_calls: Iterable[KnownCall], most: int = MAX_CALLS) -> tuple[tuple[KnownCall, ...], int]:
     """At most so many calls of each function, and how many were left out. The same for the same calls in any order.
 
     Of calls that say the same one counts. First come the slots of each source, then what is most unlike those that
     are in already.
     """
-    by_function: dict[str, dict[Witness, None]] = {}
-    for witness in sorted(witnesses, key=_order):
-        by_function.setdefault(witness.function, {}).setdefault(witness)
-    kept: list[Witness] = []
+    by_function: dict[str, dict[KnownCall, None]] = {}
+    for known_call in sorted(known_calls, key=_order):
+        by_function.setdefault(known_call.function, {}).setdefault(known_call)
+    kept: list[KnownCall] = []
     left_out = 0
     for function in sorted(by_function):
         every = _told_more(list(by_function[function]))
@@ -49,29 +49,29 @@ def choose(witnesses: Iterable[Witness], most: int = MAX_CALLS) -> tuple[tuple[W
     return tuple(kept), left_out
 
 
-def _order(witness: Witness) -> tuple[object, ...]:
+def _order(known_call: KnownCall) -> tuple[object, ...]:
     kinds = ("here", "comment", "caller", "file")
-    return kinds.index(witness.kind), -_known(witness), witness.arguments, witness.on, witness.source
+    return kinds.index(known_call.kind), -_known(known_call), known_call.arguments, known_call.on, known_call.source
 
 
-def _known(witness: Witness) -> int:
+def _known(known_call: KnownCall) -> int:
     """How much of the arguments is known."""
-    return sum(2 if "?" not in text and "..." not in text else 1 for _, text in witness.arguments)
+    return sum(2 if "?" not in text and "..." not in text else 1 for _, text in known_call.arguments)
 
 
-def _told_more(witnesses: list[Witness]) -> list[Witness]:
+def _told_more(known_calls: list[KnownCall]) -> list[KnownCall]:
     """Those of which no other says all, and more."""
-    known = {each: _known(each) for each in witnesses}
+    known = {each: _known(each) for each in known_calls}
     # Those of which most is known say all of others; to ask each about each takes minutes for some thousand calls.
-    telling = sorted(witnesses, key=lambda each: -known[each])[:_TELLING]
+    telling = sorted(known_calls, key=lambda each: -known[each])[:_TELLING]
     return [
         each
-        for each in witnesses
+        for each in known_calls
         if not any(known[other] > known[each] and _says_all(other, each) for other in telling)
     ]
 
 
-def _says_all(one: Witness, other: Witness) -> bool:
+def _says_all(one: KnownCall, other: KnownCall) -> bool:
     if one.on != other.on or len(one.arguments) < len(other.arguments):
         return False
     known = dict(one.arguments)
@@ -90,11 +90,11 @@ def _fits(vague: str, exact: str) -> bool:
     return len(sizes) == len(others) and all(a in ("?", b) for a, b in zip(sizes, others, strict=True))
 
 
-def _most_different(witnesses: list[Witness], most: int) -> list[Witness]:
-    seen = {witness: _seen(witness) for witness in witnesses}
-    chosen: list[Witness] = []
+def _most_different(known_calls: list[KnownCall], most: int) -> list[KnownCall]:
+    seen = {known_call: _seen(known_call) for known_call in known_calls}
+    chosen: list[KnownCall] = []
     left = dict(_SLOTS)
-    waiting = list(witnesses)
+    waiting = list(known_calls)
     while waiting and len(chosen) < most:
         in_slots = [each for each in waiting if left.get(each.kind, 0)] or waiting
         # Of equals the first: they are in order.
@@ -110,9 +110,9 @@ def _newness(one: _Seen, others: list[_Seen]) -> tuple[bool, ...]:
     return tuple(all(mine != theirs[at] for theirs in others) for at, mine in enumerate(one))
 
 
-def _seen(witness: Witness) -> _Seen:
+def _seen(known_call: KnownCall) -> _Seen:
     flags, dtypes, ranks, aligned, single = [], [], [], [], []
-    for name, text in witness.arguments:
+    for name, text in known_call.arguments:
         types = _TYPE.findall(text)
         if not types or not is_array(text):
             flags.append((name, _TYPE.sub("", text)))

@@ -1,4 +1,4 @@
-"""A witness: one set of argument types with which a function that leads to a launch is really called."""
+"""A known call: one set of argument types with which a function that leads to a launch is really called."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 # Nearest first; "here": a call in the launcher's own file; "annotation": no call, but what its parameters say of them.
 Kind = Literal["here", "comment", "caller", "file", "annotation"]
-_MOST_TOLD = 100  # characters of the arguments in a message
+_MAX_MESSAGE_LENGTH = 100  # characters of the arguments in a message
 
 
 class ValueProblem(ValueError):
-    """A text that is no value of a witness; the message is one sentence."""
+    """A text that is no value of a known call; the message is one sentence."""
 
 
 @frozen
-class Witness:
+class KnownCall:
     """`function` is "src/kernels/softmax.py::softmax": a file of the project, relative to its root, and a name in it.
 
     `arguments` has values as text by parameter name, those that the function's own parameters get; the rest of what
@@ -58,7 +58,7 @@ class Witness:
 
     def describe(self, path: str) -> str:
         """How a message about code in `path` names the call: "with x: f32[512,1024], as in tests/test_rows.py:12"."""
-        spelled, where = self.brief(_MOST_TOLD), self.source
+        spelled, where = self.brief(_MAX_MESSAGE_LENGTH), self.source
         if self.kind == "annotation":
             return f"with {spelled}, as annotated"
         file, _, name = self.source.partition("::")

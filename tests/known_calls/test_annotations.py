@@ -7,11 +7,11 @@ import pytest
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.values import Array, Sym
+from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.lint import check_file, lint_source
 from pallas_lint.records import define
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source
-from pallas_lint.witnesses.witness import Witness
 
 HEAD = """
 from __future__ import annotations
@@ -42,9 +42,9 @@ LAUNCH = """
 class Told(Project):
     """A project that tells of these calls."""
 
-    told: tuple[Witness, ...] = ()
+    told: tuple[KnownCall, ...] = ()
 
-    def witnesses(self, *_: object) -> tuple[Witness, ...]:
+    def known_calls(self, *_: object) -> tuple[KnownCall, ...]:
         return self.told
 
 
@@ -56,8 +56,8 @@ def rows(annotation: str, *, decorated: str = "", default: str = "") -> str:
     return f"{HEAD}{decorated}\ndef rows(x: {annotation}{default}, bm=128):{LAUNCH}"
 
 
-def ranks(text: str, *witnesses: Witness):
-    found = lint_source(Source("k.py", text), settings(), Told(told=witnesses)).findings
+def ranks(text: str, *known_calls: KnownCall):
+    found = lint_source(Source("k.py", text), settings(), Told(told=known_calls)).findings
     return [finding for finding in found if finding.code == "PAL310"]
 
 
@@ -65,7 +65,7 @@ def operand(text: str) -> Array | None:
     """What is known of the operand by annotation."""
     analysis = check_file(Source("k.py", text), settings(), Project()).analysis
     assert analysis is not None
-    told = [each for each in analysis.launches if each.witness is not None and each.witness.kind == "annotation"]
+    told = [each for each in analysis.launches if each.known_call is not None and each.known_call.kind == "annotation"]
     if not told:
         return None
     (value,) = told[0].operands
@@ -73,8 +73,8 @@ def operand(text: str) -> Array | None:
     return value
 
 
-def called(**arguments: str) -> Witness:
-    return Witness("k.py::rows", tuple(arguments.items()), "tests/test_k.py:3", kind="caller")
+def called(**arguments: str) -> KnownCall:
+    return KnownCall("k.py::rows", tuple(arguments.items()), "tests/test_k.py:3", kind="caller")
 
 
 def test_a_rank_is_told_and_said_to_be_annotated() -> None:
@@ -82,10 +82,10 @@ def test_a_rank_is_told_and_said_to_be_annotated() -> None:
     (finding,) = ranks(rows('Float[Array, "b m n"]'))
     assert finding.message.endswith(', with x: Float[Array, "b m n"], as annotated')
     assert finding.severity is Severity.WARNING  # nobody may ever have checked it
-    assert finding.witness is not None
-    assert finding.witness.spelled == 'x: Float[Array, "b m n"]'
+    assert finding.known_call is not None
+    assert finding.known_call.spelled == 'x: Float[Array, "b m n"]'
     line = rows("").splitlines().index("def rows(x: , bm=128):") + 1
-    assert finding.witness.source == f"k.py:{line}"
+    assert finding.known_call.source == f"k.py:{line}"
 
 
 def test_a_severity_that_is_set_counts() -> None:
@@ -186,7 +186,7 @@ def others(x: Float[Array, "m n"], bm=128):
 """
     analysis = check_file(Source("k.py", text), settings(), Project()).analysis
     assert analysis is not None
-    both, others = (each.operands for each in analysis.launches if each.witness is not None)
+    both, others = (each.operands for each in analysis.launches if each.known_call is not None)
     assert both[0].shape == both[1].shape
     assert both[0].shape != others[0].shape
 
@@ -202,8 +202,8 @@ def test_methods() -> None:
     method = rows('Float[Array, "b m n"]').split("def rows")
     indented = "\n    def rows" + method[1].replace("\n", "\n    ").replace("(x:", "(self, x:")
     (finding,) = ranks(f"{method[0]}class Kernel:{indented}")
-    assert finding.witness is not None
-    assert finding.witness.function == "k.py::Kernel.rows"
+    assert finding.known_call is not None
+    assert finding.known_call.function == "k.py::Kernel.rows"
 
 
 @pytest.mark.parametrize("passed", ["f32[512,128]", "i32[2,512,128]", "None", "3", "?[4,?]"])
@@ -232,7 +232,7 @@ def test_aliases_of_other_modules(tmp_path) -> None:
     text = rows("Image").replace("import jaxtyping\n", "import jaxtyping\nfrom shapes import Image\n")
     project = Project(cwd=tmp_path)
     found = lint_source(Source("k.py", text), settings(), project).findings
-    assert [each.witness.spelled for each in found if each.code == "PAL310"] == ['x: Float[Array, "b m n"]']
+    assert [each.known_call.spelled for each in found if each.code == "PAL310"] == ['x: Float[Array, "b m n"]']
 
 
 def test_an_edited_alias_counts_at_once(tmp_path) -> None:
@@ -240,7 +240,7 @@ def test_an_edited_alias_counts_at_once(tmp_path) -> None:
 
     def told(text: str) -> list[tuple[str, str]]:
         found = check_file(Source("k.py", text), settings(), project).result.findings
-        return [(each.message.partition("3")[2], each.witness.source) for each in found if each.code == "PAL310"]
+        return [(each.message.partition("3")[2], each.known_call.source) for each in found if each.code == "PAL310"]
 
     text = rows("Rows")
     line = text.splitlines().index("def rows(x: Rows, bm=128):") + 1

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint.witnesses.choice import MAX_CALLS, choose
-from pallas_lint.witnesses.shapes_file import content, merged, parse, read, render, replace
-from pallas_lint.witnesses.witness import Witness
+from pallas_lint.known_calls.choice import MAX_CALLS, choose
+from pallas_lint.known_calls.known_call import KnownCall
+from pallas_lint.known_calls.shapes_file import content, merged, parse, read, render, replace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ calls = [
   { args = { bm = "64", x = "f32[512,1024]" }, on = "interpret", seen = "tests/test_softmax.py::test_rows" },
 ]
 """
-CALL = Witness(
+CALL = KnownCall(
     "src/kernels/softmax.py::softmax",
     (("bm", "64"), ("x", "f32[512,1024]")),
     "tests/test_softmax.py::test_rows",
@@ -35,10 +35,10 @@ CALL = Witness(
 
 def test_the_text_of_the_contract_there_and_back() -> None:
     shapes = parse(TEXT, "s.toml")
-    assert (shapes.witnesses, shapes.problems) == ((CALL,), ())
-    assert shapes.witnesses[0].source == CALL.source
+    assert (shapes.known_calls, shapes.problems) == ((CALL,), ())
+    assert shapes.known_calls[0].source == CALL.source
     assert shapes.lines == {CALL.function: 4}
-    assert render(shapes.witnesses) == TEXT
+    assert render(shapes.known_calls) == TEXT
 
 
 def test_no_file_says_nothing(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_problems_are_said_with_their_line(text: str, message: str, line: int) -
 
 def test_what_is_wrong_with_one_function_leaves_the_others() -> None:
     shapes = parse(TEXT + '\n["k.py::f"]\ncalls = 1\n', "s.toml")
-    assert shapes.witnesses == (CALL,)
+    assert shapes.known_calls == (CALL,)
     assert len(shapes.problems) == 1
 
 
@@ -83,7 +83,7 @@ def test_recording_again_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     assert replace(file, None, [CALL], tmp_path)
     before = content(file)
-    assert replace(file, before, merged(read(file, "s.toml").witnesses, [CALL]), tmp_path)
+    assert replace(file, before, merged(read(file, "s.toml").known_calls, [CALL]), tmp_path)
     assert content(file) == before
     assert file.read_text() == TEXT
 
@@ -93,7 +93,7 @@ texts = st.sampled_from(
     ["f32[8,128]", "bf16[16,200]", "64", "True", "'a\\\\b\"c'", "dtype:i8", "(f32[8], 3)", "{'a': 1}"]
 )
 calls = st.builds(
-    Witness,
+    KnownCall,
     st.sampled_from(["k.py::f", "a/b.py::C.m"]),
     st.dictionaries(names | st.just("*0"), texts, max_size=3).map(lambda given: tuple(sorted(given.items()))),
     st.text(max_size=20),
@@ -103,23 +103,23 @@ calls = st.builds(
 
 
 @given(st.lists(calls, max_size=6))
-def test_what_is_written_is_read(witnesses: list[Witness]) -> None:
-    shapes = parse(render(witnesses), "s.toml")
+def test_what_is_written_is_read(known_calls: list[KnownCall]) -> None:
+    shapes = parse(render(known_calls), "s.toml")
     assert not shapes.problems
-    assert set(shapes.witnesses) == set(witnesses)
-    assert render(shapes.witnesses) == render(witnesses)
+    assert set(shapes.known_calls) == set(known_calls)
+    assert render(shapes.known_calls) == render(known_calls)
 
 
 @given(st.lists(calls, max_size=30), st.randoms())
-def test_the_choice_is_the_same_in_any_order(witnesses: list[Witness], random: object) -> None:
-    kept, _ = choose(witnesses)
-    random.shuffle(witnesses)  # type: ignore[attr-defined]
-    assert choose(witnesses)[0] == kept
-    assert set(kept) <= set(witnesses)
+def test_the_choice_is_the_same_in_any_order(known_calls: list[KnownCall], random: object) -> None:
+    kept, _ = choose(known_calls)
+    random.shuffle(known_calls)  # type: ignore[attr-defined]
+    assert choose(known_calls)[0] == kept
+    assert set(kept) <= set(known_calls)
 
 
-def call(kind: str = "file", **arguments: str) -> Witness:
-    return Witness("k.py::f", tuple(arguments.items()), "t.py:1", kind=kind)  # type: ignore[arg-type]
+def call(kind: str = "file", **arguments: str) -> KnownCall:
+    return KnownCall("k.py::f", tuple(arguments.items()), "t.py:1", kind=kind)  # type: ignore[arg-type]
 
 
 def test_the_most_different_calls_are_kept() -> None:

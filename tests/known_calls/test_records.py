@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.cli.dispatch import run as pallas_lint
-from tests.witnesses.test_callers import KERNEL
+from tests.known_calls.test_callers import KERNEL
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Values as witnesses write them: `f32[8,128]`, `64`, `dtype:bf16`, `fn:module:name`, tuples and dataclasses of these.
+"""Values as known calls write them: `f32[8,128]`, `64`, `dtype:bf16`, `fn:module:name`, tuples, dataclasses.
 
 What only the analysis of a caller knows may be known in part: `f32[?,128]`, `?[8,128]`, `f32[...]`.
 """
@@ -24,10 +24,10 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Value,
 )
+from pallas_lint.known_calls.known_call import ValueProblem
 from pallas_lint.probe.specs import DTYPES
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.literals import without_warnings
-from pallas_lint.witnesses.witness import ValueProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,11 +43,11 @@ _FUNCTION = re.compile(r"\bfn:([\w./-]+):([\w.]+)")
 _OBJECT = re.compile(r"(?<![\w./'\"-])([\w./-]+):([^\W\d][\w.]*)\(")
 # One that does not end goes on to the end of the text, which is no Python either way.
 _STRING = re.compile(r"'(?:\\.?|[^'\\])*'?|\"(?:\\.?|[^\"\\])*\"?")
-_LONGEST_STRING = 64
-_LONGEST = 2000  # characters of a value: what is longer tells no reader anything
+_MAX_STRING_LENGTH = 64
+_MAX_LENGTH = 2000  # characters of a value: longer ones help no reader
 _DEPTH = 4
 # The largest array that anybody believes in: more bits than all the memory of any accelerator today.
-_MOST_ELEMENTS = 1 << 40
+_MAX_ELEMENTS = 1 << 40
 
 
 # -- from text ---------------------------------------------------------------------------------------------------------
@@ -55,8 +55,8 @@ _MOST_ELEMENTS = 1 << 40
 
 def check(text: str) -> None:
     """Raises ValueProblem where the text is no value, or one that nobody believes."""
-    if len(text) > _LONGEST:
-        raise ValueProblem(f"'{text[:80]}': {len(text)} characters are too many for a value, at most {_LONGEST}")
+    if len(text) > _MAX_LENGTH:
+        raise ValueProblem(f"'{text[:80]}': {len(text)} characters are too many for a value, at most {_MAX_LENGTH}")
     _read(text, lambda module, name: UNKNOWN, lambda cls, known: UNKNOWN)
 
 
@@ -127,7 +127,7 @@ def _array(dtype: str, sizes: str, find: Find) -> Value:
     elements = 1
     for size in shape:
         elements *= 1 if size is None else size
-    if elements > _MOST_ELEMENTS:
+    if elements > _MAX_ELEMENTS:
         raise ValueProblem("no memory holds an array of that size")
     return Array(shape, element)
 
@@ -165,9 +165,9 @@ def spelled_arguments(
 
 
 def spell(value: Value, name_of: Callable[[Func | Class], str | None], *, x64: bool = False) -> str | None:
-    """A value as a witness writes it; None where it cannot, or nothing is known. `name_of` gives "module:name"."""
+    """A value as a known call writes it; None where it cannot, or nothing is known. `name_of` gives "module:name"."""
     text = _spelled(value, name_of, x64, 0)
-    return text if text is None or len(text) <= _LONGEST else None
+    return text if text is None or len(text) <= _MAX_LENGTH else None
 
 
 def _spelled(value: Value, name_of: Callable[[Func | Class], str | None], x64: bool, depth: int) -> str | None:
@@ -177,7 +177,7 @@ def _spelled(value: Value, name_of: Callable[[Func | Class], str | None], x64: b
         literal = value.value
         if literal is None or isinstance(literal, bool | int | float):
             return repr(literal) if literal == literal and abs(literal or 0) != float("inf") else None
-        return repr(literal) if isinstance(literal, str) and len(literal) <= _LONGEST_STRING else None
+        return repr(literal) if isinstance(literal, str) and len(literal) <= _MAX_STRING_LENGTH else None
     if isinstance(value, Array):
         if value.host and not value.shape:
             return None  # a number of Python or numpy, with which host code decides: an array would be traced
@@ -211,8 +211,8 @@ def _spelled(value: Value, name_of: Callable[[Func | Class], str | None], x64: b
         if value.made_by is ENUM_MEMBER:
             member = value.attributes["name"]
             return f"fn:{name}.{member.value}" if isinstance(member, Const) else None
-        told = ((key, _spelled(each, name_of, x64, depth + 1) or "...") for key, each in value.attributes.items())
-        return f"{name}({', '.join(f'{key}={text}' for key, text in told)})"
+        fields = ((key, _spelled(each, name_of, x64, depth + 1) or "...") for key, each in value.attributes.items())
+        return f"{name}({', '.join(f'{key}={text}' for key, text in fields)})"
     return _named(value)
 
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.config.settings import Settings
+    from pallas_lint.known_calls.callers import Callers
+    from pallas_lint.known_calls.known_call import KnownCall
+    from pallas_lint.known_calls.shapes_file import Shapes
     from pallas_lint.run.project import Project
     from pallas_lint.text.source import Source
-    from pallas_lint.witnesses.callers import Callers
-    from pallas_lint.witnesses.shapes_file import Shapes
-    from pallas_lint.witnesses.witness import Witness
 
 
 def outside_of_project(shapes: Path, settings: Settings) -> str | None:
@@ -32,7 +32,7 @@ def outside_of_project(shapes: Path, settings: Settings) -> str | None:
 
 
 @define(eq=False)
-class KnownCalls:
+class ProjectCalls:
     """The calls that are known of the files of a run, or of an editor's session."""
 
     project: Project
@@ -50,7 +50,7 @@ class KnownCalls:
         folder = project_folder(file)
         known = self._callers.get((folder, settings.jax.versions))
         if known is None:
-            from pallas_lint.witnesses.callers import Callers
+            from pallas_lint.known_calls.callers import Callers
 
             known = (self.project.known_callers or (lambda folder, versions: Callers(folder)))(
                 folder, settings.jax.versions
@@ -76,7 +76,7 @@ class KnownCalls:
         """What was found out that earlier runs did not know, with the jax versions for which it holds."""
         return ((versions, callers) for (_, versions), callers in self._callers.items() if callers.changed)
 
-    def of(self, file: Path, settings: Settings) -> tuple[Witness, ...]:
+    def of(self, file: Path, settings: Settings) -> tuple[KnownCall, ...]:
         """The calls of what a file defines: those that other files of its project make, and those on record."""
         if self.project.wait_for_callers:
             self.ask(file, settings)
@@ -110,7 +110,7 @@ class KnownCalls:
 
     def shapes(self, file: Path, settings: Settings) -> Shapes:
         """The shapes file that tells of what a file defines; one that says nothing where there is none."""
-        from pallas_lint.witnesses import shapes_file
+        from pallas_lint.known_calls import shapes_file
 
         if settings.shapes is None:
             if file.parent not in self._shapes_of:
@@ -138,10 +138,10 @@ class KnownCalls:
 
     def _find_calls(self, callers: Callers, file: Path, settings: Settings) -> None:
         """Run the functions of a file that call launchers, and note what they pass."""
-        from pallas_lint.witnesses.harvest import harvest
+        from pallas_lint.known_calls.harvest import harvest
 
         graph = self.project.graph()
-        found: tuple[Witness, ...] = ()
+        found: tuple[KnownCall, ...] = ()
         try:
             module = graph.load(file)
             found = () if module is None else harvest(module, settings.jax.versions, callers)
