@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pallas_lint.config.targets import InferredBackend
 from pallas_lint.kernels.analysis.project_text import is_project_file, project_files, project_folder
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.records import define, field, frozen
@@ -58,20 +59,6 @@ _LOCKED = {
     _GPU: re.compile(r"(?m)^name = \"(?:jax-(?:cuda|rocm)\d*-(?:plugin|pjrt)|jax-triton)\""),
 }
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
-
-
-@frozen
-class InferredBackend:
-    """A backend, and what tells it: "the project's 14 other kernels are"."""
-
-    backend: Backend
-    reason: str
-
-    @property
-    def text(self) -> str:
-        from pallas_lint.backend_failures import BACKENDS
-
-        return f"presumed {BACKENDS[self.backend]}: {self.reason}"
 
 
 @frozen
@@ -152,16 +139,13 @@ def _required(folder: Path) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found.items()))
 
 
-def infer_backends(analysis: Analysis, settings: Settings, project: Project) -> None:
-    """Note for each launch of the module that tells no backend the one that it is presumed to be for, if any.
-
-    Where targets are configured, those count.
-    """
+def infer_backends(analysis: Analysis, settings: Settings, project: Project) -> dict[Launch, InferredBackend]:
+    """The inferred backends of the module's launches that name none; none where targets are configured."""
     if settings.target:
-        return
-    untold = [launch for launch in analysis.launches if _is_untold(launch)]
-    if not untold:
-        return
+        return {}
+    unnamed = [launch for launch in analysis.launches if _is_unnamed(launch)]
+    if not unnamed:
+        return {}
     versions = settings.jax.versions
     beside = [launch.backend for launch in analysis.launches if launch.backend is not None]
     if beside:
@@ -170,13 +154,12 @@ def infer_backends(analysis: Analysis, settings: Settings, project: Project) -> 
     else:
         found = _of_project(analysis, project, versions)
     if found is None:
-        return
-    for launch in untold:
-        if found.backend == "tpu" or not _is_bare(launch) or _default(versions) == found.backend:
-            analysis.inferred_backends[launch] = found
+        return {}
+    default = _default(versions)
+    return {launch: found for launch in unnamed if found.backend in ("tpu", default) or not _is_bare(launch)}
 
 
-def _is_untold(launch: Launch) -> bool:
+def _is_unnamed(launch: Launch) -> bool:
     return launch.form.is_over_blocks and launch.is_pallas and launch.backend is None and launch.evidence is None
 
 

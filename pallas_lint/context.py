@@ -131,7 +131,9 @@ class Context:
             self.analysis.inferred_backends.get(self.launch) if target is not None and self.launch is not None else None
         )
         if presumed is not None:  # a fix that is safe for one backend may not be for another
-            message = f"{message} ({presumed.text})"
+            from pallas_lint.backend_failures import BACKENDS
+
+            message = f"{message} (presumed {BACKENDS[presumed.backend]}: {presumed.reason})"
             fixes = [evolve(fix, applicability="unsafe") for fix in fixes]
         return Finding(
             self.rule.code,

@@ -104,7 +104,7 @@ def check_file(
         evolve(each, function=f"{source.path}::{each.name}") for each in (*known_calls_in(module), *known_calls)
     )
     analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale, known_calls)
-    infer_backends(analysis, settings, project)
+    analysis.inferred_backends = infer_backends(analysis, settings, project)
     run = _RuleRunner(source, module, analysis, settings, is_stale)
     every = [*run.syntax_errors(), *run.rules(), *run.limits(), *stale(analysis, shapes)]
     found = list(annotate_with_calls(_unique(every), every, analysis, known_calls))

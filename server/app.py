@@ -11,7 +11,6 @@ from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.probing.prober import Prober
 from pallas_lint.server.probing.recorder import Recorder
 from pallas_lint.server.protocol.session import Session, refresh_views
-from pallas_lint.server.registration import register
 from pallas_lint.server.reporting.reporter import Reporter
 from pallas_lint.server.reporting.workspace_linter import WorkspaceLinter
 from pallas_lint.server.views.markdown import message_text
@@ -94,14 +93,3 @@ class PallasServer(LanguageServer):
                 self._shown_problems.add(problem)
                 message = f"pallas-lint: {problem}"
                 self.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=message))
-
-
-def create(*, allow_probe: bool = False, allow_run: bool = False, trusted: bool = True) -> PallasServer:
-    """A server that is ready to be started; with `allow_probe` its user may have the project's code run.
-
-    With `allow_run` too, what is probed also runs on this machine's GPU or TPU. For a workspace that is not
-    `trusted` it tells nothing that probes found before.
-    """
-    server = PallasServer(allow_probe=allow_probe, allow_run=allow_run, trusted=trusted)
-    register(server)
-    return server

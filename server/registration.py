@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
+from pallas_lint.server.app import PallasServer
 from pallas_lint.server.commands import create_config, known_calls, lint_workspace, probe, probe_comment, record, tune
 from pallas_lint.server.features import (
     code_action,
@@ -30,8 +31,6 @@ from pallas_lint.server.features import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pallas_lint.server.app import PallasServer
 
     Handler = Callable[..., Any]
 
@@ -89,3 +88,14 @@ def register(server: PallasServer) -> None:
     for command, handler in COMMANDS:
         server.command(command)(handler)
     notebook_cells.answer_for_cells(server)
+
+
+def create(*, allow_probe: bool = False, allow_run: bool = False, trusted: bool = True) -> PallasServer:
+    """A server that is ready to be started; with `allow_probe` its user may have the project's code run.
+
+    With `allow_run` too, what is probed also runs on this machine's GPU or TPU. For a workspace that is not
+    `trusted` it tells nothing that probes found before.
+    """
+    server = PallasServer(allow_probe=allow_probe, allow_run=allow_run, trusted=trusted)
+    register(server)
+    return server

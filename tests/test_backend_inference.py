@@ -144,7 +144,7 @@ def test_cuda_is_triton_or_mosaic_gpu_by_version(folder: Path) -> None:
     assert verdicts(folder, ">=0.8.3,<0.11") == [ANYWHERE]
 
 
-def test_kept_verdicts_hold_as_long_as_the_presumption(folder: Path) -> None:
+def test_kept_verdicts_hold_as_long_as_the_inferred_backend(folder: Path) -> None:
     assert verdicts(folder, cached=True) == [ANYWHERE]
     write(folder, one=TPU)
     assert verdicts(folder, cached=True) == [ON_TPU]

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.config.bounds import bounds
 from pallas_lint.config.flags import UsageError
-from pallas_lint.config.settings import shown_path
 from pallas_lint.finding import LintError
 from pallas_lint.records import frozen
 from pallas_lint.report.footer import count
 from pallas_lint.text import paths
+from pallas_lint.text.paths import shown_path
 from pallas_lint.triage.baseline import Baseline, BaselineError
 
 if TYPE_CHECKING:

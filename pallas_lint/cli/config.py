@@ -11,12 +11,13 @@ from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import OK
 from pallas_lint.config import overrides
 from pallas_lint.config.flags import UsageError
-from pallas_lint.config.settings import SettingsError, SettingsFinder, configurable, schema, shown_path
+from pallas_lint.config.settings import SettingsError, SettingsFinder, configurable, schema
 from pallas_lint.config.targets import Target
 from pallas_lint.finding import Severity
 from pallas_lint.report.style import visible
 from pallas_lint.report.wrapping import width_of, wrapped
 from pallas_lint.text import paths
+from pallas_lint.text.paths import shown_path
 
 if TYPE_CHECKING:
     import argparse

@@ -15,7 +15,7 @@ from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
 from pallas_lint.cli.parser import COMMANDS
 from pallas_lint.config import overrides
 from pallas_lint.config.flags import UsageError
-from pallas_lint.config.settings import SettingsError, SettingsFinder, shown_path
+from pallas_lint.config.settings import SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.identity import ById
 from pallas_lint.records import evolve, field, frozen
@@ -29,6 +29,7 @@ from pallas_lint.run.repeated_findings import folded
 from pallas_lint.run.runner import RunResult, check_source, combine
 from pallas_lint.run.runner import run as run_files
 from pallas_lint.text import files
+from pallas_lint.text.paths import shown_path
 
 if TYPE_CHECKING:
     import argparse

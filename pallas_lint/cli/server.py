@@ -17,7 +17,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("the server talks over standard input and output, and one of them is closed (or use --tcp)")
     try:
         from pallas_lint.server import serving
-        from pallas_lint.server.app import create
+        from pallas_lint.server.registration import create
     except ModuleNotFoundError as error:
         if error.name not in ("pygls", "lsprotocol"):
             raise

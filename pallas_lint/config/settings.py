@@ -20,6 +20,7 @@ from pallas_lint.identity import ById
 from pallas_lint.records import evolve, field, fields, frozen
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
+from pallas_lint.text.paths import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -459,22 +460,6 @@ def _overridden(base: Settings, values: Mapping[str, Any]) -> Settings:
                 changes[known[key].name] = ()
                 origins.pop(key, None)
     return evolve(base, **changes, origins=origins)
-
-
-def shown_path(file: Path, cwd: Path) -> str:
-    """`file` as the user reads it: relative to `cwd` unless far outside of it, with forward slashes."""
-    path, folder = str(file), f"{cwd}{os.sep}"
-    if path.startswith(folder):
-        return path[len(folder) :].replace(os.sep, "/")
-    try:
-        text = str(file.absolute().relative_to(cwd))
-    except ValueError:
-        try:
-            relative = os.path.relpath(file, cwd)
-        except ValueError:  # another drive
-            relative = str(file)
-        text = relative if relative.count("..") <= 3 else str(file)
-    return text.replace(os.sep, "/")
 
 
 def schema() -> dict[str, Any]:

@@ -46,6 +46,14 @@ class Target:
 
 
 @frozen
+class InferredBackend:
+    """The backend of a launch that names none, and the reason: "the project's 14 other kernels are"."""
+
+    backend: Backend
+    reason: str
+
+
+@frozen
 class JaxVersions:
     """The jax versions for which findings must hold: one, or those of a range."""
 

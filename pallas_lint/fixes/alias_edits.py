@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.context import Context
     from pallas_lint.finding import Fix
     from pallas_lint.kernels.facts.triton_kernels import TritonKernel
-    from pallas_lint.kernels.launches.foreign_calls import ForeignCall
-    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.launch import ForeignCall, Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.syntax import Piece
 

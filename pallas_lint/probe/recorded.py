@@ -9,7 +9,6 @@ import time
 from typing import TYPE_CHECKING
 
 from pallas_lint.config.bounds import bounds, project_root
-from pallas_lint.config.settings import shown_path
 from pallas_lint.known_calls import shapes_file
 from pallas_lint.known_calls.known_call import KnownCall, ValueProblem
 from pallas_lint.known_calls.values import check
@@ -18,6 +17,7 @@ from pallas_lint.probe.protocol import ProtocolError
 from pallas_lint.records import frozen
 from pallas_lint.run.project_calls import outside_of_project
 from pallas_lint.text import files
+from pallas_lint.text.paths import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from pallas_lint.config.bounds import bounds, marked
 from pallas_lint.config.layout import LAYOUT_FILES
 from pallas_lint.config.patterns import Patterns
-from pallas_lint.config.settings import SettingsError, SettingsFinder, shown_path
+from pallas_lint.config.settings import SettingsError, SettingsFinder
 from pallas_lint.finding import LintError
 from pallas_lint.identity import ById
 from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files, paths
+from pallas_lint.text.paths import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

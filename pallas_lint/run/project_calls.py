@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from pallas_lint.config.extension import is_in_project
-from pallas_lint.config.settings import shown_path
 from pallas_lint.finding import LintError
 from pallas_lint.records import define, evolve, field
+from pallas_lint.text.paths import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

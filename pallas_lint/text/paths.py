@@ -69,3 +69,19 @@ def walk(folder: Path, enters: Callable[[str], bool]) -> Iterator[tuple[str, lis
         folders = {entry.name: entry.path for entry in entries if entry.is_dir(follow_symlinks=False)}
         yield place, [entry.name for entry in entries if entry.name not in folders]
         left += [folders[name] for name in reversed(folders) if enters(name)]
+
+
+def shown_path(file: Path, cwd: Path) -> str:
+    """`file` as the user reads it: relative to `cwd` unless far outside of it, with forward slashes."""
+    path, folder = str(file), f"{cwd}{os.sep}"
+    if path.startswith(folder):
+        return path[len(folder) :].replace(os.sep, "/")
+    try:
+        text = str(file.absolute().relative_to(cwd))
+    except ValueError:
+        try:
+            relative = os.path.relpath(file, cwd)
+        except ValueError:  # another drive
+            relative = str(file)
+        text = relative if relative.count("..") <= 3 else str(file)
+    return text.replace(os.sep, "/")

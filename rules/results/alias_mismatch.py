@@ -16,8 +16,8 @@ from pallas_lint.kernels.facts.aliases import (
     pairs,
 )
 from pallas_lint.kernels.facts.writes import rows_kept
-from pallas_lint.kernels.launches.foreign_calls import ForeignCall
 from pallas_lint.kernels.launches.signatures import count_of
+from pallas_lint.kernels.model.launch import ForeignCall
 from pallas_lint.kernels.model.values import Const, Seq
 from pallas_lint.rule import Example, Rule
 

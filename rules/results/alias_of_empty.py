@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.launches.foreign_calls import ForeignCall
-    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.launch import ForeignCall, Launch
     from pallas_lint.kernels.model.trace import Access, KernelTrace
     from pallas_lint.syntax import Site
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.aliases import Leaf
     from pallas_lint.kernels.facts.triton_kernels import TritonKernel, TritonMove
-    from pallas_lint.kernels.launches.foreign_calls import ForeignCall
-    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.launch import ForeignCall, Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Value
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.library.sharding import ShardingContext
+    from pallas_lint.kernels.model.frame import ShardingContext
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pallas_lint.kernels.interpreter.effects import Effects
+from pallas_lint.kernels.model.result import Effects
 
 
 def test_open_notes_that_hear_each_other_note_each_thing_once() -> None:

@@ -18,7 +18,7 @@ FOLDERS = {
     "pallas_lint.server": ROOT / "server",
 }
 # The rooms of the house, from the ground up, several on one floor where neither needs the other. What runs imports from
-# its own room and from floors below, lazily too; types may be named from anywhere.
+# its own room and from floors below, lazily too; types may be named from above, in small circles.
 FLOORS = (
     ("pallas_lint.records",),
     (
@@ -64,6 +64,7 @@ BARRED = {
     "pallas_lint": ("jax", "jaxlib", "numpy", "libcst.matchers", "libcst.codemod", "libcst.metadata"),
 }
 MOST_MODULES = 30  # of a room that one can know
+MAX_CIRCLE = 12  # modules that name each other in their types: a value knows its operation, which knows its values
 
 
 # The probe's worker is no part of this process: it runs in the user's interpreter, where nothing of ours is installed.
@@ -118,9 +119,9 @@ def imported(name: str, *, types: bool = False) -> frozenset[str]:
     return frozenset(found - {name})
 
 
-def needed(name: str) -> set[str]:
-    """The modules of ours that one imports when it runs."""
-    return imported(name) & MODULES.keys()
+def needed(name: str, *, types: bool = False) -> set[str]:
+    """The modules of ours that one imports when it runs, and those of which it names types if asked for."""
+    return imported(name, types=types) & MODULES.keys()
 
 
 def below(name: str, package: str) -> bool:
@@ -165,6 +166,23 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     while free := {name for name, targets in left.items() if not targets & left.keys()}:
         left = {name: targets for name, targets in left.items() if name not in free}
     assert not left, sorted(left)
+
+
+def reached(name: str) -> set[str]:
+    """All modules that one names, and that these name, types counted; packages left out."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        new = {each for each in needed(waiting.pop(), types=True) - found if MODULES[each].name != "__init__.py"}
+        found |= new
+        waiting += new
+    return found
+
+
+def test_few_modules_name_each_others_types_in_a_circle() -> None:
+    every = {name: reached(name) for name in MODULES}
+    circles = {frozenset(other for other in every[name] if name in every[other]) for name in MODULES}
+    assert not [sorted(circle) for circle in circles if len(circle) > MAX_CIRCLE]
 
 
 def test_rooms_are_small() -> None:

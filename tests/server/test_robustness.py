@@ -383,7 +383,7 @@ def test_what_is_printed_is_no_message(tmp_path: Path, uri: str) -> None:
     loud.write_text(
         "import os, subprocess, sys\n"
         "from pallas_lint import lint\n"
-        "from pallas_lint.server import app, serving\n"
+        "from pallas_lint.server import registration, serving\n"
         "judged = lint.check_file\n"
         "def noisy(*args, **kwargs):\n"
         "    print('a print')\n"
@@ -393,7 +393,7 @@ def test_what_is_printed_is_no_message(tmp_path: Path, uri: str) -> None:
         "    sys.stdout.flush()\n"
         "    return judged(*args, **kwargs)\n"
         "lint.check_file = noisy\n"
-        "raise SystemExit(serving.on_standard_streams(app.create()))\n"
+        "raise SystemExit(serving.on_standard_streams(registration.create()))\n"
     )
     with Wire([sys.executable, str(loud)]) as wire:
         wire.initialize()

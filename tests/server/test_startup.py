@@ -204,7 +204,7 @@ def test_processes_that_help(method: str, tmp_path: Path) -> None:
 def test_initialize_does_not_wait_for_the_engine(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from pallas_lint.server.app import create\n"
+        "from pallas_lint.server.registration import create\n"
         "create()\n"
         "heavy = {'libcst', 'tree_sitter', 'multiprocessing', 'pallas_lint.lint', 'pallas_lint.kernels.interpreter'}\n"
         "print(sorted(heavy & set(sys.modules)))"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pallas_lint.server import serving
-from pallas_lint.server.app import create
 from pallas_lint.server.protocol.session import argument
+from pallas_lint.server.registration import create
 
 server = create()
 

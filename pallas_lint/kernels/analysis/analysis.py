@@ -13,11 +13,11 @@ from pallas_lint.kernels.analysis.known_call_runs import run_known_calls
 from pallas_lint.kernels.analysis.runs import RootRuns
 from pallas_lint.kernels.analysis.version_guards import VersionGuards
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
-from pallas_lint.kernels.interpreter.modules import ProgramPoint
 from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.library import sharding
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
+from pallas_lint.kernels.model.frame import ProgramPoint
 from pallas_lint.kernels.model.known_names import SHARD_MAPS
 from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.queries import MEMBER, MEMBERS, NAMED, OWNER
@@ -30,11 +30,11 @@ from pallas_lint.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pallas_lint.backend_inference import InferredBackend
+    from pallas_lint.config.targets import InferredBackend
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.interpreter.modules import Module
-    from pallas_lint.kernels.interpreter.result import InterpreterResult
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.result import InterpreterResult
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.memo.query_cache import Memo, Query

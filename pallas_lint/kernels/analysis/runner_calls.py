@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
-    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.interpreter.modules import ModuleGraph
+    from pallas_lint.kernels.model.tracer import CodeModule
 
     Row = dict[str, Value]  # what one call gives to some parameters
 
@@ -220,11 +221,11 @@ def _fixtures(
     return found
 
 
-def _fixture(interp: Interpreter, module: Module, instance: Instance | None, name: str) -> Func | None:
+def _fixture(interp: Interpreter, module: CodeModule, instance: Instance | None, name: str) -> Func | None:
     member = None if instance is None else classes.class_member(interp, instance.cls, name)
     if isinstance(member, Func) and _fixture_decorator(member) is not None:
         return member
-    for place in (module, *_conftests(module)):
+    for place in (module, *_conftests(interp.graph, module)):
         value = place.lookup(name, interp)
         if isinstance(value, CallResult) and value.args:
             value = value.args[0]
@@ -233,13 +234,13 @@ def _fixture(interp: Interpreter, module: Module, instance: Instance | None, nam
     return None
 
 
-def _conftests(module: Module) -> Iterator[Module]:
+def _conftests(graph: ModuleGraph, module: CodeModule) -> Iterator[CodeModule]:
     """What pytest reads for the tests of a file, the nearest first."""
     if module.file is None:
         return
     top = project_folder(module.file)
     for folder in module.file.parents:
-        found = module.graph.load(folder / "conftest.py")
+        found = graph.load(folder / "conftest.py")
         if found is not None and found is not module:
             yield found
         if folder == top:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
-    from pallas_lint.kernels.interpreter.result import InterpreterResult
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.result import InterpreterResult
     from pallas_lint.syntax import Piece, nodes
 
 # Rules on launches test whether these occur anywhere in the text.

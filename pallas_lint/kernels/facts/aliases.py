@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.launches.foreign_calls import ForeignCall, is_scalar
+from pallas_lint.kernels.launches.foreign_calls import is_scalar
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.kinds import described, differ
 from pallas_lint.kernels.model.known_names import declares_array, is_shape_struct, is_spec
+from pallas_lint.kernels.model.launch import ForeignCall
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.kernels.model.values import (
     NONE,

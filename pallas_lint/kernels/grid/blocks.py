@@ -14,8 +14,9 @@ from pallas_lint.kernels.launches.dimension_semantics import semantics_of
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import bits, dtype_of
 from pallas_lint.kernels.model.known_names import PROGRAM_ID, declares_array
-from pallas_lint.kernels.model.launch import BlockDim, block_spec, scratch_ref
+from pallas_lint.kernels.model.launch import BlockDim, block_spec
 from pallas_lint.kernels.model.recorder import TOO_MUCH
+from pallas_lint.kernels.model.refs import scratch_ref
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.trace import KernelTrace, Op
 from pallas_lint.kernels.model.values import (
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pallas_lint.kernels.analysis.analysis import Analysis
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import BlockSpec, Launch, Role
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.kernels.model.values import Dim
 
 MAX_POINTS = 4096  # grid points over which index maps are evaluated
@@ -234,7 +235,7 @@ def blocks_of(launch: Launch, analysis: Analysis) -> Blocks | None:
     return analysis.memo.get_or_compute(("blocks", launch), lambda: _blocks_of(launch, analysis.interpreter)).value
 
 
-def _blocks_of(launch: Launch, interpreter: Interpreter) -> Blocks | None:
+def _blocks_of(launch: Launch, interpreter: Tracer) -> Blocks | None:
     grid = grid_of(launch)
     if grid is None:
         return None
@@ -276,7 +277,7 @@ def _element(values: tuple[Value, ...] | list[Value] | None, at: int | None) -> 
     return UNKNOWN if values is None or at is None or at >= len(values) else values[at]
 
 
-def _block(launch: Launch, interpreter: Interpreter, grid: Grid, role: Role, at: int, declared: Value) -> Block | None:
+def _block(launch: Launch, interpreter: Tracer, grid: Grid, role: Role, at: int, declared: Value) -> Block | None:
     specs = launch.in_specs if role == "in" else launch.out_specs
     argument = launch.argument("in_specs" if role == "in" else "out_specs")
     shape, dtype = _array(declared)
@@ -298,7 +299,7 @@ def _block(launch: Launch, interpreter: Interpreter, grid: Grid, role: Role, at:
 def block_of(
     spec: BlockSpec,
     grid: Grid,
-    interpreter: Interpreter,
+    interpreter: Tracer,
     launch: Launch,
     role: Role,
     at: int,
@@ -390,7 +391,7 @@ def traced_results(index_map: IndexMap, rank: int) -> tuple[Value, ...] | None:
     return (result,) if isinstance(result, Array | Const | Sym) else None
 
 
-def _run(interpreter: Interpreter, index_map: IndexMap, arguments: Arguments) -> Value:
+def _run(interpreter: Tracer, index_map: IndexMap, arguments: Arguments) -> Value:
     if index_map.launch is None:
         return UNKNOWN
     with interpreter.reading(index_map.func, index_map.launch):

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.kernels.analysis.analysis import Analysis
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import BlockDim, Launch
+    from pallas_lint.kernels.model.tracer import Tracer
 
 
 @define(eq=False, slots=False)
@@ -43,7 +43,7 @@ class IndexMap:
 
     spec: BlockSpec
     func: Func
-    interpreter: Interpreter
+    interpreter: Tracer
     launch: Launch | None = None
     sure: bool = True  # False: one of several that a branch chooses from
 
@@ -240,9 +240,7 @@ def _specs_of(launch: Launch) -> Iterator[tuple[BlockSpec, bool]]:
                         yield spec, sure
 
 
-def maps_of(
-    spec: BlockSpec, interpreter: Interpreter, launch: Launch | None, *, sure: bool = True
-) -> Iterator[IndexMap]:
+def maps_of(spec: BlockSpec, interpreter: Tracer, launch: Launch | None, *, sure: bool = True) -> Iterator[IndexMap]:
     found = options(spec.index_map) if spec.index_map is not None else ()
     for option in found:
         if isinstance(option, Func):

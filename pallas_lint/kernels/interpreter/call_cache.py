@@ -17,9 +17,9 @@ from pallas_lint.records import define, evolve, field
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.trace import Event, KernelTrace
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.kernels.model.values import Value
     from pallas_lint.memo.query_cache import Query
 
@@ -82,7 +82,7 @@ class CallCache:
     _known: dict[Hashable, _RecordedCall] = field(factory=dict)
     _costs: dict[tuple[object, ...], _Cost] = field(factory=dict)
 
-    def call(self, interp: Interpreter, func: Func, arguments: Arguments) -> Value:
+    def call(self, interp: Tracer, func: Func, arguments: Arguments) -> Value:
         """Run a function, or replay a recorded call."""
         if func.piece.has(_NONLOCAL):
             result = self._run(interp, func, arguments)
@@ -127,7 +127,7 @@ class CallCache:
             self._known[here] = known
         return known.result
 
-    def _run(self, interp: Interpreter, func: Func, arguments: Arguments) -> Value | None:
+    def _run(self, interp: Tracer, func: Func, arguments: Arguments) -> Value | None:
         """Interpret a function; None, as for an unknown function, where its runs took too long by now."""
         cost = self._costs.setdefault((func.node, func.env, interp.kernel or interp.current_run), _Cost())
         if cost.runs >= _MAX_COSTLY_RUNS and cost.steps >= _MAX_COSTLY_STEPS:
@@ -141,7 +141,7 @@ class CallCache:
 
     def _record(
         self,
-        interp: Interpreter,
+        interp: Tracer,
         kernel: KernelTrace,
         func: Func,
         arguments: Arguments,
@@ -165,7 +165,7 @@ class CallCache:
         return _RecordedCall(result, parts, held, interp.mutations, is_plain, first, last, guards, lost, times)
 
     def _outside(
-        self, interp: Interpreter, func: Func, arguments: Arguments, same: Hashable, parts: _Parts, held: _Held
+        self, interp: Tracer, func: Func, arguments: Arguments, same: Hashable, parts: _Parts, held: _Held
     ) -> Value:
         """A call outside kernels. Its launches are kept once more for a second call, and for other callers."""
         ways = (same, tuple(caller.node for caller in interp.frame.stack))
@@ -229,7 +229,7 @@ def _functions(values: tuple[Value, ...]) -> Iterator[Func]:
                 yield from (item for item in option.items if isinstance(item, Func))
 
 
-def _launch_state(interp: Interpreter) -> tuple[Hashable, ...]:
+def _launch_state(interp: Tracer) -> tuple[Hashable, ...]:
     """The state that launches depend on besides arguments: program point, sharding, and whether they are to fail."""
     return (
         interp.current_run,
@@ -241,7 +241,7 @@ def _launch_state(interp: Interpreter) -> tuple[Hashable, ...]:
     )
 
 
-def _replay(interp: Interpreter, kernel: KernelTrace, call: _RecordedCall, parts: _Parts) -> _RecordedCall:
+def _replay(interp: Tracer, kernel: KernelTrace, call: _RecordedCall, parts: _Parts) -> _RecordedCall:
     """Replay the events of a call with other parts, under the current guards."""
     first, untracked_at = len(kernel.events), call.untracked_at
     recorded = kernel.events[call.first : call.last]

@@ -43,8 +43,8 @@ from pallas_lint.syntax.literals import literal, text_value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.scope import Env
+    from pallas_lint.kernels.model.tracer import Tracer
 
 _BUILTINS = frozenset(dir(builtins))
 _TRUE = Const(True)
@@ -72,7 +72,7 @@ def captured_names(pattern: nodes.MatchPattern) -> list[str]:
 # -- names and constants ---------------------------------------------------------------------------------------
 
 
-def lookup(interp: Interpreter, name: str, env: Env) -> Value:
+def lookup(interp: Tracer, name: str, env: Env) -> Value:
     value = env.find(name)
     if value is None:
         value = env.module.lookup_bound(name, interp)
@@ -85,7 +85,7 @@ def lookup(interp: Interpreter, name: str, env: Env) -> Value:
 _CONSTANTS = {"None": NONE, "True": Const(True), "False": Const(False)}
 
 
-def _name(interp: Interpreter, node: nodes.Name, env: Env) -> Value:
+def _name(interp: Tracer, node: nodes.Name, env: Env) -> Value:
     constant = _CONSTANTS.get(node.value)
     if constant is not None:
         return constant
@@ -97,7 +97,7 @@ def _name(interp: Interpreter, node: nodes.Name, env: Env) -> Value:
     return value
 
 
-def _number(interp: Interpreter, node: nodes.Integer | nodes.Float | nodes.Imaginary, env: Env) -> Value:
+def _number(interp: Tracer, node: nodes.Integer | nodes.Float | nodes.Imaginary, env: Env) -> Value:
     return _literal(node.value)
 
 
@@ -109,14 +109,14 @@ def _literal(text: str) -> Value:
         return UNKNOWN  # a number of more digits than Python reads
 
 
-def _string(interp: Interpreter, node: nodes.SimpleString | nodes.ConcatenatedString, env: Env) -> Value:
+def _string(interp: Tracer, node: nodes.SimpleString | nodes.ConcatenatedString, env: Env) -> Value:
     if isinstance(node, nodes.SimpleString):
         return _literal(node.value)
     value = text_value(node)
     return UNKNOWN if value is None else Const(value)
 
 
-def _formatted(interp: Interpreter, node: nodes.FormattedString, env: Env) -> Value:
+def _formatted(interp: Tracer, node: nodes.FormattedString, env: Env) -> Value:
     pieces: list[str | None] = []
     for part in node.parts:
         if isinstance(part, nodes.FormattedStringExpression):
@@ -129,14 +129,14 @@ def _formatted(interp: Interpreter, node: nodes.FormattedString, env: Env) -> Va
     return Sym("f-string", node) if None in pieces else Const("".join(piece for piece in pieces if piece is not None))
 
 
-def _ellipsis(interp: Interpreter, node: nodes.Ellipsis, env: Env) -> Value:
+def _ellipsis(interp: Tracer, node: nodes.Ellipsis, env: Env) -> Value:
     return Const(...)
 
 
 # -- containers ------------------------------------------------------------------------------------------------
 
 
-def _sequence(interp: Interpreter, node: nodes.Tuple | nodes.List | nodes.Set, env: Env) -> Value:
+def _sequence(interp: Tracer, node: nodes.Tuple | nodes.List | nodes.Set, env: Env) -> Value:
     items: list[Value] = []
     open_ = False
     for element in node.elements:
@@ -155,7 +155,7 @@ def _sequence(interp: Interpreter, node: nodes.Tuple | nodes.List | nodes.Set, e
     return Seq(tuple(items), "tuple" if isinstance(node, nodes.Tuple) else "list", open_)
 
 
-def _dictionary(interp: Interpreter, node: nodes.Dict, env: Env) -> Value:
+def _dictionary(interp: Tracer, node: nodes.Dict, env: Env) -> Value:
     items: list[tuple[Value, Value]] = []
     open_ = False
     for element in node.elements:
@@ -174,13 +174,13 @@ def _dictionary(interp: Interpreter, node: nodes.Dict, env: Env) -> Value:
 # -- operators -------------------------------------------------------------------------------------------------
 
 
-def _binary(interp: Interpreter, node: nodes.BinaryOperation, env: Env) -> Value:
+def _binary(interp: Tracer, node: nodes.BinaryOperation, env: Env) -> Value:
     left, right = interp.evaluate(node.left, env), interp.evaluate(node.right, env)
     symbol, name = BINARY[node.operator.__class__]
     return binary(interp, node, symbol, name, left, right)
 
 
-def augmented(interp: Interpreter, node: nodes.AugAssign, env: Env) -> None:
+def augmented(interp: Tracer, node: nodes.AugAssign, env: Env) -> None:
     """`target op= value`: on a ref a load, an operation and an "accumulate" store."""
     symbol, name = AUGMENTED[node.operator.__class__]
     if isinstance(node.target, nodes.Subscript):
@@ -204,7 +204,7 @@ def augmented(interp: Interpreter, node: nodes.AugAssign, env: Env) -> None:
     interp.assign(node.target, binary(interp, node, symbol, name, current, operand), env)
 
 
-def _unary(interp: Interpreter, node: nodes.UnaryOperation, env: Env) -> Value:
+def _unary(interp: Tracer, node: nodes.UnaryOperation, env: Env) -> Value:
     value = interp.evaluate(node.expression, env)
     if isinstance(node.operator, nodes.Not):
         interp.concretize("not", value, node.expression)
@@ -228,7 +228,7 @@ def _unary(interp: Interpreter, node: nodes.UnaryOperation, env: Env) -> Value:
     return Sym(f"~{value.text}", value.owner, operation=("^", value, Const(-1)))
 
 
-def _boolean(interp: Interpreter, node: nodes.BooleanOperation, env: Env) -> Value:
+def _boolean(interp: Tracer, node: nodes.BooleanOperation, env: Env) -> Value:
     left = interp.evaluate(node.left, env)
     known = truth(left)
     is_and = isinstance(node.operator, nodes.And)
@@ -246,7 +246,7 @@ def _boolean(interp: Interpreter, node: nodes.BooleanOperation, env: Env) -> Val
     return UNKNOWN if isinstance(left, Array) or isinstance(right, Array) else join(left, right)
 
 
-def _comparison(interp: Interpreter, node: nodes.Comparison, env: Env) -> Value:
+def _comparison(interp: Tracer, node: nodes.Comparison, env: Env) -> Value:
     left = interp.evaluate(node.left, env)
     result: Value = UNKNOWN
     links: list[bool | None] = []
@@ -262,7 +262,7 @@ def _comparison(interp: Interpreter, node: nodes.Comparison, env: Env) -> Value:
     return Const(False) if False in links else UNKNOWN if None in links else Const(True)
 
 
-def _if_expression(interp: Interpreter, node: nodes.IfExp, env: Env) -> Value:
+def _if_expression(interp: Tracer, node: nodes.IfExp, env: Env) -> Value:
     condition = interp.evaluate(node.test, env)
     interp.concretize("ternary", condition, node.test)
     known = truth(condition)
@@ -282,17 +282,17 @@ def _if_expression(interp: Interpreter, node: nodes.IfExp, env: Env) -> Value:
 # -- functions, calls, attributes, subscripts --------------------------------------------------------------------
 
 
-def _lambda(interp: Interpreter, node: nodes.Lambda, env: Env) -> Value:
+def _lambda(interp: Tracer, node: nodes.Lambda, env: Env) -> Value:
     return Func("<lambda>", node, interp.frame.piece, env.module, env)
 
 
-def _named(interp: Interpreter, node: nodes.NamedExpr, env: Env) -> Value:
+def _named(interp: Tracer, node: nodes.NamedExpr, env: Env) -> Value:
     value = interp.evaluate(node.value, env)
     interp.assign(node.target, value, env)
     return value
 
 
-def arguments_of(interp: Interpreter, node: nodes.Call, env: Env) -> Arguments:
+def arguments_of(interp: Tracer, node: nodes.Call, env: Env) -> Arguments:
     """What a call passes."""
     arguments = Arguments()
     scattered = False  # after a `*args` of unknown length: positions are unknown
@@ -322,7 +322,7 @@ def arguments_of(interp: Interpreter, node: nodes.Call, env: Env) -> Arguments:
     return arguments
 
 
-def _call(interp: Interpreter, node: nodes.Call, env: Env) -> Value:
+def _call(interp: Tracer, node: nodes.Call, env: Env) -> Value:
     callee = interp.evaluate(node.func, env)
     arguments = arguments_of(interp, node, env)
     if isinstance(callee, CallResult) and callee.function.startswith("method:"):
@@ -333,11 +333,11 @@ def _call(interp: Interpreter, node: nodes.Call, env: Env) -> Value:
     return interp.call(callee, arguments, node)
 
 
-def _attribute(interp: Interpreter, node: nodes.Attribute, env: Env) -> Value:
+def _attribute(interp: Tracer, node: nodes.Attribute, env: Env) -> Value:
     return members.attribute_of(interp, interp.evaluate(node.value, env), node.attr.value, node)
 
 
-def _index(interp: Interpreter, node: nodes.Subscript, env: Env) -> Value:
+def _index(interp: Tracer, node: nodes.Subscript, env: Env) -> Value:
     parts: list[Value] = []
     open_ = False
     for element in node.slice:
@@ -362,7 +362,7 @@ def _index(interp: Interpreter, node: nodes.Subscript, env: Env) -> Value:
     return Seq(tuple(parts), open=open_)
 
 
-def _subscript(interp: Interpreter, node: nodes.Subscript, env: Env) -> Value:
+def _subscript(interp: Tracer, node: nodes.Subscript, env: Env) -> Value:
     owner = interp.evaluate(node.value, env)
     if isinstance(owner, External) and not owner.name.startswith("jax.experimental.pallas"):
         if owner.name.startswith("jaxtyping."):
@@ -372,7 +372,7 @@ def _subscript(interp: Interpreter, node: nodes.Subscript, env: Env) -> Value:
     return indexing.subscript(interp, node, owner, _index(interp, node, env))
 
 
-def store(interp: Interpreter, target: nodes.Subscript, value: Value, env: Env) -> None:
+def store(interp: Tracer, target: nodes.Subscript, value: Value, env: Env) -> None:
     """`owner[index] = value`."""
     owner = interp.evaluate(target.value, env)
     index = _index(interp, target, env)
@@ -391,11 +391,11 @@ def store(interp: Interpreter, target: nodes.Subscript, value: Value, env: Env) 
             env.bind(target.value.value, replaced if weight <= MAX_WEIGHT else UNKNOWN)
 
 
-def _yield(interp: Interpreter, node: nodes.Yield | nodes.Await, env: Env) -> Value:
+def _yield(interp: Tracer, node: nodes.Yield | nodes.Await, env: Env) -> Value:
     return UNKNOWN
 
 
-HANDLERS: dict[type, Callable[[Interpreter, Any, Env], Value]] = {
+HANDLERS: dict[type, Callable[[Tracer, Any, Env], Value]] = {
     nodes.Name: _name,
     nodes.Integer: _number,
     nodes.Float: _number,

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.call_cache import CallCache
-from pallas_lint.kernels.interpreter.result import InterpreterResult
 from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import externals, jit, members, sharding, wrappers
 from pallas_lint.kernels.library.host import classes
-from pallas_lint.kernels.library.sharding import ShardingContext
 from pallas_lint.kernels.model.arguments import Arguments
-from pallas_lint.kernels.model.frame import Frame, StackEntry
+from pallas_lint.kernels.model.frame import Frame, ShardingContext, StackEntry
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.kernels.model.recorder import TOP_LEVEL, OutOfBudget, Recorder
+from pallas_lint.kernels.model.result import InterpreterResult
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.trace import Allocation, Guard, refs_in
 from pallas_lint.kernels.model.values import (
@@ -53,10 +52,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pallas_lint.identity import ById
-    from pallas_lint.kernels.interpreter.effects import Effects
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.result import Effects
     from pallas_lint.kernels.model.scope import Facts
+    from pallas_lint.kernels.model.tracer import CodeModule
     from pallas_lint.kernels.model.values import Ref
 
 _MAX_DEPTH = 14  # nested calls
@@ -88,7 +88,9 @@ class Interpreter(Recorder):
     # A boolean operation whose left side is unknown, with the value of its right side.
     short_circuit_rhs: tuple[nodes.Node, Value] | None = None
     running_callers: bool = False  # the current root runs because it calls launchers
-    enters_module: Callable[[Module], bool] = lambda module: False  # ... and other modules are entered where this holds
+    enters_module: Callable[[CodeModule], bool] = lambda module: (
+        False
+    )  # ... and other modules are entered where this holds
     current_run: object = None  # identifies the run of a root, or TOP_LEVEL: launches and instances refer to it
     current_root: Piece | None = None
     has_cross_run_effects: bool = False  # a run mutated objects of another: they cannot be cached separately
@@ -158,7 +160,7 @@ class Interpreter(Recorder):
         finally:
             self.frame = before
 
-    def outside_kernels(self, module: Module, piece: Piece) -> Frame:
+    def outside_kernels(self, module: CodeModule, piece: Piece) -> Frame:
         """A frame for a module's top level, which is not part of the kernel that looks up one of its names."""
         return Frame(
             module, piece, ShardingContext(), self.frame.stack, self.frame.scope, iterations=self.frame.iterations

@@ -13,14 +13,14 @@ from pallas_lint.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.scope import Env
+    from pallas_lint.kernels.model.tracer import Tracer
 
 _MAX_ELEMENTS = 32
 _MAX_ITERATIONS = 1024  # of comprehensions in comprehensions, together
 
 
-def element_of(iterable: Value, interp: Interpreter, node: nodes.Node) -> Value:
+def element_of(iterable: Value, interp: Tracer, node: nodes.Node) -> Value:
     """What a loop over `iterable` binds, whichever the iteration."""
     if isinstance(iterable, Seq) and iterable.items and not iterable.open:
         result = iterable.items[0]
@@ -49,14 +49,14 @@ def _index_of_range(arguments: tuple[Value, ...], node: nodes.Node) -> Sym:
     return Sym("index", node, operation=("+", scaled, bounds[0]))
 
 
-def comprehension(interp: Interpreter, node: nodes.ListComp | nodes.GeneratorExp | nodes.SetComp, env: Env) -> Value:
+def comprehension(interp: Tracer, node: nodes.ListComp | nodes.GeneratorExp | nodes.SetComp, env: Env) -> Value:
     rows, exact = _iterate(interp, node.for_in, env, lambda: interp.evaluate(node.elt, env))
     if not exact:
         return Seq((), "list", open=True)
     return a_set(rows, False) if isinstance(node, nodes.SetComp) else Seq(tuple(rows), "list")
 
 
-def dict_comprehension(interp: Interpreter, node: nodes.DictComp, env: Env) -> Value:
+def dict_comprehension(interp: Tracer, node: nodes.DictComp, env: Env) -> Value:
     def pair() -> Value:
         return Seq((interp.evaluate(node.key, env), interp.evaluate(node.value, env)))
 
@@ -65,9 +65,7 @@ def dict_comprehension(interp: Interpreter, node: nodes.DictComp, env: Env) -> V
     return Dictionary(pairs if exact else (), open=not exact)
 
 
-def _iterate(
-    interp: Interpreter, clause: nodes.CompFor, env: Env, element: Callable[[], Value]
-) -> tuple[list[Value], bool]:
+def _iterate(interp: Tracer, clause: nodes.CompFor, env: Env, element: Callable[[], Value]) -> tuple[list[Value], bool]:
     """The elements of a comprehension, and whether they are all and exactly those."""
     iterable = interp.evaluate(clause.iter, env)
     items = items_of(iterable)
@@ -81,7 +79,7 @@ def _iterate(
 
 
 def _turns(
-    interp: Interpreter,
+    interp: Tracer,
     clause: nodes.CompFor,
     items: tuple[Value, ...],
     env: Env,

@@ -12,25 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint.config.layout import Layouts
-from pallas_lint.config.settings import shown_path
-from pallas_lint.kernels.interpreter.effects import Effects
 from pallas_lint.kernels.interpreter.search import Search
 from pallas_lint.kernels.interpreter.wide_types import wide_types
+from pallas_lint.kernels.model.frame import ProgramPoint
 from pallas_lint.kernels.model.queries import MEMBER, MEMBERS, NAMED, OWNER, WHEN
+from pallas_lint.kernels.model.result import Effects
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import UNKNOWN, External, Func, Value
 from pallas_lint.memo.query_cache import Memo
-from pallas_lint.records import define, field, frozen
+from pallas_lint.records import define, field
 from pallas_lint.syntax import Outline, Piece, outline
 from pallas_lint.syntax.update import updated
+from pallas_lint.text.paths import shown_path
 from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from pallas_lint.config.layout import Layout
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.wide_types import WideTypes
+    from pallas_lint.kernels.model.tracer import CodeModule, Tracer
     from pallas_lint.syntax.uses import Uses
 
 # jax itself is never read, even if its source is on disk: its public names are modelled. Its example kernels are read.
@@ -49,14 +50,6 @@ _CODE_OF_JAX = ("jax.experimental.pallas.ops.",)
 
 def _line(entry: tuple[int, Value]) -> int:
     return entry[0]
-
-
-@frozen
-class ProgramPoint:
-    """When code runs: when a piece is executed, or (`called`) when the function that it defines is called."""
-
-    piece: Piece
-    called: bool = False
 
 
 @define(eq=False, slots=False)
@@ -111,7 +104,7 @@ class Module:
     @cached_property
     def x64(self) -> WideTypes | None:
         """Whether the module enables 64-bit types; otherwise jax truncates them to 32 bits."""
-        return wide_types(self)
+        return wide_types(self.source.text, self.outline)
 
     @cached_property
     def imported(self) -> dict[str, list[str]]:
@@ -204,7 +197,7 @@ class Module:
     def _blocks(self) -> list[Piece]:
         return [piece for piece in self.outline.pieces if piece.kind == "block"]
 
-    def lookup(self, name: str, interpreter: Interpreter) -> Value | None:
+    def lookup(self, name: str, interpreter: Tracer) -> Value | None:
         """The value of a global of this module; None where the module does not bind it."""
         if name not in self._resolved:
             self._resolved.add(name)
@@ -212,11 +205,11 @@ class Module:
                 self._resolve(name, interpreter)
         return self._evaluated(name, interpreter)
 
-    def lookup_bound(self, name: str, interpreter: Interpreter) -> Value | None:
+    def lookup_bound(self, name: str, interpreter: Tracer) -> Value | None:
         """`lookup` for a name in this module's own code: a binding so far takes precedence over later ones."""
         return self._evaluated(name, interpreter) if name in self.env.vars else self.lookup(name, interpreter)
 
-    def _evaluated(self, name: str, interpreter: Interpreter) -> Value | None:
+    def _evaluated(self, name: str, interpreter: Tracer) -> Value | None:
         if self.memo is not None and self.memo.persistent:
             self._record_lookup(name)
         value = self.env.vars.get(name)
@@ -267,7 +260,7 @@ class Module:
 
     @contextmanager
     def _recording_effects(
-        self, names: Collection[str], interpreter: Interpreter, piece: Piece | None = None
+        self, names: Collection[str], interpreter: Tracer, piece: Piece | None = None
     ) -> Iterator[None]:
         """Attribute effects and dependencies within to all lookups of these names."""
         effects = Effects()
@@ -285,7 +278,7 @@ class Module:
                 for name in names:
                     self._effects[name].remove(effects)
 
-    def _resolve(self, name: str, interpreter: Interpreter) -> None:
+    def _resolve(self, name: str, interpreter: Tracer) -> None:
         for piece, bound in self.outline.imports if name in self._rebound else ():
             if bound.name == name:
                 self.env.vars[name] = self.import_value(bound.target, interpreter, plain=bound.target == name)
@@ -314,7 +307,7 @@ class Module:
                 if value is not None:
                     self.env.vars[name] = value
 
-    def import_value(self, target: str, interpreter: Interpreter, *, plain: bool = False) -> Value:
+    def import_value(self, target: str, interpreter: Tracer, *, plain: bool = False) -> Value:
         """The value that `import target` or `from module import name` binds: of the project, or an external name."""
         if not target.startswith("."):
             root = target.split(".", 1)[0]
@@ -446,7 +439,7 @@ class ModuleGraph:
         modules = (module for module in self._by_file.values() if module is not None)
         return next((module.source for module in modules if module.source.path == shown), None)
 
-    def find(self, dotted: str, importer: Module) -> Module | None:
+    def find(self, dotted: str, importer: CodeModule) -> Module | None:
         """The project's module that `dotted` (absolute or with leading dots) names from `importer`, if any."""
         if importer.file is None or not dotted:
             return None
@@ -468,11 +461,11 @@ class ModuleGraph:
     def _search(self) -> Search:
         return Search(self.overlay, self._by_file, self.syntax.layouts, self.touched)
 
-    def layout_of(self, module: Module) -> Layout | None:
+    def layout_of(self, module: CodeModule) -> Layout | None:
         """The import roots of the module's project; names may change their meaning with it."""
         return None if module.file is None else self.syntax.layouts.of(module.file.parent)
 
-    def absolute(self, dotted: str, importer: Module) -> str:
+    def absolute(self, dotted: str, importer: CodeModule) -> str:
         """A name by which the module of `dotted` can be found again from anywhere: its file."""
         module = self.find(dotted, importer)
         return f"file:{module.file}" if module is not None else dotted

@@ -24,14 +24,14 @@ from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
+    from pallas_lint.kernels.model.tracer import Tracer
 
 _ACTING = (nodes.Call, nodes.NamedExpr, nodes.Await, nodes.Yield, nodes.Lambda, nodes.CompFor)
 _ARRAYS = frozenset(("jax.Array", "jax.core.Tracer", "jax.numpy.ndarray"))
 
 
-def narrowed(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Bindings, Bindings]:
+def narrowed(interp: Tracer, test: nodes.BaseExpression, env: Env) -> tuple[Bindings, Bindings]:
     """The bindings that an undecided condition narrows, where it holds and where it does not."""
     if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
         holds, fails = narrowed(interp, test.expression, env)
@@ -52,7 +52,7 @@ def narrowed(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple
     return {}, {}
 
 
-def facts_of(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple[Facts, Facts]:
+def facts_of(interp: Tracer, test: nodes.BaseExpression, env: Env) -> tuple[Facts, Facts]:
     """The facts on symbols where a condition holds, and where it does not."""
     if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
         holds, fails = facts_of(interp, test.expression, env)
@@ -76,7 +76,7 @@ def facts_of(interp: Interpreter, test: nodes.BaseExpression, env: Env) -> tuple
     return {}, {}
 
 
-def _no_remainder(interp: Interpreter, node: nodes.BaseExpression, env: Env) -> Facts:
+def _no_remainder(interp: Tracer, node: nodes.BaseExpression, env: Env) -> Facts:
     """The fact where a remainder, `n % block` or a name of one, is false: it is 0."""
     if not isinstance(node, nodes.BinaryOperation | nodes.Name) or not _is_plain(node):
         return {}
@@ -111,7 +111,7 @@ def _local(node: nodes.BaseExpression, env: Env) -> Value | None:
     return env.vars.get(node.value) if isinstance(node, nodes.Name) else None
 
 
-def _instance(interp: Interpreter, test: nodes.Call, env: Env) -> tuple[Bindings, Bindings]:
+def _instance(interp: Tracer, test: nodes.Call, env: Env) -> tuple[Bindings, Bindings]:
     if len(test.args) != 2:
         return {}, {}
     name, value = test.args[0].value, _local(test.args[0].value, env)

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.scope import Facts
+    from pallas_lint.kernels.model.tracer import Tracer
 
 _MAX_ITEMS = 8  # of a loop that is run element by element
 _MAX_ITERATIONS = 256  # of loops in loops, together
@@ -63,37 +63,37 @@ def _goes_on(function: Callable[..., bool | None]) -> Callable[..., bool]:
     return lambda *arguments: bool(function(*arguments))
 
 
-def _assign(interp: Interpreter, node: nodes.Assign, env: Env) -> None:
+def _assign(interp: Tracer, node: nodes.Assign, env: Env) -> None:
     value = interp.evaluate(node.value, env)
     for target in node.targets:
         interp.assign(target.target, value, env)
 
 
-def _ann_assign(interp: Interpreter, node: nodes.AnnAssign, env: Env) -> None:
+def _ann_assign(interp: Tracer, node: nodes.AnnAssign, env: Env) -> None:
     if node.value is not None:
         interp.assign(node.target, interp.evaluate(node.value, env), env)
 
 
-def _aug_assign(interp: Interpreter, node: nodes.AugAssign, env: Env) -> None:
+def _aug_assign(interp: Tracer, node: nodes.AugAssign, env: Env) -> None:
     expressions.augmented(interp, node, env)
 
 
-def _return(interp: Interpreter, node: nodes.Return, env: Env) -> bool:
+def _return(interp: Tracer, node: nodes.Return, env: Env) -> bool:
     env.returns.append(NONE if node.value is None else interp.evaluate(node.value, env))
     env.fails = False
     return True
 
 
-def _raise(interp: Interpreter, node: nodes.Raise, env: Env) -> bool:
+def _raise(interp: Tracer, node: nodes.Raise, env: Env) -> bool:
     env.fails = True
     return True
 
 
-def _expression(interp: Interpreter, node: nodes.Expr, env: Env) -> None:
+def _expression(interp: Tracer, node: nodes.Expr, env: Env) -> None:
     interp.evaluate(node.value, env)
 
 
-def _delete(interp: Interpreter, node: nodes.Del, env: Env) -> None:
+def _delete(interp: Tracer, node: nodes.Del, env: Env) -> None:
     targets = node.target.elements if isinstance(node.target, nodes.Tuple) else [node.target]
     for target in targets:
         expression = target.value if isinstance(target, nodes.Element) else target
@@ -102,7 +102,7 @@ def _delete(interp: Interpreter, node: nodes.Del, env: Env) -> None:
                 interp.access("delete", ref, UNKNOWN, node)
 
 
-def _assert(interp: Interpreter, node: nodes.Assert, env: Env) -> None:
+def _assert(interp: Tracer, node: nodes.Assert, env: Env) -> None:
     interp.concretize("assert", interp.evaluate(node.test, env), node.test)
     if isinstance(node.test, nodes.Comparison) and isinstance(node.test.comparisons[0].operator, nodes.Equal):
         size = interp.evaluate(node.test.left, env) if isinstance(node.test.left, nodes.Name) else UNKNOWN
@@ -113,7 +113,7 @@ def _assert(interp: Interpreter, node: nodes.Assert, env: Env) -> None:
     _note_multiples(interp, known, env)
 
 
-def _note_multiples(interp: Interpreter, before: Facts, env: Env) -> None:
+def _note_multiples(interp: Tracer, before: Facts, env: Env) -> None:
     """The facts from a guard: `block % 128` is 0 from here on."""
     for symbol, value in env.facts.items():
         if symbol not in before and symbol.operation is not None and symbol.operation[0] == "%" and value == Const(0):
@@ -122,7 +122,7 @@ def _note_multiples(interp: Interpreter, before: Facts, env: Env) -> None:
                 interp.effects.multiples.add((symbol.operation[1], number.value))
 
 
-def _import(interp: Interpreter, node: nodes.Import, env: Env) -> None:
+def _import(interp: Tracer, node: nodes.Import, env: Env) -> None:
     for alias in node.names:
         dotted = expressions.dotted(alias.name)
         if alias.asname is not None and isinstance(alias.asname.name, nodes.Name):
@@ -132,7 +132,7 @@ def _import(interp: Interpreter, node: nodes.Import, env: Env) -> None:
             env.bind(root, External(root))
 
 
-def _import_from(interp: Interpreter, node: nodes.ImportFrom, env: Env) -> None:
+def _import_from(interp: Tracer, node: nodes.ImportFrom, env: Env) -> None:
     if isinstance(node.names, nodes.ImportStar):
         return
     prefix = "." * len(node.relative) + (expressions.dotted(node.module) if node.module is not None else "")
@@ -143,26 +143,26 @@ def _import_from(interp: Interpreter, node: nodes.ImportFrom, env: Env) -> None:
         env.bind(bound, env.module.import_value(f"{prefix}{separator}{name}", interp))
 
 
-def _scope_declaration(interp: Interpreter, node: nodes.Global | nodes.Nonlocal, env: Env) -> None:
+def _scope_declaration(interp: Tracer, node: nodes.Global | nodes.Nonlocal, env: Env) -> None:
     if isinstance(node, nodes.Nonlocal):
         env.outer_names.update(item.name.value for item in node.names)
 
 
-def _break(interp: Interpreter, node: nodes.Node, env: Env) -> bool:
+def _break(interp: Tracer, node: nodes.Node, env: Env) -> bool:
     if env.loop_exits is not None:
         env.loop_exits.broken.append(dict(env.vars))
     env.fails = False
     return True
 
 
-def _continue(interp: Interpreter, node: nodes.Node, env: Env) -> bool:
+def _continue(interp: Tracer, node: nodes.Node, env: Env) -> bool:
     if env.loop_exits is not None:
         env.loop_exits.continued.append(dict(env.vars))
     env.fails = False
     return True
 
 
-def _if(interp: Interpreter, node: nodes.If, env: Env) -> bool:
+def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
     condition = interp.evaluate(node.test, env)
     interp.concretize("if", condition, node.test)
     known = truth(condition)
@@ -202,7 +202,7 @@ def _if(interp: Interpreter, node: nodes.If, env: Env) -> bool:
     return ended
 
 
-def _for(interp: Interpreter, node: nodes.For, env: Env) -> bool:
+def _for(interp: Tracer, node: nodes.For, env: Env) -> bool:
     iterable = interp.evaluate(node.iter, env)
     if isinstance(iterable, Ref):
         interp.concretize("iterate", iterable, node.iter)
@@ -226,7 +226,7 @@ def _for(interp: Interpreter, node: nodes.For, env: Env) -> bool:
     return _loop(interp, env, each, node.orelse)
 
 
-def _while(interp: Interpreter, node: nodes.While, env: Env) -> bool:
+def _while(interp: Tracer, node: nodes.While, env: Env) -> bool:
     def body(exact: bool = False) -> bool:
         condition = interp.evaluate(node.test, env)
         interp.concretize("while", condition, node.test)
@@ -249,7 +249,7 @@ def _while(interp: Interpreter, node: nodes.While, env: Env) -> bool:
     return _loop(interp, env, each, node.orelse)
 
 
-def _loop(interp: Interpreter, env: Env, run: Callable[[], bool], otherwise: nodes.Else | None) -> bool:
+def _loop(interp: Tracer, env: Env, run: Callable[[], bool], otherwise: nodes.Else | None) -> bool:
     """Run a loop and merge its exits; `run` runs its iterations until there surely are no more."""
     outer, known = env.loop_exits, env.facts
     env.loop_exits = exits = LoopExits()
@@ -263,7 +263,7 @@ def _loop(interp: Interpreter, env: Env, run: Callable[[], bool], otherwise: nod
     return over and not exits.broken
 
 
-def _repeat(interp: Interpreter, env: Env, body: Callable[[], bool]) -> bool:
+def _repeat(interp: Tracer, env: Env, body: Callable[[], bool]) -> bool:
     """Run the body of a loop for any of its iterations: once, and once more with what it changed."""
     again = interp.frame.iterations * 2 <= _MAX_ITERATIONS
     with interp.repeated(2 if again else 1):
@@ -272,7 +272,7 @@ def _repeat(interp: Interpreter, env: Env, body: Callable[[], bool]) -> bool:
     return False  # it may have no iteration at all
 
 
-def _try(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
+def _try(interp: Tracer, node: nodes.Try, env: Env) -> bool:
     outside = bool(node.handlers) and interp.kernel is None
     expected = _is_swallowed(node) if interp.kernel is None else _expects_tracers(interp, node, env)
     caught = _caught(interp, node) if node.handlers and expected else nullcontext()
@@ -299,7 +299,7 @@ def _try(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
     return ended
 
 
-def _caught(interp: Interpreter, node: nodes.Node) -> AbstractContextManager[None]:
+def _caught(interp: Tracer, node: nodes.Node) -> AbstractContextManager[None]:
     return interp.under(Guard("caught", UNKNOWN, interp.site(node)))
 
 
@@ -308,7 +308,7 @@ def _is_swallowed(node: nodes.Try) -> bool:
     return any(not any(isinstance(inner, nodes.Raise) for inner in walk(handler.body)) for handler in node.handlers)
 
 
-def _expects_tracers(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
+def _expects_tracers(interp: Tracer, node: nodes.Try, env: Env) -> bool:
     """Whether a handler catches jax's concretization errors: a `TypeError`."""
     for handler in node.handlers:
         wanted = NONE if handler.type is None else interp.evaluate(handler.type, env)
@@ -318,7 +318,7 @@ def _expects_tracers(interp: Interpreter, node: nodes.Try, env: Env) -> bool:
     return False
 
 
-def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
+def _with(interp: Tracer, node: nodes.With, env: Env) -> bool:
     raises = computed = False
     entered: list[Instance] = []
     contexts: list[Value] = []
@@ -355,7 +355,7 @@ def _with(interp: Interpreter, node: nodes.With, env: Env) -> bool:
     return ended
 
 
-def _meant_to_fail(interp: Interpreter, node: nodes.With, env: Env) -> None:
+def _meant_to_fail(interp: Tracer, node: nodes.With, env: Env) -> None:
     """The body of `with pytest.raises(...)`: launches that are only called there are not checked."""
     if interp.kernel is not None:
         interp.mark_untracked()
@@ -368,7 +368,7 @@ def _meant_to_fail(interp: Interpreter, node: nodes.With, env: Env) -> None:
             del interp.outcome.entered[func]  # a function of others, which is still to be analysed separately
 
 
-def _match(interp: Interpreter, node: nodes.Match, env: Env) -> bool:
+def _match(interp: Tracer, node: nodes.Match, env: Env) -> bool:
     subject = interp.evaluate(node.subject, env)
     if any(isinstance(case.pattern, nodes.MatchValue | nodes.MatchOr) for case in node.cases):
         interp.concretize("match", subject, node.subject)
@@ -398,7 +398,7 @@ def _match(interp: Interpreter, node: nodes.Match, env: Env) -> bool:
     return fork(env, [*open_, lambda: False])
 
 
-def _fits(interp: Interpreter, pattern: nodes.MatchPattern, subject: Value, env: Env) -> bool | None:
+def _fits(interp: Tracer, pattern: nodes.MatchPattern, subject: Value, env: Env) -> bool | None:
     """Whether a value of Python is one that a `match` pattern names; None where that is not known."""
     if isinstance(pattern, nodes.MatchAs):
         return True if pattern.pattern is None else _fits(interp, pattern.pattern, subject, env)
@@ -415,11 +415,11 @@ def _fits(interp: Interpreter, pattern: nodes.MatchPattern, subject: Value, env:
     return None
 
 
-def _function_def(interp: Interpreter, node: nodes.FunctionDef, env: Env) -> None:
+def _function_def(interp: Tracer, node: nodes.FunctionDef, env: Env) -> None:
     interp.define(node, env)
 
 
-def _class_def(interp: Interpreter, node: nodes.ClassDef, env: Env) -> None:
+def _class_def(interp: Tracer, node: nodes.ClassDef, env: Env) -> None:
     bases = tuple(interp.evaluate(base.value, env) for base in node.bases)
     inside = Env(env.module, env, is_class=True)
     env.bind(node.name.value, Class(node.name.value, node, interp.frame.piece, env.module, inside, bases))

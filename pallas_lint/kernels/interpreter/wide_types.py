@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.syntax import Outline
 
 WideTypes = Literal["always", "sometimes"]
 
@@ -22,19 +22,19 @@ _SWITCH = re.compile(
 _CONTEXT = re.compile(rf"\benable_x64\(\s*(?:new_val\s*=\s*)?(?:{_TRUE}\s*)?(?:,\s*)?\)")
 
 
-def wide_types(module: Module) -> WideTypes | None:
+def wide_types(text: str, outline: Outline) -> WideTypes | None:
     """ "always" where the module's top level does it, "sometimes" where a function, a branch or a context does."""
-    if not _WORD.search(module.source.text):
+    if not _WORD.search(text):
         return None
     found: WideTypes | None = None
-    for piece in module.outline.walk():
+    for piece in outline.walk():
         if piece.members:
             continue
-        text = "\n".join(line.partition("#")[0] for line in piece.text.splitlines())
-        if _SWITCH.search(text):
+        code = "\n".join(line.partition("#")[0] for line in piece.text.splitlines())
+        if _SWITCH.search(code):
             if piece.kind in ("other", "assign") and not piece.nested:
                 return "always"
             found = "sometimes"
-        elif _CONTEXT.search(text):
+        elif _CONTEXT.search(code):
             found = "sometimes"
     return found

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.config.targets import Backend
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
-    from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.tracer import CodeModule, Tracer
 
 # The modules of one backend. `pallas.gpu` is the Triton module's name up to 0.4.34.
 _MODULES: dict[str, Backend] = {
@@ -57,7 +56,7 @@ def of_name(name: str) -> Backend | None:
     return None
 
 
-def decide(interp: Interpreter, launch: Launch) -> None:
+def decide(interp: Tracer, launch: Launch) -> None:
     """Set the launch's backend, core and the evidence for them."""
     for evidence, found in _evidence(interp, launch):
         if len(found) == 1:
@@ -69,7 +68,7 @@ def decide(interp: Interpreter, launch: Launch) -> None:
     launch.core = _core(launch)
 
 
-def _evidence(interp: Interpreter, launch: Launch) -> Iterator[tuple[str, set[Backend]]]:
+def _evidence(interp: Tracer, launch: Launch) -> Iterator[tuple[str, set[Backend]]]:
     yield "params", _from_params(launch)
     made_for = set() if launch.form.backend is None else {launch.form.backend}
     yield "mesh", _backends_in([launch.argument("mesh") or NONE]) | made_for
@@ -134,7 +133,7 @@ def _backends_in(values: list[Value]) -> set[Backend]:
     return found
 
 
-def backend_aliases(module: Module, interp: Interpreter) -> dict[str, Backend]:
+def backend_aliases(module: CodeModule, interp: Tracer) -> dict[str, Backend]:
     """Names in the file (at any level) that refer to a backend's module or one of its members."""
     found: dict[str, Backend] = {}
     for name, targets in module.imported.items():

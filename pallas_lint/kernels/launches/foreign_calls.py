@@ -10,72 +10,22 @@ import re
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches import launching
-from pallas_lint.kernels.model.known_names import is_shape_struct
-from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, ForeignForm
-from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Const, Func, Seq, Value, options
-from pallas_lint.records import define
+from pallas_lint.kernels.model.launch import ForeignCall
+from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS
+from pallas_lint.kernels.model.values import CallResult, Const, Seq, Value
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
-    from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.arguments import Arguments
-    from pallas_lint.syntax import Site, nodes
-
-_MAX_CONTEXTS = 2  # of one call; see launches
-
-
-@define(eq=False)
-class ForeignCall:
-    """One such call found by the interpreter. `operands` is None where they are not known."""
-
-    form: ForeignForm
-    made: CallResult
-    module: Module
-    operands: list[Value] | None = None
-    operands_open: bool = False
-    result_used: bool = False
-
-    @property
-    def site(self) -> Site:
-        return self.made.site
-
-    @property
-    def open(self) -> bool:
-        return self.made.open
-
-    @property
-    def aliases(self) -> Value | None:
-        """The argument with the aliases of operands and outputs; None where nothing was passed."""
-        return self.made.argument(self.form.aliases)
-
-    @property
-    def outputs(self) -> Seq | None:
-        """The declarations of the outputs; None where their number is not known."""
-        value = self.made.argument(*self.form.outputs)
-        if isinstance(value, Seq):
-            return None if value.open else value
-        return Seq((value,)) if is_shape_struct(value) else None
-
-    @property
-    def kernels(self) -> tuple[Func, ...]:
-        """The functions that a `triton_call` runs, decorators taken off."""
-        return tuple(func for value in options(self.made.argument("kernel") or UNKNOWN) for func in _functions(value))
+    from pallas_lint.kernels.model.tracer import Tracer
+    from pallas_lint.syntax import nodes
 
 
-def _functions(value: Value) -> list[Func]:
-    if isinstance(value, Func):
-        return [value]
-    if isinstance(value, CallResult):  # `triton.jit(f)`, `triton.autotune(...)(f)`
-        return [func for inner in value.args for func in _functions(inner)]
-    return []
-
-
-def call(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def call(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A foreign call: what it returns is known by its outputs' declarations, FFI calls return a function first."""
     form = FOREIGN_FORMS[name]
     made = interp.opaque_call(name, arguments, node)
     found = ForeignCall(form, made, interp.frame.module)
-    keep(interp.outcome.foreign_calls, found)
+    interp.outcome.keep_foreign_call(found)
     if form.operands == "here":
         found.operands, found.operands_open = list(arguments.positional), arguments.open
         return launching.declared_arrays(made.argument(*form.outputs))
@@ -86,13 +36,7 @@ def call(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
     return made
 
 
-def keep(calls: list[ForeignCall], call: ForeignCall) -> None:
-    """Add a call, but for one that is made in too many ways."""
-    if sum(other.site.key == call.site.key for other in calls) < _MAX_CONTEXTS:
-        calls.append(call)
-
-
-def call_result(interp: Interpreter, callee: CallResult, arguments: Arguments) -> Value:
+def call_result(interp: Tracer, callee: CallResult, arguments: Arguments) -> Value:
     """`ffi_call(target, shapes)(x, y)`: the operands are here."""
     for found in reversed(interp.outcome.foreign_calls):
         if found.made is callee and found.operands is None:

@@ -36,9 +36,9 @@ from pallas_lint.syntax import Site, nodes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch_forms import LaunchForm
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
+    from pallas_lint.kernels.model.tracer import Tracer
 
 PIPELINE = "a pipeline in its compute context"  # what makes the function that is handed to `compute_context`
 _MAX_CONTEXTS = 2  # launches of one site traced in one run; more add time, hardly findings
@@ -50,7 +50,7 @@ def form_of(callee: Value) -> LaunchForm | None:
     return FORMS.by_name.get(callee.name) if isinstance(callee, External) else None
 
 
-def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments, site: Site) -> Value:
+def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, site: Site) -> Value:
     """Evaluate a launching call: a value that runs the kernel when it is called."""
     named = dict(zip(form.positional, arguments.positional, strict=False))
     named.update(arguments.keywords)
@@ -93,12 +93,12 @@ def launch(interp: Interpreter, api: str, form: LaunchForm, arguments: Arguments
     return result.returned
 
 
-def is_crowded(interp: Interpreter, node: nodes.Node) -> bool:
+def is_crowded(interp: Tracer, node: nodes.Node) -> bool:
     """Whether finished runs found so many launches at `node` that no more are checked."""
     return interp.launched[node] >= MAX_LAUNCHES
 
 
-def _is_left_out(interp: Interpreter, node: nodes.Node) -> bool:
+def _is_left_out(interp: Tracer, node: nodes.Node) -> bool:
     if interp.running_callers:
         return False  # known calls have limits of their own
     interp.memo.record_dependency(CROWDED, node)
@@ -137,7 +137,7 @@ def _fold_grid_spec(named: dict[str, Value]) -> bool:
     return spec.open
 
 
-def attach_kernel(interp: Interpreter, made: CallResult, kernel: Value) -> Value:
+def attach_kernel(interp: Tracer, made: CallResult, kernel: Value) -> Value:
     """A launch written as a decorator gets its kernel: `@pl.kernel(...)`, `@partial(pl.pallas_call, ...)`."""
     assert made.launch is not None
     interp.record_mutation(made.launch.made_by)
@@ -148,7 +148,7 @@ def attach_kernel(interp: Interpreter, made: CallResult, kernel: Value) -> Value
     return made
 
 
-def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what a launching call returned: with operands, or (kernel still missing) with the kernel."""
     result = made.launch
     assert result is not None
@@ -205,7 +205,7 @@ def _array(struct: Value) -> Value:
 # -- running kernels -------------------------------------------------------------------------------------------
 
 
-def run_pending(interp: Interpreter) -> None:
+def run_pending(interp: Tracer) -> None:
     """Trace the kernels of the launches met since the last time."""
     while interp.pending:
         result = interp.pending.pop(0)
@@ -239,7 +239,7 @@ def _as_called(result: Launch) -> Iterator[None]:
             env.vars, env.facts = bindings, facts
 
 
-def _run_kernels(interp: Interpreter, result: Launch) -> None:
+def _run_kernels(interp: Tracer, result: Launch) -> None:
     for body in bodies_of(result.kernel):
         if isinstance(body, Func):
             context = (result.site.key, body.node)
@@ -257,7 +257,7 @@ def bodies_of(kernel: Value) -> list[Value]:
     return list(options(kernel))
 
 
-def run_kernel(interp: Interpreter, result: Launch, func: Func) -> None:
+def run_kernel(interp: Tracer, result: Launch, func: Func) -> None:
     """Trace one kernel of a launch on abstract refs."""
     trace = KernelTrace(func.name, _definition_site(func), result)
     roles = assign(result, func)
@@ -266,7 +266,7 @@ def run_kernel(interp: Interpreter, result: Launch, func: Func) -> None:
     traced(interp, trace, lambda: interp.call_function(func, _arguments(roles)))
 
 
-def _run_pipeline_kernel(interp: Interpreter, result: Launch, made: CallResult) -> None:
+def _run_pipeline_kernel(interp: Tracer, result: Launch, made: CallResult) -> None:
     """`pallas_call(emit_pipeline(body, ...))`: the pipeline is the kernel, the launch's refs are its arguments."""
     assert made.launch is not None
     trace = KernelTrace(made.launch.form.last_parts[0], made.site, result)
@@ -275,7 +275,7 @@ def _run_pipeline_kernel(interp: Interpreter, result: Launch, made: CallResult) 
     traced(interp, trace, lambda: run_here(interp, pipeline, Arguments(open=True)))
 
 
-def traced(interp: Interpreter, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
+def traced(interp: Tracer, trace: KernelTrace, run: Callable[[], Value | None]) -> None:
     """Run code as part of the kernel that `trace` records."""
     interp.begin()
     frame = evolve(interp.frame, kernel=trace, launch=trace.launch, guards=(), uncertain=0, allocation=None, stack=())
@@ -287,7 +287,7 @@ def traced(interp: Interpreter, trace: KernelTrace, run: Callable[[], Value | No
             interp.outcome.cut.append(interp.current_root or trace.site.piece)
 
 
-def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
+def run_here(interp: Tracer, result: Launch, arguments: Arguments) -> None:
     """Run a body inside the kernel at hand: `emit_pipeline(body, ...)(*refs)`, `core_map(mesh)(body)`."""
     interp.record_mutation(result.made_by)
     if result not in interp.outcome.launches:
@@ -319,7 +319,7 @@ def run_here(interp: Interpreter, result: Launch, arguments: Arguments) -> None:
                 run_body(interp, result, body)
 
 
-def run_body(interp: Interpreter, result: Launch, body: Func, carry: Value | None = None) -> Value:
+def run_body(interp: Tracer, result: Launch, body: Func, carry: Value | None = None) -> Value:
     """Run a body inside the current kernel, with its carry; returns its result."""
     assert interp.kernel is not None
     result.traces.append(interp.kernel)
@@ -334,7 +334,7 @@ def run_body(interp: Interpreter, result: Launch, body: Func, carry: Value | Non
 
 
 @contextmanager
-def _over_grid_of(interp: Interpreter, result: Launch) -> Iterator[None]:
+def _over_grid_of(interp: Tracer, result: Launch) -> Iterator[None]:
     """`pl.program_id` in the body of a TPU pipeline counts in the pipeline's grid; elsewhere in the kernel's."""
     before = interp.frame.launch
     if result.form.is_inner and result.form.counts_programs:
@@ -375,7 +375,7 @@ def wrapper(func: nodes.BaseExpression, callee: Value) -> tuple[str, LaunchForm]
 
 
 def call_wrapper(
-    interp: Interpreter, name: str, form: LaunchForm, callee: Value, arguments: Arguments, node: nodes.Call
+    interp: Tracer, name: str, form: LaunchForm, callee: Value, arguments: Arguments, node: nodes.Call
 ) -> Value:
     """A call of a library's own `pallas_call`: run it where it is seen, else take it for the real one."""
     if form.wrapped_as == "method" and not _LAUNCH_KEYWORDS & set(arguments.keywords):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches.signatures import Signature, count_of, signature_of
 from pallas_lint.kernels.model.known_names import is_spec
-from pallas_lint.kernels.model.launch import block_spec, input_ref, memory_space, output_ref, scratch_ref
+from pallas_lint.kernels.model.launch import block_spec, memory_space
+from pallas_lint.kernels.model.refs import input_ref, output_ref, scratch_ref
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,

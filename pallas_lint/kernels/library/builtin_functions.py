@@ -36,14 +36,14 @@ from pallas_lint.kernels.model.values import (
 )
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 _MAX_UNROLLED = 8  # the longest `range` over which a loop is run iteration by iteration
 
 
-def _range(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _range(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     bounds = [value.value for value in arguments.positional if isinstance(value, Const)]
     if len(bounds) == len(arguments.positional) and bounds and all(isinstance(bound, int) for bound in bounds):
         try:
@@ -55,7 +55,7 @@ def _range(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
     return interp.opaque_call(name, arguments, node)
 
 
-def _len(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _len(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Seq | Dictionary) and not value.open:
         return Const(len(value.items))
@@ -70,7 +70,7 @@ def _len(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
 
 
 def _sequence(kind: str) -> Model:
-    def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    def run(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         if not arguments.positional:
             return Seq((), kind)
         value = arguments.positional[0]
@@ -82,26 +82,26 @@ def _sequence(kind: str) -> Model:
     return run
 
 
-def _zip(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _zip(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     columns = [items_of(value) for value in arguments.positional]
     if columns and None not in columns:
         return Seq(tuple(map(Seq, zip(*(column for column in columns if column is not None), strict=False))), "list")
     return Seq((), "list", open=True)
 
 
-def _enumerate(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _enumerate(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     items, start = items_of(arguments.get("iterable", 0) or UNKNOWN), integer(arguments.get("start", 1) or Const(0))
     if items is not None and start is not None:
         return Seq(tuple(Seq((Const(at), item)) for at, item in enumerate(items, start)), "list")
     return interp.opaque_call(name, arguments, node)
 
 
-def _reversed(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _reversed(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     items = items_of(arguments.positional[0] if arguments.positional else UNKNOWN)
     return Seq((), "list", open=True) if items is None else Seq(tuple(reversed(items)), "list")
 
 
-def _map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _map(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if not arguments.positional:
         return UNKNOWN
     function, *values = arguments.positional
@@ -115,7 +115,7 @@ def _map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
     return Seq((), "list", open=True)
 
 
-def _extreme(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _extreme(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     values = arguments.positional
     if "key" in arguments.keywords:
         return UNKNOWN
@@ -135,7 +135,7 @@ def _extreme(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     return result
 
 
-def _sum(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _sum(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     items = items_of(arguments.positional[0] if arguments.positional else UNKNOWN)
     if items is None:
         return UNKNOWN
@@ -149,7 +149,7 @@ def _sum(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
 def _of_array(function: str) -> Model:
     """Builtins that arrays have a method for: `abs(x)`, `round(x)`, `divmod(x, y)`."""
 
-    def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    def run(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         if not any(isinstance(value, Array) for value in arguments.positional):
             given = arguments.positional
             if name == "builtins.divmod" and len(given) == 2 and any(isinstance(value, Sym) for value in given):
@@ -165,7 +165,7 @@ def _of_array(function: str) -> Model:
     return run
 
 
-def _result_type(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _result_type(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     operands = [
         (element, False) if (element := element_of(value)) is not None else operand_element(value)
         for value in arguments.positional
@@ -184,7 +184,7 @@ _ABSTRACT = {
 }
 
 
-def _issubdtype(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _issubdtype(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jnp.issubdtype(x.dtype, jnp.floating)`; numpy's takes bfloat16 and 4-bit integers for no numbers."""
     dtype, wanted = arguments.get("arg1", 0), arguments.get("arg2", 1)
     kinds = kinds_of(element_of(dtype))
@@ -198,13 +198,13 @@ def _issubdtype(interp: Interpreter, name: str, arguments: Arguments, node: node
     return CallResult(name, tuple(arguments.positional), (), interp.site(node))
 
 
-def _prod(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _prod(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     shape = shape_of(arguments.positional[0]) if arguments.positional else None
     return UNKNOWN if shape is None else product(shape)
 
 
 def _cast(kind: type) -> Model:
-    def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    def run(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         value = arguments.positional[0] if arguments.positional else UNKNOWN
         if isinstance(value, Const) and isinstance(value.value, int | float | str):
             try:
@@ -232,7 +232,7 @@ def _divides(value: Value) -> bool:
     return symbol == "/" or _divides(left) or _divides(right)
 
 
-def _slice(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _slice(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     values = arguments.positional
     none = Const(None)
     if len(values) == 1:
@@ -241,7 +241,7 @@ def _slice(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
     return Slice(padded[0], padded[1], padded[2])
 
 
-def _dict(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _dict(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     first = arguments.positional[0] if arguments.positional else Dictionary(())
     pairs = [item.items for item in items_of(first) or () if isinstance(item, Seq) and len(item.items) == 2]
     if isinstance(first, Seq) and not first.open and len(pairs) == len(first.items):
@@ -251,7 +251,7 @@ def _dict(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
     return Dictionary(items, arguments.open or not isinstance(first, Dictionary) or first.open)
 
 
-def _any_all(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _any_all(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     decisive = name.endswith("any")  # of one item
     if not isinstance(value, Seq):
@@ -262,41 +262,41 @@ def _any_all(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     return UNKNOWN if None in flags or value.open else Const(not decisive)
 
 
-def _static(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _static(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """Builtins that read and return static values, or print."""
     return UNKNOWN
 
 
-def _dtype(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _dtype(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return DType(element_of(arguments.positional[0]) if arguments.positional else None)
 
 
-def _shape(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _shape(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return members.attribute_of(interp, arguments.positional[0], "shape", node) if arguments.positional else UNKNOWN
 
 
-def _itemsize_bits(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _itemsize_bits(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     dtype = dtype_of(arguments.positional[0]) if arguments.positional else None
     return UNKNOWN if dtype is None else Const(bits(dtype))
 
 
-def _hold(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _hold(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return interp.opaque_call(name, arguments, node)
 
 
-def _struct_like(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _struct_like(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.ShapeDtypeStruct.like(x)`."""
     like = arguments.positional[0] if arguments.positional else UNKNOWN
     parts = [members.attribute_of(interp, like, part, node) for part in ("shape", "dtype")]
     return interp.opaque_call("jax.ShapeDtypeStruct", Arguments(parts), node)
 
 
-def _importorskip(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _importorskip(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     return External(first.value) if isinstance(first, Const) and isinstance(first.value, str) else UNKNOWN
 
 
-def _super(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _super(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     method_of = interp.frame.stack[-1].method_of if interp.frame.stack else None
     if isinstance(method_of, Instance) and method_of.cls.bases:
         base = method_of.cls.bases[0]

@@ -13,13 +13,13 @@ from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Func, OneOf,
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import Site, nodes
 
 
-def _compute(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _compute(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     short = last_part(name)
     if any(isinstance(value, Func) for value in (*arguments.positional, *arguments.keywords.values())):
         run_callbacks(interp, name, arguments)
@@ -49,7 +49,7 @@ def _compute(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     return result if known or short == "cdiv" else UNKNOWN
 
 
-def _numpy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _numpy(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     short = last_part(name)
     if from_name(short) is not None:
         return host_numbers.numpy_scalar(short, arguments)
@@ -90,11 +90,11 @@ def _of_numpy(result: Value, site: Site, *, same: bool) -> Value:
     return evolve(result, site=site, host=True, dtype=result.element if same else None, weak=False)
 
 
-def _numpy_random(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _numpy_random(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return host_numbers.random(last_part(name), arguments) or interp.opaque_call(name, arguments, node)
 
 
-def _math(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _math(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if last_part(name) in host_numbers.REAL:
         return host_numbers.real(name, arguments)
     return host_numbers.of_math(name, arguments) or interp.opaque_call(name, arguments, node)

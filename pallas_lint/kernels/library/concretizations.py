@@ -15,9 +15,9 @@ from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Valu
 from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 # Each argument has to be a concrete number.
@@ -45,7 +45,7 @@ _SHAPED = frozenset(f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "e
 _TRANSPARENT = frozenset((f"{PALLAS}.cdiv", f"{PALLAS}.triton.cdiv"))
 
 
-def of_call(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> None:
+def of_call(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> None:
     """Record the concretizations of a call of an external function."""
     if interp.kernel is None:
         return

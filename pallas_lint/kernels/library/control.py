@@ -11,7 +11,8 @@ from pallas_lint.kernels.model.dtypes import canonical, operand_element
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import join_elements
 from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS, is_tensorcore_mesh
-from pallas_lint.kernels.model.launch import ACCUMULATORS, scratch_ref
+from pallas_lint.kernels.model.launch import ACCUMULATORS
+from pallas_lint.kernels.model.refs import scratch_ref
 from pallas_lint.kernels.model.trace import Guard, Op, loop_index, refs_in, stepped_index
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -35,8 +36,8 @@ from pallas_lint.records import evolve
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 SCOPED = f"{PALLAS}.with_scoped.function"  # what `@pl.with_scoped(...)` makes of a function
@@ -47,13 +48,11 @@ def _callable(value: Value | None) -> bool:
     return isinstance(value, Func | OneOf | CallResult)
 
 
-def _under(interp: Interpreter, kind: str, condition: Value, node: nodes.Node, negated: bool = False) -> Guard:
+def _under(interp: Tracer, kind: str, condition: Value, node: nodes.Node, negated: bool = False) -> Guard:
     return Guard(kind, condition, interp.site(node), negated)  # type: ignore[arg-type]
 
 
-def _loop_body(
-    interp: Interpreter, body: Value, arguments: list[Value], carry: Value | None, node: nodes.Node
-) -> Value:
+def _loop_body(interp: Tracer, body: Value, arguments: list[Value], carry: Value | None, node: nodes.Node) -> Value:
     """Call a loop body until the carry is stable: once as it enters, once more widened by what came out."""
     carry = None if carry is None else _traced(carry)
     given = [*arguments, *([] if carry is None else [carry])]
@@ -101,10 +100,10 @@ def _is_decorating(arguments: Arguments) -> CallResult | None:
     return None
 
 
-def _decorator(model: Callable[[Interpreter, Value, CallResult, nodes.Node], Value]) -> Model:
+def _decorator(model: Callable[[Tracer, Value, CallResult, nodes.Node], Value]) -> Model:
     """A function that is called first for a decorator, and then on the body."""
 
-    def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    def run(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         made = _is_decorating(arguments)
         if made is not None and made.function == name:
             return model(interp, arguments.positional[0], made, node)
@@ -113,7 +112,7 @@ def _decorator(model: Callable[[Interpreter, Value, CallResult, nodes.Node], Val
     return run
 
 
-def _when(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
+def _when(interp: Tracer, body: Value, made: CallResult, node: nodes.Node) -> Value:
     condition = made.argument("condition", 0) or UNKNOWN
     if condition == Const(False):
         return NONE
@@ -123,7 +122,7 @@ def _when(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) 
     return NONE
 
 
-def _loop(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
+def _loop(interp: Tracer, body: Value, made: CallResult, node: nodes.Node) -> Value:
     carry = made.argument("init_carry")
     if made.function.endswith(("nd_loop", "dynamic_scheduling_loop")):
         carry = None if carry == NONE else carry
@@ -157,12 +156,12 @@ def _loop_info(made: CallResult) -> CallResult:
     return CallResult(LOOP_INFO, (), fields, made.site)
 
 
-def _with_scoped(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
+def _with_scoped(interp: Tracer, body: Value, made: CallResult, node: nodes.Node) -> Value:
     """The decorated function allocates each time it is called."""
     return CallResult(SCOPED, made.args, made.keywords, made.site, made.open, body)
 
 
-def call_scoped(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def call_scoped(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """A call of what `@pl.with_scoped(...)` made: the buffers follow the arguments."""
     assert made.callee is not None
     results: list[Value] = []
@@ -172,7 +171,7 @@ def call_scoped(interp: Interpreter, made: CallResult, arguments: Arguments, nod
     return reduce(join, results)
 
 
-def _on_first_core(interp: Interpreter, body: Value, made: CallResult, node: nodes.Node) -> Value:
+def _on_first_core(interp: Tracer, body: Value, made: CallResult, node: nodes.Node) -> Value:
     """Where there are several cores, as `pl.when` does it for the first."""
     mesh = None if interp.kernel is None else interp.kernel.launch.argument("mesh")
     if is_tensorcore_mesh(mesh) and mesh.argument("num_cores", 1) == Const(1):
@@ -184,14 +183,14 @@ def _on_first_core(interp: Interpreter, body: Value, made: CallResult, node: nod
     return NONE
 
 
-def _run_scoped(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _run_scoped(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if not arguments.positional:
         return CallResult(name, (), tuple(arguments.keywords.items()), interp.site(node), arguments.open)
     body = arguments.positional[0]
     return _scoped(interp, body, arguments.positional[1:], arguments.keywords, node)
 
 
-def _scoped(interp: Interpreter, body: Value, types: list[Value], named: dict[str, Value], node: nodes.Node) -> Value:
+def _scoped(interp: Tracer, body: Value, types: list[Value], named: dict[str, Value], node: nodes.Node) -> Value:
     if interp.kernel is not None:
         interp.kernel.scopes.add(node)
     func = next((option for option in options(body) if isinstance(option, Func)), None)
@@ -210,7 +209,7 @@ def _scoped(interp: Interpreter, body: Value, types: list[Value], named: dict[st
         return interp.call(body, Arguments(refs, dict(keywords)), node)
 
 
-def run_state(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def run_state(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """`pl.run_state(body)(value)` in a kernel: the body gets a ref that starts with the value, the last one returns."""
     assert interp.kernel is not None
     body, initial = made.argument("f", 0) or UNKNOWN, arguments.get("init_val", 0) or UNKNOWN
@@ -243,7 +242,7 @@ def run_state(interp: Interpreter, made: CallResult, arguments: Arguments, node:
     return ended(held)
 
 
-def run_pipeline(interp: Interpreter, made: CallResult, arguments: Arguments) -> Value:
+def run_pipeline(interp: Tracer, made: CallResult, arguments: Arguments) -> Value:
     """What a compute context is handed, called with the first carry: the pipeline runs, and gives the last one."""
     body, carry = made.args[0], arguments.get("init_carry", 0)
     assert made.launch is not None
@@ -254,7 +253,7 @@ def run_pipeline(interp: Interpreter, made: CallResult, arguments: Arguments) ->
     return _widen(carry, launching.run_body(interp, made.launch, body, carry))
 
 
-def _fori_loop(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _fori_loop(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     body = arguments.get("body_fun", 2)
     init = arguments.get("init_val", 3)
     if not _callable(body):
@@ -266,7 +265,7 @@ def _fori_loop(interp: Interpreter, name: str, arguments: Arguments, node: nodes
     return interp.op(name, node, arguments, result)
 
 
-def _while_loop(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _while_loop(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     condition, body = arguments.get("cond_fun", 0), arguments.get("body_fun", 1)
     init = arguments.get("init_val", 2) or UNKNOWN
     if condition is not None and _callable(condition):
@@ -274,7 +273,7 @@ def _while_loop(interp: Interpreter, name: str, arguments: Arguments, node: node
     return _loop_body(interp, body, [], init, node) if body is not None and _callable(body) else UNKNOWN
 
 
-def _scan(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _scan(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     body = arguments.get("f", 0)
     init, xs = _traced(arguments.get("init", 1) or UNKNOWN), arguments.get("xs", 2) or NONE
     carry: Value = UNKNOWN
@@ -288,7 +287,7 @@ def _scan(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
     return Seq((carry, _stacked(interp, made, arguments.get("length", 3) or _length(xs))))
 
 
-def _map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _map(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     body, xs = arguments.get("f", 0), arguments.get("xs", 1) or UNKNOWN
     made: Value = UNKNOWN
     if body is not None and _callable(body):
@@ -315,7 +314,7 @@ def _each(xs: Value) -> Value:
     return NONE if xs == NONE else UNKNOWN
 
 
-def _stacked(interp: Interpreter, made: Value, length: Value) -> Value:
+def _stacked(interp: Tracer, made: Value, length: Value) -> Value:
     """The results of all rounds, made by the operation that was recorded last."""
     if isinstance(made, Seq):
         return evolve(made, items=tuple(_stacked(interp, item, length) for item in made.items))
@@ -326,7 +325,7 @@ def _stacked(interp: Interpreter, made: Value, length: Value) -> Value:
     return NONE if made == NONE else UNKNOWN
 
 
-def _cond(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _cond(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     predicate = arguments.get("pred", 0) or UNKNOWN
     branches = [arguments.get("true_fun", 1), arguments.get("false_fun", 2)]
     operands = [_traced(value) for value in arguments.positional[3:]]
@@ -340,7 +339,7 @@ def _cond(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
     return interp.op(name, node, arguments, UNKNOWN if result is None else result)
 
 
-def _switch(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _switch(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     index, branches = arguments.get("index", 0) or UNKNOWN, arguments.get("branches", 1)
     operands = [_traced(value) for value in arguments.positional[2:]]
     result: Value | None = None
@@ -351,7 +350,7 @@ def _switch(interp: Interpreter, name: str, arguments: Arguments, node: nodes.No
     return UNKNOWN if result is None else result
 
 
-def _tree_map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _tree_map(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.tree.map(f, tree, ...)` over trees whose structure is seen; f is run once on unknowns otherwise."""
     function, trees = arguments.get("f", 0), arguments.positional[1:]
     if function is None or not trees:
@@ -359,7 +358,7 @@ def _tree_map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.
     return _map_tree(interp, function, trees, node, 0)
 
 
-def _map_tree(interp: Interpreter, function: Value, trees: list[Value], node: nodes.Node, depth: int) -> Value:
+def _map_tree(interp: Tracer, function: Value, trees: list[Value], node: nodes.Node, depth: int) -> Value:
     first = trees[0]
     if depth > 4:
         return UNKNOWN

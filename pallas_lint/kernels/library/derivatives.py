@@ -9,8 +9,8 @@ from pallas_lint.kernels.model.values import CallResult, Func, Value, options
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 _CUSTOM = frozenset(
@@ -24,7 +24,7 @@ REVERSE = frozenset(
 FORWARD = frozenset(("jax.jvp", "jax.jacfwd"))
 
 
-def note(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> None:
+def note(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> None:
     """Remember what `jax.grad(f)` differentiates and what `jax.custom_vjp(f)` makes differentiable."""
     target = arguments.get("fun", 0) or arguments.get("f", 0)
     if target is None or not name.startswith("jax."):

@@ -23,13 +23,13 @@ from pallas_lint.kernels.model.values import UNKNOWN, Array, Dictionary, Externa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 
-def call(interp: Interpreter, callee: External, arguments: Arguments, node: nodes.Node) -> Value:
+def call(interp: Tracer, callee: External, arguments: Arguments, node: nodes.Node) -> Value:
     """Call a function known only by its canonical name."""
     name = callee.name
     concretizations.of_call(interp, name, arguments, node)
@@ -40,13 +40,13 @@ def call(interp: Interpreter, callee: External, arguments: Arguments, node: node
     return (MODELS.get(name) or _of_family(name))(interp, name, arguments, node)
 
 
-def _place(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _place(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """What puts an array somewhere gives back that array, or else does what its module's functions do."""
     placed = sharding.place(interp, name, arguments)
     return _of_family(name)(interp, name, arguments, node) if placed is None else placed
 
 
-def _pass_on(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _pass_on(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.device_put(x)` gives back the very array, maybe elsewhere; of a tree, each."""
     placed = sharding.place(interp, name, arguments)
     trees = (Array,) if len(arguments.positional) > 1 or arguments.keywords else (Array, Seq, Dictionary, Instance)
@@ -55,7 +55,7 @@ def _pass_on(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     return _of_family(name)(interp, name, arguments, node) if placed is None else placed
 
 
-def _of_jax(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _of_jax(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A function of jax of which nothing is known: an operation where a kernel calls it."""
     if interp.kernel is not None:
         interp.escape(arguments, node)
@@ -65,17 +65,17 @@ def _of_jax(interp: Interpreter, name: str, arguments: Arguments, node: nodes.No
     return interp.opaque_call(name, arguments, node)
 
 
-def _where_known(model: Callable[[Interpreter, str, Arguments, nodes.Node], Value | None]) -> Model:
+def _where_known(model: Callable[[Tracer, str, Arguments, nodes.Node], Value | None]) -> Model:
     """A model that gives None where too little is known; then it is a function of jax like others."""
 
-    def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    def run(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
         result = model(interp, name, arguments, node)
         return _of_jax(interp, name, arguments, node) if result is None else result
 
     return run
 
 
-def _foreign(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _foreign(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A function that is not modelled."""
     interp.escape(arguments, node)
     return interp.opaque_call(name, arguments, node)

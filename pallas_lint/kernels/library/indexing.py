@@ -32,13 +32,13 @@ from pallas_lint.kernels.model.values import (
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 REF_AT = "ref.at"  # the operation `ref.at[index]`: a view is made, nothing is read as yet
 
 
-def subscript(interp: Interpreter, node: nodes.Subscript, owner: Value, index: Value) -> Value:
+def subscript(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value) -> Value:
     """The value of `owner[index]`; a read of a ref or a slice of an array is recorded."""
     ask(interp, node, owner, index)
     if isinstance(owner, Ref):
@@ -85,7 +85,7 @@ def subscript(interp: Interpreter, node: nodes.Subscript, owner: Value, index: V
     return UNKNOWN
 
 
-def ask(interp: Interpreter, node: nodes.Subscript, owner: Value, index: Value) -> None:
+def ask(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value) -> None:
     """Indices that Python itself needs: those of its own containers, and the bounds of slices of refs."""
     if isinstance(owner, Seq | Dictionary):
         for part in (index.start, index.stop) if isinstance(index, Slice) and index.size is None else (index,):

@@ -37,8 +37,8 @@ from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.scope import Env
+    from pallas_lint.kernels.model.tracer import Tracer
 
 # Methods of arrays and the functions that they are; the array is the first argument.
 _ARRAY_METHODS = {
@@ -54,7 +54,7 @@ _ARRAY_METHODS["flatten"] = "jax.numpy.ravel"
 _ARRAY_METHODS["view"] = "jax.lax.bitcast_convert_type"
 
 
-def attribute_of(interp: Interpreter, owner: Value, name: str, node: nodes.Node) -> Value:
+def attribute_of(interp: Tracer, owner: Value, name: str, node: nodes.Node) -> Value:
     """The value of `owner.name`."""
     if isinstance(owner, External):
         return _external_attribute(interp, owner, name, node)
@@ -94,7 +94,7 @@ def attribute_of(interp: Interpreter, owner: Value, name: str, node: nodes.Node)
     return UNKNOWN
 
 
-def _external_attribute(interp: Interpreter, owner: External, name: str, node: nodes.Node) -> Value:
+def _external_attribute(interp: Tracer, owner: External, name: str, node: nodes.Node) -> Value:
     module = interp.graph.by_name(owner.name)
     if module is not None:
         return module.lookup(name, interp) or _submodule(interp, owner, name)
@@ -109,13 +109,13 @@ def _external_attribute(interp: Interpreter, owner: External, name: str, node: n
     return External(dotted, interp.site(node))
 
 
-def _submodule(interp: Interpreter, owner: External, name: str) -> Value:
+def _submodule(interp: Tracer, owner: External, name: str) -> Value:
     module = interp.graph.by_name(owner.name)
     inner = None if module is None else interp.graph.find(f".{name}", module)
     return UNKNOWN if inner is None or module is None else External(interp.graph.absolute(f".{name}", module))
 
 
-def _project_attribute(interp: Interpreter, dotted: str, name: str) -> Value | None:
+def _project_attribute(interp: Tracer, dotted: str, name: str) -> Value | None:
     """`package.module.name` spelled in full after `import package.module`."""
     importer = interp.frame.module
     module = None if importer is None else interp.graph.find(dotted, importer)
@@ -127,7 +127,7 @@ def _project_attribute(interp: Interpreter, dotted: str, name: str) -> Value | N
     return None if interp.graph.find(f"{dotted}.{name}", importer) is None else External(f"{dotted}.{name}")
 
 
-def _array_attribute(interp: Interpreter, owner: Array, name: str, node: nodes.Node) -> Value:
+def _array_attribute(interp: Tracer, owner: Array, name: str, node: nodes.Node) -> Value:
     if owner.shape is None and owner.named is not None and name in ("shape", "ndim", "size"):
         return Sym(f"{owner.named.text}.{name}", owner.named.owner)
     if name == "shape":
@@ -157,7 +157,7 @@ def _extent(owner: Array, name: str) -> Value:
     return size if name == "size" else bytes_ if name == "itemsize" else arithmetic("*", size, bytes_)
 
 
-def _ref_attribute(interp: Interpreter, owner: Ref, name: str, node: nodes.Node) -> Value:
+def _ref_attribute(interp: Tracer, owner: Ref, name: str, node: nodes.Node) -> Value:
     if name == "shape":
         if owner.shape is not None:
             return Seq(tuple(from_dim(size) for size in owner.shape))
@@ -174,7 +174,7 @@ def _ref_attribute(interp: Interpreter, owner: Ref, name: str, node: nodes.Node)
     return CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 
-def _made_attribute(interp: Interpreter, owner: CallResult, name: str, node: nodes.Node) -> Value:
+def _made_attribute(interp: Tracer, owner: CallResult, name: str, node: nodes.Node) -> Value:
     if is_shape_struct(owner):
         if name in ("shape", "dtype"):
             return owner.argument(name, ("shape", "dtype").index(name)) or UNKNOWN
@@ -193,7 +193,7 @@ def _made_attribute(interp: Interpreter, owner: CallResult, name: str, node: nod
 # -- methods ---------------------------------------------------------------------------------------------------
 
 
-def call_method(interp: Interpreter, method: CallResult, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
+def call_method(interp: Tracer, method: CallResult, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
     """Call `owner.name(...)`, `method` being what the attribute gave."""
     owner, name = method.args[0], method.function.removeprefix("method:")
     if isinstance(owner, Array):
@@ -243,7 +243,7 @@ def is_of_numpy(dtype: Value) -> bool:
     return isinstance(dtype, External) and dtype.name.startswith("numpy.")
 
 
-def _array_method(interp: Interpreter, owner: Array, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _array_method(interp: Tracer, owner: Array, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name in ("item", "tolist"):
         interp.concretize("method", owner, node, name)
         return UNKNOWN if name == "item" or owner.shape is None else _listed(owner.shape)
@@ -272,7 +272,7 @@ def _listed(shape: Shape) -> Value:
     return Seq((_listed(shape[1:]),) * length, "list")
 
 
-def _ref_method(interp: Interpreter, owner: Ref, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _ref_method(interp: Tracer, owner: Ref, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name == "set" and arguments.positional:
         interp.access("store", owner, Const(...), node, arguments.positional[0])
         return UNKNOWN
@@ -294,7 +294,7 @@ def _ref_method(interp: Interpreter, owner: Ref, name: str, arguments: Arguments
     return UNKNOWN
 
 
-def _at_method(interp: Interpreter, at: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _at_method(interp: Tracer, at: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     base = at.args[0]
     if not isinstance(base, Array):
         return UNKNOWN
@@ -304,7 +304,7 @@ def _at_method(interp: Interpreter, at: CallResult, name: str, arguments: Argume
     return interp.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
 
 
-def _made_method(interp: Interpreter, owner: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _made_method(interp: Tracer, owner: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name in ("defvjp", "defjvp", "def_partition", "defvjps"):
         return UNKNOWN
     if interp.kernel is not None and owner.function.startswith("jax.experimental.pallas"):
@@ -318,9 +318,7 @@ def _made_method(interp: Interpreter, owner: CallResult, name: str, arguments: A
     )
 
 
-def _sequence_method(
-    interp: Interpreter, owner: Seq, name: str, arguments: Arguments, node: nodes.Node, env: Env
-) -> Value:
+def _sequence_method(interp: Tracer, owner: Seq, name: str, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     changed: Seq | None = None
     if name == "append":
@@ -341,7 +339,7 @@ def _sequence_method(
     return UNKNOWN
 
 
-def _rebind(interp: Interpreter, call: nodes.Node, changed: Value, env: Env) -> None:
+def _rebind(interp: Tracer, call: nodes.Node, changed: Value, env: Env) -> None:
     """What a method has changed its owner into, under the owner's name."""
     target = call.func.value if isinstance(call, nodes.Call) and isinstance(call.func, nodes.Attribute) else None
     if isinstance(target, nodes.Name):
@@ -351,7 +349,7 @@ def _rebind(interp: Interpreter, call: nodes.Node, changed: Value, env: Env) -> 
 
 
 def _dictionary_method(
-    interp: Interpreter, owner: Dictionary, name: str, arguments: Arguments, node: nodes.Node, env: Env
+    interp: Tracer, owner: Dictionary, name: str, arguments: Arguments, node: nodes.Node, env: Env
 ) -> Value:
     if name == "items":
         return Seq(tuple(Seq(pair) for pair in owner.items), "list", owner.open)

@@ -27,19 +27,19 @@ from pallas_lint.kernels.model.values import (
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 GPU = f"{PALLAS}.mosaic_gpu"
 
 
-def _acts(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _acts(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A fence, barrier or signal, which does not access the kernel's data."""
     return interp.op(name, node, arguments, NONE)
 
 
-def _signals(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _signals(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """The same, with counts that are not followed."""
     interp.escape_refs(arguments, node)
     return interp.op(name, node, arguments, NONE)
@@ -48,7 +48,7 @@ def _signals(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
 # -- on the host, and on indices -----------------------------------------------------------------------------------
 
 
-def _find_swizzle(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _find_swizzle(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """The largest swizzle of which a row is a multiple, in bytes."""
     size = integer(arguments.get("minor_dim_bits", 0))
     if size is not None:
@@ -56,16 +56,16 @@ def _find_swizzle(interp: Interpreter, name: str, arguments: Arguments, node: no
     return interp.opaque_call(name, arguments, node)
 
 
-def _made(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _made(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """What only describes: `plgpu.Layout.WGMMA.reduce(1)`, `plgpu.ACC.init(value)`."""
     return interp.opaque_call(name, arguments, node)
 
 
-def _planar_snake(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _planar_snake(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return _made_together(interp, name, arguments, node, Array((), "i32"), Array((), "i32"))
 
 
-def _made_together(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node, *arrays: Array) -> Seq:
+def _made_together(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node, *arrays: Array) -> Seq:
     """Several arrays as the results of one operation."""
     interp.op(name, node, arguments, UNKNOWN)
     last = interp.kernel.events[-1] if interp.kernel is not None else None
@@ -73,12 +73,12 @@ def _made_together(interp: Interpreter, name: str, arguments: Arguments, node: n
     return Seq(tuple(evolve(array, origin=made_by) for array in arrays))
 
 
-def _broadcasted_iota(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _broadcasted_iota(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     shape, element = shape_of(arguments.get("shape", 1) or UNKNOWN), element_of(arguments.get("dtype", 0))
     return interp.op(name, node, arguments, Array(shape, element))
 
 
-def _query_cluster_cancel(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _query_cluster_cancel(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     names = arguments.get("grid_names", 1)
     axes = len(names.items) if isinstance(names, Seq) and not names.open else None
     *indices, success = _made_together(
@@ -87,7 +87,7 @@ def _query_cluster_cancel(interp: Interpreter, name: str, arguments: Arguments, 
     return Seq((UNKNOWN if axes is None else Seq(tuple(indices)), success))
 
 
-def _reduce(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _reduce(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`plgpu.max(x, axis=1)` is as jnp's."""
     result = arrays.infer(f"jax.numpy.{last_part(name)}", arguments.positional, _without(arguments, "accumulator_ilp"))
     return interp.op(name, node, arguments, result)
@@ -97,7 +97,7 @@ def _without(arguments: Arguments, *names: str) -> dict[str, Value]:
     return {name: value for name, value in arguments.keywords.items() if name not in names}
 
 
-def _warp_map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _warp_map(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """Each of the four warps runs the function with its number."""
     with interp.under(Guard("loop", UNKNOWN, interp.site(node))):
         interp.call(
@@ -109,7 +109,7 @@ def _warp_map(interp: Interpreter, name: str, arguments: Arguments, node: nodes.
 # -- views ---------------------------------------------------------------------------------------------------------
 
 
-def _elsewhere(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _elsewhere(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """The same buffer on other devices, or in other blocks of the cluster: any ref, for what is known of this one."""
     ref = arguments.get("ref", 0)
     interp.escape_refs(arguments, node)
@@ -122,7 +122,7 @@ def _elsewhere(interp: Interpreter, name: str, arguments: Arguments, node: nodes
 # -- loads, stores and copies --------------------------------------------------------------------------------------
 
 
-def _loads(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _loads(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A load of a whole ref: from TMEM, from an accumulator, from all devices at once."""
     ref = next(
         (arguments.get(parameter, 0) for parameter in ("src", "acc", "ref") if arguments.get(parameter, 0)), None
@@ -137,7 +137,7 @@ def _loads(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
 
 
 def _stores(
-    interp: Interpreter,
+    interp: Tracer,
     ref: Value | None,
     value: Value,
     node: nodes.Node,
@@ -151,23 +151,23 @@ def _stores(
         interp.mark_untracked()
 
 
-def _store_tmem(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _store_tmem(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     _stores(interp, arguments.get("ref", 0), arguments.get("value", 1) or UNKNOWN, node, space="tmem")
     return interp.op(name, node, arguments, NONE)
 
 
-def _multimem_store(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _multimem_store(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     _stores(interp, arguments.get("ref", 1), arguments.get("source", 0) or UNKNOWN, node)
     return interp.op(name, node, arguments, NONE)
 
 
-def _atomic(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _atomic(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """Unlike those of other backends they take no index: `plgpu.atomic_add(ref.at[i], value)`."""
     _stores(interp, arguments.get("ref", 0), arguments.get("val", 1) or UNKNOWN, node, "accumulate")
     return interp.op(name, node, arguments, NONE)
 
 
-def _to_tmem(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _to_tmem(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     source = arguments.get("smem_ref", 0)
     if isinstance(source, Ref):
         interp.access("load", source, Const(...), node)
@@ -178,14 +178,14 @@ def _to_tmem(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
 # -- products ------------------------------------------------------------------------------------------------------
 
 
-def _mma(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _mma(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """The one of Ampere, on arrays: `acc + a @ b`."""
     acc = arguments.get("acc", 0)
     result = Array(acc.shape, acc.element) if isinstance(acc, Array) else Array()
     return interp.op(name, node, arguments, result)
 
 
-def _product_into(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _product_into(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`wgmma` and `tcgen05_mma`: operands are refs, or arrays; the accumulator is added to, or replaced."""
     others = (("a", 1), ("b", 2), ("a_scale", None), ("b_scale", None), ("a_sparse_metadata", None))
     for parameter, position in others:

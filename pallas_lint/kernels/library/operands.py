@@ -10,11 +10,11 @@ from pallas_lint.records import evolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
-    Model = Callable[[Interpreter, str, Arguments, nodes.Node], Value]  # what a function does, given its name
+    Model = Callable[[Tracer, str, Arguments, nodes.Node], Value]  # what a function does, given its name
 
 Keywords = dict[str, Value]
 

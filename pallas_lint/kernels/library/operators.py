@@ -36,7 +36,7 @@ from pallas_lint.syntax import nodes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.tracer import Tracer
 
 # Operators of arrays under the names of the jnp functions that they call.
 BINARY: dict[type, tuple[str, str]] = {
@@ -72,7 +72,7 @@ UNARY: dict[type, str] = {
 }
 
 
-def binary(interp: Interpreter, node: nodes.Node, symbol: str, name: str, left: Value, right: Value) -> Value:
+def binary(interp: Tracer, node: nodes.Node, symbol: str, name: str, left: Value, right: Value) -> Value:
     """The value of `left symbol right`; records an operation when an operand is traced."""
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, interp.root.x64 is not None)
@@ -93,7 +93,7 @@ def _as_array(value: Value) -> Value:
     return Array(value.shape, value.element) if isinstance(value, Ref) else value
 
 
-def compare(interp: Interpreter, node: nodes.Node, how: nodes.BaseCompOp, left: Value, right: Value) -> Value:
+def compare(interp: Tracer, node: nodes.Node, how: nodes.BaseCompOp, left: Value, right: Value) -> Value:
     if isinstance(how, nodes.Is | nodes.IsNot):
         return _identity(left, right, negated=isinstance(how, nodes.IsNot))
     if isinstance(how, nodes.In | nodes.NotIn):

@@ -26,20 +26,20 @@ from pallas_lint.kernels.model.values import (
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 
-def _program_id(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _program_id(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if interp.kernel is None:
         interp.note_outside(name, arguments, node)
     # The size of a static grid is a Python number, weak as these are.
     return interp.op(name, node, arguments, Array((), "i32", weak=name.endswith("num_programs")))
 
 
-def _slice(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _slice(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`pl.ds(start, size)`; `pl.dslice(size)` starts at 0."""
     start, size = arguments.get("start", 0) or UNKNOWN, arguments.get("size", 1)
     if size in (None, NONE) and "size" not in arguments.keywords:
@@ -47,14 +47,14 @@ def _slice(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
     return Slice(start, NONE, arguments.get("stride", 2) or Const(1), size or UNKNOWN)
 
 
-def _multiple_of(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _multiple_of(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0) or UNKNOWN
     if isinstance(value, Array):
         return interp.op(name, node, arguments, Array(value.shape, value.element))
     return value
 
 
-def _cdiv(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _cdiv(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     a, b = arguments.get("a", 0) or UNKNOWN, arguments.get("b", 1) or UNKNOWN
     if (
         isinstance(a, Const)
@@ -71,7 +71,7 @@ def _cdiv(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
     return UNKNOWN
 
 
-def _load(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _load(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref, index = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0), arguments.get("idx", 1) or Const(...)
     if not isinstance(ref, Ref):
         return interp.op(name, node, arguments, Array())
@@ -80,7 +80,7 @@ def _load(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
     return loaded
 
 
-def _store(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _store(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0)
     # The generation with an index, store(ref, idx, val), and those without, store(ref, val).
     if "val" in arguments.keywords or len(arguments.positional) < 3:
@@ -97,7 +97,7 @@ def _store(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Nod
     return interp.op(name, node, arguments, NONE)
 
 
-def _atomic(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _atomic(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref = arguments.positional[0] if arguments.positional else UNKNOWN
     # `atomic_cas(ref, cmp, val)` has no index.
     index = Const(...) if name.endswith("atomic_cas") else arguments.get("idx", 1) or Const(...)
@@ -108,7 +108,7 @@ def _atomic(interp: Interpreter, name: str, arguments: Arguments, node: nodes.No
     return interp.op(name, node, arguments, Array())
 
 
-def _copy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _copy(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A copy from the first ref to the second: reads one, writes the other."""
     source, target = (
         arguments.get("src_ref", 0) or arguments.get("src", 0),
@@ -124,7 +124,7 @@ def _copy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
     return interp.opaque_call(name, arguments, node)
 
 
-def _dot(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _dot(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`pl.dot` accumulates, and returns, in 32 bits whatever its operands are."""
     result = arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords, interp.root.x64 is not None)
     if isinstance(result, Array) and (result.dtype is not None or result.kinds in (INTEGER, FLOATING)):
@@ -132,7 +132,7 @@ def _dot(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
     return interp.op(name, node, arguments, result)
 
 
-def _bitcast(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _bitcast(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     if isinstance(value, Ref):
         return evolve(value, view=True, shape=None, dtype=element_of(arguments.get("ty", 1)), parent=None)
@@ -141,32 +141,32 @@ def _bitcast(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     )
 
 
-def _view(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _view(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """Another way to look at a ref: `plgpu.transpose_ref(ref, (1, 0))`."""
     ref = arguments.get("ref", 0)
     return evolve(ref, view=True, shape=None, parent=None) if isinstance(ref, Ref) else UNKNOWN
 
 
-def _same_shape(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _same_shape(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     result = Array(value.shape, value.element) if isinstance(value, Array) else Array()
     return interp.op(name, node, arguments, result)
 
 
-def _repeat(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _repeat(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     shape = None if not isinstance(value, Array) or value.shape is None else (None,) * len(value.shape)
     return interp.op(name, node, arguments, Array(shape, value.element if isinstance(value, Array) else None))
 
 
-def _align(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _align(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     a, b = arguments.get("x", 0), arguments.get("a", 1)
     if isinstance(a, Const) and isinstance(b, Const) and isinstance(dim(a), int) and isinstance(dim(b), int):
         return Const(-(-a.value // b.value) * b.value)
     return UNKNOWN
 
 
-def _broadcast_to(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _broadcast_to(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return interp.op(
         name,
         node,
@@ -175,11 +175,11 @@ def _broadcast_to(interp: Interpreter, name: str, arguments: Arguments, node: no
     )
 
 
-def _semaphore(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _semaphore(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     return interp.op(name, node, arguments, UNKNOWN)
 
 
-def unmodelled(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def unmodelled(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A Pallas function with no model: classes construct, functions in a kernel are operations."""
     short = last_part(name)
     if interp.kernel is None or short[:1].isupper():

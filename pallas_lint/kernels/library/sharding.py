@@ -13,6 +13,7 @@ from pallas_lint.identity import ById
 from pallas_lint.kernels.library.jit import shardings_of
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.frame import JitProgram, ShardingContext
 from pallas_lint.kernels.model.known_names import SHARD_MAPS, is_integer
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -27,13 +28,13 @@ from pallas_lint.kernels.model.values import (
     Value,
     options,
 )
-from pallas_lint.records import define, evolve, field, frozen
+from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import Site, nodes
 
 _SETTING_MESH = frozenset({"jax.set_mesh", "jax.sharding.set_mesh", "jax.sharding.use_mesh"})
@@ -47,28 +48,8 @@ _TRANSFORMING = frozenset(
 _HARMLESS = ("pytest.", "unittest.", "absl.", "functools.", "contextlib.", "typing.", *_TRANSFORMING)
 
 
-@define(eq=False)
-class JitProgram:
-    """The code in an outermost `jit`, or under a mesh that was set. `shardings`: all those in it."""
-
-    shardings: list[Value] = field(factory=list)
-
-
-@frozen
-class ShardingContext:
-    """How code outside kernels is sharded. `shard_map` is the innermost."""
-
-    program: JitProgram | None = None
-    shard_map: CallResult | None = None
-    nested: bool = False  # it is inside another one, or may be
-    hidden: bool = False  # unknown code is in between, which may be a `shard_map`
-    sure: bool = True  # independent of branches that the text does not decide
-    traced: bool = False  # only traced, not run, as by `jax.eval_shape`
-    in_other_module: bool = False  # the code is of another module, entered only to find its launches
-
-
 @contextmanager
-def within(interp: Interpreter, context: ShardingContext) -> Iterator[None]:
+def within(interp: Tracer, context: ShardingContext) -> Iterator[None]:
     """Run code within in that context."""
     before, interp.frame.sharding_context = interp.frame.sharding_context, context
     try:
@@ -80,7 +61,7 @@ def within(interp: Interpreter, context: ShardingContext) -> Iterator[None]:
 # -- entering --------------------------------------------------------------------------------------------------------
 
 
-def entered(interp: Interpreter, func: Func) -> ShardingContext:
+def entered(interp: Tracer, func: Func) -> ShardingContext:
     """The context of the body of a function."""
     context = interp.frame.sharding_context
     if func.program is not None:
@@ -95,7 +76,7 @@ def _in_program(context: ShardingContext, *shardings: Value) -> ShardingContext:
     return context if context.program is program else evolve(context, program=program)
 
 
-def unknown(interp: Interpreter, name: str = "") -> ShardingContext:
+def unknown(interp: Tracer, name: str = "") -> ShardingContext:
     """The context of a function passed to unknown code, or to the jax function of that name."""
     return (
         interp.frame.sharding_context
@@ -110,7 +91,7 @@ def decorated(value: Value, decorator: Value) -> Value:
     return value if not isinstance(value, Func) or name.startswith(_HARMLESS) else evolve(value, hidden=True)
 
 
-def on_mesh(interp: Interpreter, contexts: list[Value]) -> ShardingContext:
+def on_mesh(interp: Tracer, contexts: list[Value]) -> ShardingContext:
     """The context of the body of a `with` statement."""
     setting = [value for value in contexts if isinstance(value, CallResult) and value.function in _SETTING_MESH]
     # In a `jit` it is too late to set one.
@@ -121,7 +102,7 @@ def on_mesh(interp: Interpreter, contexts: list[Value]) -> ShardingContext:
     )
 
 
-def place(interp: Interpreter, name: str, arguments: Arguments) -> Value | None:
+def place(interp: Tracer, name: str, arguments: Arguments) -> Value | None:
     """The array that `device_put(x, sharding)` and its like return; None where its sharding is not known."""
     if name not in PLACING or len(arguments.positional) == 0:
         return None
@@ -134,7 +115,7 @@ def place(interp: Interpreter, name: str, arguments: Arguments) -> Value | None:
     return evolve(value, sharding=sharding) if isinstance(value, Array) else None
 
 
-def mapped(interp: Interpreter, made: CallResult) -> CallResult:
+def mapped(interp: Tracer, made: CallResult) -> CallResult:
     """A `shard_map` of a function. It is run at the end of the root if no call of it is found."""
     if interp.frame.sharding_context.program is not None and interp.frame.sharding_context.shard_map is None:
         interp.frame.sharding_context.program.shardings.append(made)
@@ -142,13 +123,13 @@ def mapped(interp: Interpreter, made: CallResult) -> CallResult:
     return made
 
 
-def defer(interp: Interpreter, key: object, value: Value) -> None:
+def defer(interp: Tracer, key: object, value: Value) -> None:
     """Run a function at the end of the root, unless it is called before."""
     if interp.current_root is not None and interp.current_run is not None and interp.kernel is None:
         interp.mapped_functions[ById(key)] = value
 
 
-def call_mapped(interp: Interpreter, made: CallResult, node: nodes.Node) -> Value:
+def call_mapped(interp: Tracer, made: CallResult, node: nodes.Node) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
     interp.mapped_functions.pop(ById(made), None)
     context = interp.frame.sharding_context
@@ -165,13 +146,13 @@ def call_mapped(interp: Interpreter, made: CallResult, node: nodes.Node) -> Valu
     return UNKNOWN
 
 
-def jitted(interp: Interpreter, made: CallResult) -> CallResult:
+def jitted(interp: Tracer, made: CallResult) -> CallResult:
     """A `jit` with shardings of a launch, or of a mapped function."""
     defer(interp, made, made)
     return made
 
 
-def call_jitted(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def call_jitted(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call the result of `jitted`."""
     interp.mapped_functions.pop(ById(made), None)
     with within(
@@ -180,7 +161,7 @@ def call_jitted(interp: Interpreter, made: CallResult, arguments: Arguments, nod
         return interp.call(made.args[0], arguments, node)
 
 
-def run_mapped_functions(interp: Interpreter) -> None:
+def run_mapped_functions(interp: Tracer) -> None:
     """Run functions that were mapped over devices, and returned or passed on instead of called."""
     while interp.mapped_functions:
         value = interp.mapped_functions.pop(next(iter(interp.mapped_functions)))

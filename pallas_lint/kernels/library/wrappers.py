@@ -27,8 +27,8 @@ from pallas_lint.kernels.model.values import (
 )
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 # Wrappers whose function sees a part of each argument: of another rank, or of another size.
@@ -56,7 +56,7 @@ _IN_KERNELS = frozenset({RUN_STATE, f"{PALLAS}.mosaic_gpu.warp_map"})
 _MAX_FOLDED = 16  # elements that `functools.reduce` is followed over
 
 
-def _partial(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _partial(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if not arguments.positional:
         return UNKNOWN
     target, rest = arguments.positional[0], arguments.rest(1)
@@ -70,7 +70,7 @@ def _partial(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     return UNKNOWN if result is None else result
 
 
-def _reduce(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _reduce(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     function, values = arguments.get("function", 0) or UNKNOWN, arguments.get("iterable", 1)
     if not isinstance(values, Seq) or values.open or len(values.items) > _MAX_FOLDED:
         interp.escape(arguments, node)
@@ -83,7 +83,7 @@ def _reduce(interp: Interpreter, name: str, arguments: Arguments, node: nodes.No
     return result
 
 
-def _transparent(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _transparent(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.jit(f)` is f; `jax.jit(static_argnums=0)` and `jax.named_scope("x")` are decorators."""
     first = arguments.get("fun", 0) or arguments.get("f", 0)
     if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
@@ -97,22 +97,22 @@ def _transparent(interp: Interpreter, name: str, arguments: Arguments, node: nod
     return interp.opaque_call(name, arguments, node)
 
 
-def _mapped(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> CallResult:
+def _mapped(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> CallResult:
     made = interp.opaque_call(name, arguments, node)
     return made if arguments.get("f", 0) is None else sharding.mapped(interp, made)
 
 
-def _foreign(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _foreign(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     interp.escape_refs(arguments, node)
     return interp.opaque_call(name, arguments, node)
 
 
-def _checkify(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _checkify(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     mark_checkified(interp, arguments.positional[0] if arguments.positional else UNKNOWN)
     return interp.opaque_call(name, arguments, node)
 
 
-def run_callbacks(interp: Interpreter, name: str, arguments: Arguments) -> None:
+def run_callbacks(interp: Tracer, name: str, arguments: Arguments) -> None:
     """Functions handed to one that is not modelled are run once, with arguments that are not known."""
     for value in (*arguments.positional, *arguments.keywords.values()):
         for option in options(value):
@@ -120,7 +120,7 @@ def run_callbacks(interp: Interpreter, name: str, arguments: Arguments) -> None:
                 interp.call_unknown(option, name)
 
 
-def mark_checkified(interp: Interpreter, target: Value) -> None:
+def mark_checkified(interp: Tracer, target: Value) -> None:
     for option in options(target):
         if isinstance(option, Func):
             interp.effects.checkified.add(option.node)
@@ -139,7 +139,7 @@ def mark_checkified(interp: Interpreter, target: Value) -> None:
 # -- calls of what another call returned -----------------------------------------------------------------------
 
 
-def call_made(interp: Interpreter, callee: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def call_made(interp: Tracer, callee: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """`pallas_call(...)(x)`, `partial(f, ...)(x)`, `jax.vmap(f)(x)`, `pl.when(c)(body)`."""
     if callee.function == launching.PIPELINE:
         return control.run_pipeline(interp, callee, arguments)
@@ -192,7 +192,7 @@ def call_made(interp: Interpreter, callee: CallResult, arguments: Arguments, nod
     return UNKNOWN
 
 
-def decorate(interp: Interpreter, decorator: Value, target: Value, node: nodes.Node) -> Value:
+def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) -> Value:
     """What `@decorator` makes of `target`; UNKNOWN where `decorator` is not one that is modelled."""
     if isinstance(decorator, External):
         form = FORMS.by_name.get(decorator.name)
@@ -252,14 +252,14 @@ def decorate(interp: Interpreter, decorator: Value, target: Value, node: nodes.N
     return UNKNOWN
 
 
-def _jit_by(interp: Interpreter, name: str, decorator: CallResult, target: Value) -> Value:
+def _jit_by(interp: Tracer, name: str, decorator: CallResult, target: Value) -> Value:
     """What `@jax.jit(static_argnames="n")` or `@partial(jax.jit, static_argnums=0)` makes of a function."""
     if name not in JIT:
         return target
     return _jitted(interp, target, Arguments(list(decorator.args), dict(decorator.keywords), decorator.open))
 
 
-def _jitted(interp: Interpreter, target: Value, arguments: Arguments) -> Value:
+def _jitted(interp: Tracer, target: Value, arguments: Arguments) -> Value:
     result = jit.jit(target, arguments)
     if isinstance(result, Func) and result.program:
         sharding.defer(interp, result.program, result)

@@ -4,16 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.records import define, frozen
+from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.modules import Module
-    from pallas_lint.kernels.library.sharding import ShardingContext
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Bindings, Env
     from pallas_lint.kernels.model.trace import Allocation, Guard, KernelTrace
-    from pallas_lint.kernels.model.values import Func
+    from pallas_lint.kernels.model.tracer import CodeModule
+    from pallas_lint.kernels.model.values import CallResult, Func, Value
     from pallas_lint.syntax import Piece, Site, nodes
+
+
+@frozen
+class ProgramPoint:
+    """When code runs: when a piece is executed, or (`called`) when the function that it defines is called."""
+
+    piece: Piece
+    called: bool = False
+
+
+@define(eq=False)
+class JitProgram:
+    """The code in an outermost `jit`, or under a mesh that was set. `shardings`: all those in it."""
+
+    shardings: list[Value] = field(factory=list)
+
+
+@frozen
+class ShardingContext:
+    """How code outside kernels is sharded. `shard_map` is the innermost."""
+
+    program: JitProgram | None = None
+    shard_map: CallResult | None = None
+    nested: bool = False  # it is inside another one, or may be
+    hidden: bool = False  # unknown code is in between, which may be a `shard_map`
+    sure: bool = True  # independent of branches that the text does not decide
+    traced: bool = False  # only traced, not run, as by `jax.eval_shape`
+    in_other_module: bool = False  # the code is of another module, entered only to find its launches
 
 
 @frozen(eq=False)
@@ -30,7 +57,7 @@ class StackEntry:
 class Frame:
     """The frame of a function call, or of a statement at a module's top level. It starts as a copy of the caller's."""
 
-    module: Module
+    module: CodeModule
     piece: Piece
     sharding_context: ShardingContext
     stack: tuple[Func, ...] = ()  # the functions being called, outermost first

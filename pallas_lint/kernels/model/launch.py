@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.model.called import last_part
-from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import (
     declares_array,
     integer,
@@ -23,26 +22,23 @@ from pallas_lint.kernels.model.values import (
     Dictionary,
     Dim,
     Func,
-    Ref,
     Seq,
     Shape,
     Sym,
     Value,
     dim,
-    shape_of,
+    options,
 )
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from pallas_lint.config.targets import Backend
-    from pallas_lint.kernels.interpreter.modules import Module, ProgramPoint
-    from pallas_lint.kernels.library.sharding import ShardingContext
-    from pallas_lint.kernels.model.frame import StackEntry
-    from pallas_lint.kernels.model.kinds import Element
-    from pallas_lint.kernels.model.launch_forms import LaunchForm
+    from pallas_lint.kernels.model.frame import ProgramPoint, ShardingContext, StackEntry
+    from pallas_lint.kernels.model.launch_forms import ForeignForm, LaunchForm
     from pallas_lint.kernels.model.scope import Bindings, Env, Facts
     from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.tracer import CodeModule
     from pallas_lint.known_calls.known_call import KnownCall
 
 Role = Literal["prefetch", "in", "out", "scratch"]
@@ -118,7 +114,7 @@ class Launch:
     form: LaunchForm
     api: str  # canonical name of the launching function; for look-alikes the name as spelled
     site: Site
-    module: Module
+    module: CodeModule
     kernel: Value
     arguments: dict[str, Value]
     open: bool = False  # `**kwargs` of unknown content
@@ -296,6 +292,52 @@ class Launch:
         return value if isinstance(value, Seq | Dictionary) and not value.open else None
 
 
+@define(eq=False)
+class ForeignCall:
+    """A call of a kernel that is not a Pallas kernel. `operands` is None where they are not known."""
+
+    form: ForeignForm
+    made: CallResult
+    module: CodeModule
+    operands: list[Value] | None = None
+    operands_open: bool = False
+    result_used: bool = False
+
+    @property
+    def site(self) -> Site:
+        return self.made.site
+
+    @property
+    def open(self) -> bool:
+        return self.made.open
+
+    @property
+    def aliases(self) -> Value | None:
+        """The argument with the aliases of operands and outputs; None where nothing was passed."""
+        return self.made.argument(self.form.aliases)
+
+    @property
+    def outputs(self) -> Seq | None:
+        """The declarations of the outputs; None where their number is not known."""
+        value = self.made.argument(*self.form.outputs)
+        if isinstance(value, Seq):
+            return None if value.open else value
+        return Seq((value,)) if is_shape_struct(value) else None
+
+    @property
+    def kernels(self) -> tuple[Func, ...]:
+        """The functions that a `triton_call` runs, decorators taken off."""
+        return tuple(func for value in options(self.made.argument("kernel") or UNKNOWN) for func in _functions(value))
+
+
+def _functions(value: Value) -> list[Func]:
+    if isinstance(value, Func):
+        return [value]
+    if isinstance(value, CallResult):  # `triton.jit(f)`, `triton.autotune(...)(f)`
+        return [func for inner in value.args for func in _functions(inner)]
+    return []
+
+
 def _as_sequence(value: Value | None) -> Seq | None:
     if isinstance(value, Seq):
         return value
@@ -342,68 +384,3 @@ def block_spec(value: Value, role: Role | None = None) -> BlockSpec | None:
 def memory_space(value: Value | None) -> str | None:
     """ "vmem", "smem", "any", … from `pltpu.VMEM`, `pl.ANY`, `pltpu.MemorySpace.SMEM`; None where not known."""
     return _SPACES.get(last_part(name_of(value)))
-
-
-def scratch_ref(name: str, value: Value) -> Ref:
-    """The ref that a scratch declaration (`pltpu.VMEM(shape, dtype)`, `pltpu.SemaphoreType.DMA`) gives."""
-    if isinstance(value, CallResult):
-        function = value.short
-        if is_shape_struct(value):
-            return Ref(
-                name,
-                "scratch",
-                shape=shape_of(value.argument("shape", 0) or UNKNOWN),
-                dtype=element_of(value.argument("dtype", 1)),
-            )
-        if "Semaphore" in value.function or function in ("Barrier", "ClusterBarrier", "DMA", "REGULAR", "BARRIER"):
-            return Ref(
-                name,
-                "scratch",
-                shape=shape_of(value.argument("shape", 0) or UNKNOWN),
-                dtype="semaphore",
-                space="semaphore",
-                declared=value,
-            )
-        space = memory_space(value)
-        if function in ACCUMULATORS:
-            space = "regs"
-        return Ref(
-            name,
-            "scratch",
-            shape=shape_of(value.argument("shape", 0) or UNKNOWN),
-            dtype=element_of(value.argument("dtype", 1)),
-            space=space,
-            declared=value,
-        )
-    declared = getattr(value, "name", "")
-    if "Semaphore" in str(declared):
-        return Ref(name, "scratch", shape=(), dtype="semaphore", space="semaphore")
-    return Ref(name, "scratch")
-
-
-def output_ref(name: str, index: int | None, struct: Value, spec: BlockSpec | None) -> Ref:
-    """The ref of an output, from its shape struct (from the ref that it is written to, in a pipeline) and its spec."""
-    shape: Shape | None = None
-    element: Element = None
-    if is_shape_struct(struct):
-        shape = shape_of(struct.argument("shape", 0) or UNKNOWN)
-        element = element_of(struct.argument("dtype", 1))
-    elif isinstance(struct, Array | Ref):
-        shape, element = struct.shape, struct.element
-    return _shaped(Ref(name, "out", index, shape, element), spec)
-
-
-def input_ref(name: str, index: int | None, operand: Value, spec: BlockSpec | None) -> Ref:
-    """The ref of an input, from the operand passed to the launch and its spec."""
-    shape = operand.shape if isinstance(operand, Array | Ref) else None
-    element = operand.element if isinstance(operand, Array | Ref) else None
-    return _shaped(Ref(name, "in", index, shape, element), spec)
-
-
-def _shaped(ref: Ref, spec: BlockSpec | None) -> Ref:
-    if spec is None:
-        return ref
-    if spec.has_block_shape:
-        ref = evolve(ref, shape=spec.ref_shape)
-    ref = evolve(ref, declared=spec.value)
-    return evolve(ref, space=spec.memory_space) if spec.memory_space is not None else ref

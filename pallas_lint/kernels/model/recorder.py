@@ -14,10 +14,9 @@ from pallas_lint.syntax import Site, nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.kernels.interpreter.effects import Effects
-    from pallas_lint.kernels.interpreter.result import InterpreterResult
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.frame import Frame
+    from pallas_lint.kernels.model.result import Effects, InterpreterResult
     from pallas_lint.kernels.model.scope import Env
     from pallas_lint.kernels.model.trace import ConcretizationKind, Event, KernelTrace
     from pallas_lint.syntax import Piece

@@ -11,8 +11,8 @@ from pallas_lint.records import define, field
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.tracer import CodeModule
 
 Bindings = dict[str, Value]
 Facts = dict[Sym, Value]
@@ -34,7 +34,7 @@ class Env:
     `vars` in place instead of making a new Env.
     """
 
-    module: Module
+    module: CodeModule
     parent: Env | None = None
     vars: Bindings = field(factory=dict)
     returns: list[Value] = field(factory=list)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pallas_lint.kernels.model.called import WithArguments, last_part
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Ref, Value, options
+from pallas_lint.kernels.model.called import last_part
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Ref, Value, WithArguments, options
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:

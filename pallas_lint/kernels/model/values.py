@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.kernels.model.called import WithArguments, last_part
+from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.kinds import Element, Kinds, exact, kinds_of
 from pallas_lint.records import evolve, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as AbstractMapping
 
-    from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Env
     from pallas_lint.kernels.model.trace import Op
+    from pallas_lint.kernels.model.tracer import CodeModule
     from pallas_lint.syntax import Piece, Site, nodes
 
 
@@ -258,7 +258,7 @@ class Func:
     name: str
     node: nodes.FunctionDef | nodes.Lambda
     piece: Piece
-    module: Module
+    module: CodeModule
     env: Env
     bound: tuple[Value, ...] = ()
     keywords: tuple[tuple[str, Value], ...] = ()
@@ -308,6 +308,24 @@ class External:
         return last_part(self.name)
 
 
+class WithArguments:
+    """A call with its known arguments."""
+
+    __slots__ = ()
+
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+    def argument(self, name: str, position: int | None = None) -> Value | None:
+        """The argument passed as `name` or at `position`; None where it was not passed."""
+        for keyword, value in self.keywords:
+            if keyword == name:
+                return value
+        if position is not None and position < len(self.args):
+            return self.args[position]
+        return None
+
+
 @frozen(eq=False)
 class CallResult(WithArguments):
     """What a call of an external constructor or function returned: `BlockSpec(...)`, `ShapeDtypeStruct(...)`.
@@ -351,7 +369,7 @@ class Class:
     name: str
     node: nodes.ClassDef | None
     piece: Piece
-    module: Module
+    module: CodeModule
     env: Env
     bases: tuple[Value, ...] = ()
     fields: tuple[str, ...] = ()

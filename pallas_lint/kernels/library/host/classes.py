@@ -35,8 +35,8 @@ from pallas_lint.syntax.descent import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.kernels.model.tracer import Tracer
 
 PROPERTY = "property"  # what `@value.setter` makes of the getter and the setter
 _MAX_DEPTH = 8  # of bases of bases
@@ -52,7 +52,7 @@ METHODS = frozenset(("replace", "_replace", "_asdict"))
 # -- what a class has ------------------------------------------------------------------------------------------------
 
 
-def class_member(interp: Interpreter, cls: Class, name: str, depth: int = 0) -> Value | None:
+def class_member(interp: Tracer, cls: Class, name: str, depth: int = 0) -> Value | None:
     """What the class body, or that of a base, binds to `name`."""
     interp.memo.record_dependency(MEMBER, cls.piece, name)
     value = cls.env.vars.get(name)
@@ -75,7 +75,7 @@ def class_member(interp: Interpreter, cls: Class, name: str, depth: int = 0) -> 
     return None
 
 
-def class_attribute(interp: Interpreter, cls: Class, name: str) -> Value:
+def class_attribute(interp: Tracer, cls: Class, name: str) -> Value:
     """`Config.default`: a class method gets the class."""
     member = class_member(interp, cls, name)
     bound = isinstance(member, Func) and _is_decorated(member, "classmethod")
@@ -112,7 +112,7 @@ def _as_member(cls: Class, name: str, value: Value) -> Value:
     return member
 
 
-def _member_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Value:
+def _member_of(interp: Tracer, cls: Class, arguments: Arguments) -> Value:
     """`Mode("decode")`: the member that has this value."""
     wanted = arguments.positional[0] if len(arguments.positional) == 1 else UNKNOWN
     if isinstance(wanted, Instance):
@@ -124,7 +124,7 @@ def _member_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Value:
     return UNKNOWN
 
 
-def _lines(interp: Interpreter, cls: Class) -> Iterator[nodes.Node]:
+def _lines(interp: Tracer, cls: Class) -> Iterator[nodes.Node]:
     """The simple statements of a class body."""
     interp.memo.record_dependency(MEMBERS, cls.piece)
     bodies = [member.body for member in cls.piece.members] if cls.piece.members else []
@@ -136,7 +136,7 @@ def _lines(interp: Interpreter, cls: Class) -> Iterator[nodes.Node]:
                 yield from line.body
 
 
-def _assigned(interp: Interpreter, cls: Class) -> list[str]:
+def _assigned(interp: Tracer, cls: Class) -> list[str]:
     targets = (line.targets[0].target for line in _lines(interp, cls) if isinstance(line, nodes.Assign))
     return [target.value for target in targets if isinstance(target, nodes.Name)]
 
@@ -154,7 +154,7 @@ class _ClassField:
     is_parameter: bool = True
 
 
-def _fields(interp: Interpreter, cls: Class, depth: int = 0) -> dict[str, _ClassField]:
+def _fields(interp: Tracer, cls: Class, depth: int = 0) -> dict[str, _ClassField]:
     """The fields of a class, those of its bases first."""
     found: dict[str, _ClassField] = {}
     for base in reversed(cls.bases) if depth <= _MAX_DEPTH else ():
@@ -177,7 +177,7 @@ def _fields(interp: Interpreter, cls: Class, depth: int = 0) -> dict[str, _Class
     return found
 
 
-def _field(interp: Interpreter, name: str, default: Value | None, *, positional: bool) -> _ClassField:
+def _field(interp: Tracer, name: str, default: Value | None, *, positional: bool) -> _ClassField:
     if not isinstance(default, CallResult) or default.short not in _FIELDS:
         return _ClassField(name, positional, default)
     value: Value | None = default.argument("default", 0 if default.short == "Field" else None)
@@ -193,7 +193,7 @@ def _field(interp: Interpreter, name: str, default: Value | None, *, positional:
     return _ClassField(name, positional and is_parameter and not named, value, is_parameter)
 
 
-def instance_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Value:
+def instance_of(interp: Tracer, cls: Class, arguments: Arguments) -> Value:
     """What calling the class makes."""
     if _derives(cls, _ENUMS):
         return _member_of(interp, cls, arguments)
@@ -224,7 +224,7 @@ def instance_of(interp: Interpreter, cls: Class, arguments: Arguments) -> Value:
     return instance
 
 
-def remade(interp: Interpreter, cls: Value, known: dict[str, Value]) -> Value:
+def remade(interp: Tracer, cls: Value, known: dict[str, Value]) -> Value:
     """A partly known object: a field that is not given need not have its default."""
     if not isinstance(cls, Class) or _derives(cls, _ENUMS):
         return UNKNOWN
@@ -233,7 +233,7 @@ def remade(interp: Interpreter, cls: Value, known: dict[str, Value]) -> Value:
     return Instance(cls, attributes, interp.current_run, tuple(fields) if _derives(cls, _TUPLES) else None)
 
 
-def instance_attribute(interp: Interpreter, owner: Instance, name: str, node: nodes.Node) -> Value:
+def instance_attribute(interp: Tracer, owner: Instance, name: str, node: nodes.Node) -> Value:
     value = owner.attributes.get(name)
     if value is not None:
         return value
@@ -255,7 +255,7 @@ def instance_attribute(interp: Interpreter, owner: Instance, name: str, node: no
     return Sym(f"self.{name}", owner)
 
 
-def set_attribute(interp: Interpreter, owner: Instance, name: str, value: Value) -> None:
+def set_attribute(interp: Tracer, owner: Instance, name: str, value: Value) -> None:
     """`owner.name = value`, by the class's own setter where it has one."""
     member = None if name in owner.attributes else class_member(interp, owner.cls, name)
     if isinstance(member, CallResult) and member.function == PROPERTY and isinstance(member.args[1], Func):
@@ -278,14 +278,14 @@ def _is_decorated(func: Func, *names: str) -> bool:
 # -- functions and methods of data classes ---------------------------------------------------------------------------
 
 
-def method(interp: Interpreter, owner: Instance, name: str, arguments: Arguments) -> Value:
+def method(interp: Tracer, owner: Instance, name: str, arguments: Arguments) -> Value:
     """`config.replace(block=64)`, `pair._asdict()`."""
     if name == "_asdict":
         return Dictionary(tuple((Const(key), value) for key, value in owner.attributes.items()))
     return _replaced(interp, owner, arguments)
 
 
-def _replaced(interp: Interpreter, owner: Instance, arguments: Arguments) -> Value:
+def _replaced(interp: Tracer, owner: Instance, arguments: Arguments) -> Value:
     """Made anew, with some fields changed."""
     if isinstance(class_member(interp, owner.cls, "__init__"), Func):
         return UNKNOWN
@@ -299,7 +299,7 @@ def _replaced(interp: Interpreter, owner: Instance, arguments: Arguments) -> Val
     return instance_of(interp, owner.cls, Arguments([], {**kept, **arguments.keywords}))
 
 
-def _replace(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _replace(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`dataclasses.replace(config, block=64)`."""
     owner = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(owner, Instance) and owner.attributes:
@@ -307,7 +307,7 @@ def _replace(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     return interp.opaque_call(name, arguments, node)
 
 
-def _as_dictionary(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _as_dictionary(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     owner = arguments.positional[0] if arguments.positional else UNKNOWN
     if not isinstance(owner, Instance) or not owner.attributes or len(arguments.positional) > 1 or arguments.keywords:
         return interp.opaque_call(name, arguments, node)
@@ -318,19 +318,19 @@ def _as_dictionary(interp: Interpreter, name: str, arguments: Arguments, node: n
     return Dictionary(tuple((Const(key), value) for key, value in plain.items()))
 
 
-def _plain(interp: Interpreter, value: Value) -> Value:
+def _plain(interp: Tracer, value: Value) -> Value:
     """What is nested becomes a dictionary, too: which of these are data classes is not followed."""
     return UNKNOWN if isinstance(value, Instance) and value.made_by is not ENUM_MEMBER else value
 
 
-def _copy(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _copy(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if len(arguments.positional) == 1 else UNKNOWN
     if isinstance(value, Instance) and value.made_by is not ENUM_MEMBER:
         return evolve(value, attributes=dict(value.attributes), made_by=interp.current_run)
     return value
 
 
-def _set(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _set(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`object.__setattr__(self, "name", value)`, as frozen classes do it."""
     if len(arguments.positional) == 3 and isinstance(arguments.positional[0], Instance):
         owner, key, value = arguments.positional
@@ -341,7 +341,7 @@ def _set(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
     return NONE
 
 
-def _namedtuple(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _namedtuple(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`collections.namedtuple("Pair", "first second", defaults=(1,))`."""
     title, field_names = arguments.get("typename", 0), arguments.get("field_names", 1) or UNKNOWN
     if isinstance(field_names, Const) and isinstance(field_names.value, str):

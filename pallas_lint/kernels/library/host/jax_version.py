@@ -10,12 +10,10 @@ from pallas_lint.kernels.model.values import CallResult, Const, External, Seq, V
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.tracer import Tracer
 
 
-def compare_version(
-    interp: Interpreter, function: Callable[[Any, Any], bool], left: Value, right: Value
-) -> bool | None:
+def compare_version(interp: Tracer, function: Callable[[Any, Any], bool], left: Value, right: Value) -> bool | None:
     """The outcome of comparing jax's version with a constant, where it is the same for every version in question."""
     if not interp.versions:
         return None

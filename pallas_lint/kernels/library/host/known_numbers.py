@@ -20,8 +20,8 @@ from pallas_lint.kernels.model.values import (
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.kernels.model.tracer import Tracer
 
 _MAX_LISTED = 32  # numbers of a `range` that are written out
 _MAX_COMBINED = 256  # of what `itertools.product` combines
@@ -99,7 +99,7 @@ def number_method(owner: int | float, name: str, arguments: Arguments) -> Value:
     return _value(getattr(owner, name)())
 
 
-def sort(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def sort(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`sorted(...)` of numbers or texts."""
     items = items_of(arguments.positional[0]) if arguments.positional else None
     reverse = arguments.keywords.get("reverse", Const(False))
@@ -113,7 +113,7 @@ def sort(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
     return Seq((), "list", open=True)
 
 
-def first(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def first(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`next(...)` of a comprehension; how much of another iterator has been taken is not followed."""
     given = arguments.positional
     if not isinstance(node, nodes.Call) or not node.args or not isinstance(node.args[0].value, nodes.GeneratorExp):
@@ -123,7 +123,7 @@ def first(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node
     return given[0].items[0] if given[0].items else given[1] if len(given) == 2 else UNKNOWN
 
 
-def text(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def text(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`str(x)` of a number, or a text."""
     value = arguments.positional[0] if len(arguments.positional) == 1 else UNKNOWN
     return _value(str(value.value)) if isinstance(value, Const) else UNKNOWN

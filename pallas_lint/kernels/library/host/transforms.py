@@ -19,15 +19,15 @@ from pallas_lint.records import evolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.library.operands import Model
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 _FUNCTION = ("fun", "f")
 _PULLBACK, _PUSHFORWARD = "jax.vjp()", "jax.linearize()"
 
 
-def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value | None:
+def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value | None:
     """Call a transformed function; None where the arguments or the transformation are unknown."""
     if made.function == _PULLBACK:
         return Seq(tuple(map_leaves(_plain, as_arrays(value)) for value in made.args))
@@ -36,7 +36,7 @@ def call(interp: Interpreter, made: CallResult, arguments: Arguments, node: node
     return model(interp, made, arguments, node) if model is not None and known else None
 
 
-def run(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value | None:
+def run(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value | None:
     """Call one of DIRECT; None where the arguments are unknown."""
     known = interp.kernel is None and arguments.positional and _has_known_arguments(arguments.rest(1))
     return _DIRECT[name](interp, name, arguments, node) if known else None
@@ -56,7 +56,7 @@ def _function(made: CallResult) -> Value:
 # -- a function of one example, and of many --------------------------------------------------------------------------
 
 
-def _vmap(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def _vmap(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     axes = made.argument("in_axes", 1) or Const(0)
     count = len(arguments.positional)
     each = list(axes.items) if isinstance(axes, Seq) and not axes.open else [axes] * count
@@ -130,7 +130,7 @@ def _with_axis(value: Value, axis: Value, size: Dim) -> Value:
 # -- derivatives -----------------------------------------------------------------------------------------------------
 
 
-def _grad(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def _grad(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Derivatives are like what they are taken by."""
     result = interp.call(_function(made), arguments, node)
     wanted = made.argument("argnums", 1) or Const(0)
@@ -153,20 +153,20 @@ def _plain(leaf: Value) -> Value:
     return Array(leaf.shape, leaf.element) if isinstance(leaf, Array) else UNKNOWN
 
 
-def _derive(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def _derive(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.jacrev(f)(x)`: the function runs; what comes of it is not followed."""
     interp.call(_function(made), arguments, node)
     return UNKNOWN
 
 
-def _make_jaxpr(interp: Interpreter, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+def _make_jaxpr(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """The function is traced, and nothing of it runs."""
     with interp.maybe(), sharding.within(interp, evolve(interp.frame.sharding_context, traced=True)):
         interp.call(_function(made), Arguments(list(map(as_arrays, arguments.positional)), arguments.keywords), node)
     return UNKNOWN
 
 
-def _of_primals(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _of_primals(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.vjp(f, *primals)`, `jax.linearize(f, *primals)`: the result, and a function."""
     result = interp.call(arguments.positional[0], Arguments(arguments.positional[1:], open=arguments.open), node)
     made = interp.opaque_call(_PULLBACK if name == "jax.vjp" else _PUSHFORWARD, arguments.rest(1), node)
@@ -178,7 +178,7 @@ def _of_primals(interp: Interpreter, name: str, arguments: Arguments, node: node
     return Seq((result.items[0], made, result.items[1]))
 
 
-def _jvp(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _jvp(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     primals = arguments.get("primals", 1)
     if not isinstance(primals, Seq) or primals.open:
         return UNKNOWN
@@ -186,7 +186,7 @@ def _jvp(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node)
     return Seq((result, map_leaves(_plain, result)))
 
 
-def _eval_shape(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def _eval_shape(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """The result of the function without running it, with structs for arrays."""
     given = list(map(as_arrays, arguments.positional[1:]))
     named = {name: as_arrays(value) for name, value in arguments.keywords.items()}
@@ -194,7 +194,7 @@ def _eval_shape(interp: Interpreter, name: str, arguments: Arguments, node: node
         return interp.call(arguments.positional[0], Arguments(given, named, arguments.open), node)
 
 
-_MADE: dict[str, Callable[[Interpreter, CallResult, Arguments, nodes.Node], Value]] = {
+_MADE: dict[str, Callable[[Tracer, CallResult, Arguments, nodes.Node], Value]] = {
     "jax.vmap": _vmap,
     "jax.pmap": _vmap,
     "jax.grad": _grad,

@@ -28,7 +28,7 @@ from pallas_lint.records import evolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.kernels.model.values import Shape
     from pallas_lint.syntax import nodes
 
@@ -88,7 +88,7 @@ def leaves(tree: Value) -> list[Value] | None:
     return found
 
 
-def _flatten(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value | None:
+def _flatten(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value | None:
     tree = arguments.get("tree", 0)
     found = None if tree is None or "is_leaf" in arguments.keywords else leaves(tree)
     if found is None or tree is None or len(arguments.positional) > 1:
@@ -99,7 +99,7 @@ def _flatten(interp: Interpreter, name: str, arguments: Arguments, node: nodes.N
     return structure if name.endswith("structure") else Seq((listed, structure))
 
 
-def _unflatten(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value | None:
+def _unflatten(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value | None:
     structure, given = arguments.get("treedef", 0), arguments.get("leaves", 1)
     if not isinstance(structure, CallResult) or structure.function != _STRUCTURE or not isinstance(given, Seq):
         return None
@@ -121,7 +121,7 @@ def _filled(tree: Value, given: Iterator[Value]) -> Value:
     return NONE if tree == NONE else next(given)
 
 
-def _reduce(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value | None:
+def _reduce(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value | None:
     function, tree = arguments.get("function", 0), arguments.get("tree", 1)
     found = None if tree is None or "is_leaf" in arguments.keywords else leaves(tree)
     if function is None or found is None:
@@ -135,7 +135,7 @@ def _reduce(interp: Interpreter, name: str, arguments: Arguments, node: nodes.No
 
 
 # Models that give None where the tree is not known.
-TREES: dict[str, Callable[[Interpreter, str, Arguments, nodes.Node], Value | None]] = {
+TREES: dict[str, Callable[[Tracer, str, Arguments, nodes.Node], Value | None]] = {
     **{
         f"jax.tree{infix}{name}": _flatten
         for infix in (".", "_util.tree_")

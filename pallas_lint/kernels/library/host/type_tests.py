@@ -27,8 +27,8 @@ from pallas_lint.kernels.model.values import (
 )
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.arguments import Arguments
+    from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
 # What every traced array is an instance of.
@@ -42,7 +42,7 @@ _CONTAINERS = frozenset(f"collections.abc.{name}" for name in ("Sequence", "Mapp
 _NUMBER_CLASSES = {f"numbers.{name}": getattr(numbers, name) for name in ("Number", "Complex", "Real", "Integral")}
 
 
-def is_instance(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def is_instance(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`isinstance(x, (jax.Array, int))`."""
     if len(arguments.positional) != 2:
         return UNKNOWN
@@ -119,7 +119,7 @@ def _derives(cls: Class, base: Class) -> bool:
     return cls is base or any(isinstance(parent, Class) and _derives(parent, base) for parent in cls.bases)
 
 
-def type_of(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def type_of(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`type(x)` of what is made here, of a constant, or of what is traced."""
     value = arguments.positional[0] if len(arguments.positional) == 1 else UNKNOWN
     if isinstance(value, Instance) and value.attributes:
@@ -129,7 +129,7 @@ def type_of(interp: Interpreter, name: str, arguments: Arguments, node: nodes.No
     return External(f"builtins.{value.kind.__name__}") if isinstance(value, Const) and value != NONE else UNKNOWN
 
 
-def get(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def get(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`getattr(x, "name", default)`."""
     if len(arguments.positional) < 2 or not isinstance(arguments.positional[1], Const):
         return UNKNOWN
@@ -144,7 +144,7 @@ def get(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) 
     return members.attribute_of(interp, owner, attribute, node)
 
 
-def has(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def has(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`hasattr(x, "name")`."""
     if len(arguments.positional) != 2 or not isinstance(arguments.positional[1], Const):
         return UNKNOWN
@@ -152,7 +152,7 @@ def has(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) 
     return UNKNOWN if there is None else Const(there)
 
 
-def _has(interp: Interpreter, owner: Value, attribute: str) -> bool | None:
+def _has(interp: Tracer, owner: Value, attribute: str) -> bool | None:
     """Whether a value has an attribute: a module of jax, an object made here, an array, a number; None: not known."""
     if isinstance(owner, External):
         return interp.api_present(f"{owner.name}.{attribute}")
@@ -168,7 +168,7 @@ def _has(interp: Interpreter, owner: Value, attribute: str) -> bool | None:
     return None
 
 
-def is_callable(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def is_callable(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`callable(x)`."""
     value = arguments.positional[0] if arguments.positional else UNKNOWN
     if isinstance(value, Func | Class):
@@ -176,7 +176,7 @@ def is_callable(interp: Interpreter, name: str, arguments: Arguments, node: node
     return Const(False) if isinstance(value, Const | Seq | Dictionary | Array | Ref) else UNKNOWN
 
 
-def is_scalar(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def is_scalar(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`np.isscalar(x)`, which is false for everything traced, and `jnp.isscalar(x)`, which is true for rank 0."""
     value = arguments.get("element", 0) or UNKNOWN
     if isinstance(value, Const) and value.kind in (bool, int, float, complex):
@@ -188,7 +188,7 @@ def is_scalar(interp: Interpreter, name: str, arguments: Arguments, node: nodes.
     return interp.opaque_call(name, arguments, node)
 
 
-def rank(interp: Interpreter, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+def rank(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jnp.ndim(x)`."""
     value = arguments.get("a", 0) or UNKNOWN
     if isinstance(value, Const) and value.kind in (bool, int, float, complex):

@@ -1,4 +1,4 @@
-"""Side effects of a run other than launches (specs created, functions differentiated, …).
+"""The result of abstractly running code: its launches, and side effects (specs created, functions differentiated, …).
 
 The effects of a module's top level belong to every run that looks up a name bound there, not only to the first: each
 run can then be cached on its own. In the merged effects of all runs they appear once.
@@ -14,11 +14,15 @@ from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
-    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.launch import ForeignCall, Launch
+    from pallas_lint.kernels.model.scope import Env
     from pallas_lint.kernels.model.trace import Op
     from pallas_lint.kernels.model.values import CallResult, Func, Sym, Value
+    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.syntax import Piece, Site, nodes
 
+
+_MAX_CONTEXTS = 2  # of one foreign call
 _LISTS = ("specs_made", "differentiated", "not_entered", "launches_elsewhere", "outside")
 _SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors", "multiples")
 # The identity of an effect of a module's top level: its piece, the name of the list, and its index there.
@@ -113,3 +117,40 @@ class Effects:
                 found[effects] = None
                 stack += effects.pending
         return list(found)
+
+
+@define(eq=False)
+class InterpreterResult:
+    """The result of one run from a root, independent of other runs; or of all runs of an analysis, merged."""
+
+    launches: list[Launch] = field(factory=list)
+    foreign_calls: list[ForeignCall] = field(factory=list)  # calls of kernels that are not Pallas kernels
+    effects: Effects = field(factory=Effects)
+    entered: dict[nodes.Node, Piece] = field(factory=dict)  # all functions that ran, with their pieces
+    # Nested functions with the outermost function that ran: they may launch although nothing here calls them.
+    inner: list[tuple[Env, nodes.FunctionDef, Piece, nodes.Node]] = field(factory=list)
+    alike: list[tuple[Launch, KnownCall]] = field(factory=list)  # known calls that add nothing to that launch
+    crowded: dict[nodes.Node, Site] = field(factory=dict)  # where there are more launches than are checked
+    cut: list[Piece] = field(factory=list)  # roots whose runs, or kernels' runs, exceeded the budget
+    checkified_unknown: bool = False  # an unknown function was passed to checkify.checkify
+    steps: int = 0  # of the budget
+
+    def add(self, other: InterpreterResult) -> None:
+        """Merge the result of another run."""
+        known = set(self.launches)  # launches of a module's top level belong to every run that looks it up
+        self.launches += [launch for launch in other.launches if launch not in known]
+        for call in other.foreign_calls:
+            self.keep_foreign_call(call)
+        self.effects.add(other.effects)
+        self.entered.update(other.entered)
+        self.inner += other.inner
+        self.alike += other.alike
+        self.crowded.update(other.crowded)
+        self.cut += other.cut
+        self.checkified_unknown |= other.checkified_unknown
+        self.steps += other.steps
+
+    def keep_foreign_call(self, call: ForeignCall) -> None:
+        """Add a call, but for one that is made in too many ways."""
+        if sum(other.site.key == call.site.key for other in self.foreign_calls) < _MAX_CONTEXTS:
+            self.foreign_calls.append(call)
