@@ -23,13 +23,12 @@ from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, can_link, visible, visible_file, wants_colour
 from pallas_lint.report.wrapping import width_of
-from pallas_lint.run.effective_minimum import merge_minimum_version_findings
 from pallas_lint.run.project import Discovery, InputFile, Project, concerns_pallas, discover
-from pallas_lint.run.repeated_findings import folded
 from pallas_lint.run.runner import RunResult, check_source, combine
 from pallas_lint.run.runner import run as run_files
 from pallas_lint.text import files
 from pallas_lint.text.paths import shown_path
+from pallas_lint.triage.pipeline import merged
 
 if TYPE_CHECKING:
     import argparse
@@ -341,7 +340,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         return _write_baseline(linted, lines)
     linted, left = _without_known(linted, lines)
     jax_of = {file.shown: file.settings.jax for file in linted.files}
-    findings = [lines.with_cells(finding) for finding in folded(merge_minimum_version_findings(left, jax_of))]
+    findings = [lines.with_cells(finding) for finding in merged(left, jax_of)]
     stream = sys.stderr if to_stderr else sys.stdout
     notes, judged = linted.all_notes, linted.judged
     if options.verbose:

@@ -16,6 +16,7 @@ from pallas_lint.config.settings import SettingsError
 from pallas_lint.notebooks.notebook import Notebook
 from pallas_lint.text import paths
 from pallas_lint.triage.baseline import BaselineError
+from pallas_lint.triage.pipeline import merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -122,12 +123,12 @@ class Reporter:
 
     def findings(self, path: str) -> tuple[Finding, ...]:
         """The findings in a file that are to be shown; a baseline that cannot be read hides none."""
-        found = self.store.findings(path)
+        found, folder = self.store.findings(path), self._server.folders.of(Path(path))
         try:
-            return self._server.folders.of(Path(path)).new(found, self._server.documents.text_of)
+            found = folder.new(found, self._server.documents.text_of)
         except BaselineError as error:
             self._server.tell([error.message])
-            return found
+        return tuple(merged(found, folder.jax_of(found), at_each_place=True))
 
     def _of_settings(self, path: str) -> list[lsp.Diagnostic]:
         source = self._server.documents.text_of(path)

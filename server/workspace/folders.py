@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +17,10 @@ from pallas_lint.run.project import is_excluded
 from pallas_lint.triage.baseline import Baseline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pallas_lint.config.settings import Settings
+    from pallas_lint.config.targets import JaxVersions
     from pallas_lint.finding import Finding
     from pallas_lint.text.source import Source
 
@@ -100,6 +102,14 @@ class Folder:
             findings, self.path, lambda _, line, cell=None: source.line_as_written(line, cell) if source else None
         )
         return tuple(new)
+
+    def jax_of(self, findings: Iterable[Finding]) -> dict[str, JaxVersions]:
+        """The jax versions that files are checked for, by path, as far as their settings can be read."""
+        found: dict[str, JaxVersions] = {}
+        for path in dict.fromkeys(finding.span.path for finding in findings):
+            with suppress(SettingsError):
+                found[path] = self.settings(Path(path)).jax
+        return found
 
     def _baseline(self, file: Path) -> Baseline:
         """What a file has, read again when it was written. Raises BaselineError."""

@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server.app import PallasServer, create
+from pallas_lint.server.registration import create
 from pygls.io_ import run_async
 from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient, client_capabilities, make_test_lsp_client
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pallas_lint.server.app import PallasServer
     from pygls.protocol import JsonRPCProtocol
 
 LIMIT = 300.0  # seconds after which something that does not happen counts as missing

@@ -91,6 +91,31 @@ async def test_pushed_asked_for_and_as_json(tmp_path: Path) -> None:
             assert sorted(set(shown(await editor.pushed(uri)))) == expected, name
 
 
+RANGE = """\
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def f(body, mesh):
+    return pl.kernel(body, mesh=mesh, compiler_params=pltpu.CompilerParams())
+"""
+
+
+async def test_the_effective_minimum_is_one_finding_for_both(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(RANGE)
+    command = [sys.executable, "-m", "pallas_lint", "--output-format", "json", "--no-cache", "k.py"]
+    ran = subprocess.run(
+        [*command, "--jax-version", ">=0.4"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    expected = sorted(as_shown(each, Source("k.py", RANGE)) for each in json.loads(ran.stdout)["findings"])
+    (minimum,) = [message for _, _, code, _, message in expected if code == "PAL703"]
+    assert "the effective minimum is jax 0.8.1 (1 more use of" in minimum
+    async with session("minimal", tmp_path, options={"jaxVersion": ">=0.4"}) as editor:
+        uri = (tmp_path / "k.py").as_uri()
+        editor.open(uri, RANGE)
+        assert sorted(set(shown(await editor.pulled(uri)))) == expected
+
+
 PLUGIN = """\
 from pallas_lint.registry import all_rules
 
