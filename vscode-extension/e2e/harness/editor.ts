@@ -4,7 +4,14 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 
-import { type FrameLocator, type Locator, type Page, test as base, expect } from "@playwright/test";
+import {
+  type BrowserContext,
+  type FrameLocator,
+  type Locator,
+  type Page,
+  test as base,
+  expect,
+} from "@playwright/test";
 
 import { addExtension, CodeServer, type Settings } from "./code-server";
 import { repository } from "./programs";
@@ -193,6 +200,8 @@ interface Shared {
   environment: Record<string, string>;
   /** One code-server for all tests with these extensions; after a test that failed, a new one. */
   server: CodeServer;
+  /** What its windows are opened in: the browser loads and compiles VS Code's code once. */
+  windows: BrowserContext;
 }
 
 export const test = base.extend<{ start: (opening: Opening) => Promise<Editor> }, Shared>({
@@ -202,7 +211,8 @@ export const test = base.extend<{ start: (opening: Opening) => Promise<Editor> }
     async ({ extensions, environment }, use) => {
       const { root, remove } = scratch();
       const place = path.join(root, "extensions");
-      fs.cpSync(process.env.PALLAS_LINT_E2E_EXTENSIONS!, place, { recursive: true });
+      // With the times of its files: Python compares them with those of its byte code.
+      fs.cpSync(process.env.PALLAS_LINT_E2E_EXTENSIONS!, place, { recursive: true, preserveTimestamps: true });
       for (const name of extensions) {
         addExtension(place, path.join(__dirname, "..", "extensions", name));
       }
@@ -218,6 +228,25 @@ export const test = base.extend<{ start: (opening: Opening) => Promise<Editor> }
     },
     { scope: "worker" },
   ],
+  windows: [
+    async ({ browser }, use) => {
+      const windows = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+      windows.setDefaultTimeout(120_000);
+      windows.setDefaultNavigationTimeout(120_000);
+      await use(windows);
+      await windows.close();
+    },
+    { scope: "worker" },
+  ],
+  page: async ({ windows, server }, use) => {
+    const page = await windows.newPage();
+    // Nothing that a window before has kept: its editors, its answers, whom it trusts.
+    const browser = await windows.newCDPSession(page);
+    const storageTypes = "cookies,indexeddb,local_storage,cache_storage,service_workers";
+    await browser.send("Storage.clearDataForOrigin", { origin: `http://${server.address}`, storageTypes });
+    await use(page);
+    await page.close();
+  },
   start: async ({ page, server }, use, info) => {
     const { root, remove } = scratch();
     await use(async (opening) => {
