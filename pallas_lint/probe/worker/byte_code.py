@@ -15,10 +15,14 @@ from typing import Any
 
 
 def keep_in(folder: str) -> None:
-    """Have imports of installed packages read and write their byte code in a folder, unless jax has its own."""
+    """Have imports of installed packages read and write their byte code in a folder, unless jax has its own.
+
+    This package is one of them, wherever it is installed: mostly in another environment than jax.
+    """
     if _has_byte_code("jax", "experimental", "pallas", "__init__.py"):
         return
-    installed = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "purelib", "platlib"))
+    folders = [*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), os.path.dirname(os.path.dirname(__file__))]
+    installed = tuple(os.path.realpath(folder) + os.sep for folder in folders)
 
     loaders: Any = SourceFileLoader
     write = loaders.set_data

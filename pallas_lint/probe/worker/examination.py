@@ -31,6 +31,7 @@ from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
 from .launches.recorder import Record
 from .stages import (
+    bounds,
     causes,
     checks,
     cost,
@@ -66,7 +67,7 @@ def examine(
     failed: Collection[str] = (),
     budget: Budget,
     elsewhere: Elsewhere | None = None,
-    whole: Callable[[], bool | None] | None = None,
+    whole: Callable[[bool], bool | None] | None = None,
     schedules: cost.Schedules | None = None,
     together: on_devices.Run | None = None,
 ) -> None:
@@ -74,9 +75,9 @@ def examine(
 
     Tasks to `skip` are over, those that `failed` among them. `budget` has the time that is left for the others.
 
-    `whole` tells whether the function that made the launches returns nothing but finite numbers; `schedules` has what
-    compilers write while they compile, where it is asked what launches cost; `together` runs the function, the kernels
-    that stand in a `shard_map` with the parameters of an interpreter that it is given.
+    `whole` tells whether the function that made the launches returns nothing but finite numbers, told whether they do;
+    `schedules` has what compilers write while they compile, where it is asked what launches cost; `together` runs the
+    function, the kernels that stand in a `shard_map` with the parameters of an interpreter that it is given.
     """
     emit({"event": "parts", "parts": environment.parts()})
     emit({"event": "files", "files": imported()})
@@ -129,7 +130,7 @@ class _Examination:
     emit: Emit
     elsewhere: Elsewhere | None
     budget: Budget
-    whole: Callable[[], bool | None] | None
+    whole: Callable[[bool], bool | None] | None
     schedules: cost.Schedules | None
     together: on_devices.Run | None
     skip: Collection[str] = ()
@@ -137,6 +138,7 @@ class _Examination:
     grid: grid.Grid | None = None
     costs: list[Cost] = field(default_factory=list)  # that were predicted
     computed: bool = False  # whether results were NaN when it was run, of which memory that nobody wrote is no cause
+    stays_inside: bool = False  # whether it was run, in the order of the grid, and nothing left its buffer
     outcomes: dict[str, bool | None] = field(default_factory=dict)  # of tasks that ran in this process
     step_seconds: float | None = None  # that a grid step takes in an interpreter, where it was measured
 
@@ -343,7 +345,7 @@ class _Examination:
             return {"ok": False, "problems": [*outside], "detail": how}
         nan = [problem for problem in found if problem["kind"] == "nan"]
         if any(problem["origin"] != "unknown" for problem in nan) and self.whole is not None:
-            reaches = self.whole()
+            reaches = self.whole(all(problem.get("differs") for problem in nan))
             for problem in nan:
                 problem["reaches"] = None if reaches is None else not reaches
             # Random operands may be none that the function around the kernel makes.
@@ -353,7 +355,10 @@ class _Examination:
         return {"ok": all(map(_is_harmless, found)), "problems": [*found], "detail": how}
 
     def _interpreted(self) -> tuple[list[RunProblem], str]:
-        return interpret.examine(self.launch, plain=self.elsewhere is not None and self.elsewhere.stuck)
+        with bounds.watched() as accesses:
+            found, how = interpret.examine(self.launch, plain=self.elsewhere is not None and self.elsewhere.stuck)
+        self.stays_inside = accesses.inside and not found and how == interpret.ON_TPU and self.launch.cores == 1
+        return found, how
 
     @staticmethod
     def _of_other_operands(problem: RunProblem) -> bool:
@@ -373,6 +378,9 @@ class _Examination:
             raise devices.Missing("checkify sees only through pallas_call")
         if self.launch.record.axes:
             raise devices.Missing("checkify sees one device only")
+        inside = self.stays_inside or bounds.known(self.launch, self.grid)
+        if inside and not self.computed and not bounds.looks(self.launch):
+            return {}
         try:
             # What arises inside and is masked out again is no fault, nor is what an interpreter fills memory with.
             found = self._within(self._checked)

@@ -92,10 +92,15 @@ class _Job:
             if self.request.get("reference"):
                 self._reference(function)
 
-    def _is_finite(self, function: Callable[..., Any], records: list[Record]) -> bool | None:
-        """Whether nothing that the whole function returns depends on memory that nobody wrote; None: not to be told."""
+    def _is_finite(self, function: Callable[..., Any], records: list[Record], finite: bool) -> bool | None:
+        """Whether nothing that the whole function returns depends on memory that nobody wrote; None: not to be told.
+
+        `finite`: whether all results of its launches are.
+        """
         import numpy as np
 
+        if not finite and _is_the_launch(self.program):
+            return False
         launches = [*map(describe, records)]
         imitated = all(launch.backend in (None, "tpu") for launch in launches)
         try:
@@ -375,6 +380,16 @@ def _of_threads() -> Iterator[None]:
         raise RuntimeError(f"a thread raised {type(raised[0]).__name__}: {raised[0]}") from raised[0]
     finally:
         threading.excepthook = original
+
+
+def _is_the_launch(program: Any) -> bool:
+    """Whether a program does nothing but launch a kernel on its operands: it returns what the kernel does."""
+    jaxpr = getattr(program, "jaxpr", program)
+    equation = jaxpr.eqns[0] if len(jaxpr.eqns) == 1 else None
+    if equation is None or equation.invars != jaxpr.invars or equation.outvars != jaxpr.outvars:
+        return False
+    name = str(equation.primitive)
+    return name == "pallas_call" or (name in ("jit", "pjit") and _is_the_launch(equation.params["jaxpr"]))
 
 
 def _is_tpu(target: str) -> bool:

@@ -7,16 +7,18 @@ import io
 import math
 import re
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Raised, RunProblem, Side
 from .. import devices, environment
 from ..launches import boundary, locate
-from ..launches.launch import Launch
-from ..uninitialised import filling, lost, reads, steered
+from ..launches.launch import Launch, Operand
+from ..uninitialised import filling, lost, reads, steered, straight
 from . import fillings, gpu_interpreter, quick_compiles
 
+ON_TPU = "TPU interpreter"  # how a launch was run
 _MOST_BYTES = 16 << 30  # of operands and results
 _MOST_REPEATED = 256  # grid points of a launch that is run again on other values
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
@@ -166,7 +168,7 @@ def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], s
             found = _with_interpreter(launch, values, made)
             refusal = _refusal(found) or _unfounded(launch, found)
             if refusal is None or launch.record.kind != "pallas_call":
-                return _judged(found, "TPU interpreter")
+                return _judged(found, ON_TPU)
             # It has limits that interpret=True has not.
             why = f"interpret=True; the TPU interpreter stops: {first_line(refusal['message'])}"
             return _judged(_plain(launch, values), why)
@@ -255,7 +257,7 @@ def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes:
             problem["hangs_on"] = fillings.causes(launch, values, fails, "bif")
     found: list[RunProblem] = [*problems]
     if results is not None:
-        found += _poisoned(launch, values, results)
+        found += _poisoned(_Runs(launch, execute), values, results)
     return found
 
 
@@ -286,7 +288,7 @@ def _plain(launch: Launch, values: list[Any]) -> list[RunProblem]:
         results = run(launch, values)
     except Exception as error:
         return [raised(error)]
-    return _poisoned(launch, values, results)
+    return _poisoned(_Runs(launch), values, results)
 
 
 def raised(error: Exception) -> Race | InInterpreter | Raised:
@@ -352,20 +354,69 @@ def reset() -> None:
             forget()
 
 
-def _poisoned(launch: Launch, values: list[Any], results: list[Any]) -> list[RunProblem]:
+@dataclass
+class _Runs:
+    """Runs of a launch, memory that nobody wrote filled with one thing or another.
+
+    `first` is the program that was run first, where that was in the interpreter of the launch's own device.
+    """
+
+    launch: Launch
+    first: Callable[[list[Any]], list[Any]] | None = None
+
+    def nan(self, values: list[Any]) -> list[Any]:
+        """The results where it holds NaN and the largest integers, as in the first run."""
+        return _quietly(self._program, values)
+
+    def zeros(self, values: list[Any]) -> list[Any] | None:
+        """The results where it holds zeros; None where that cannot be had."""
+        if self._refills:
+            with contextlib.suppress(Exception), filling.zeros(self.launch):
+                return _quietly(self._program, values)
+        return _zero_filled(self.launch, values)
+
+    def nan_only_in(self, operand: Operand, values: list[Any]) -> list[Any]:
+        """The results where memory of one operand holds NaN. Raises Unfilled."""
+        if not self._refills:
+            raise filling.Unfilled
+        with filling.zeros(self.launch, operand):
+            return _quietly(self._program, values)
+
+    @property
+    def _refills(self) -> bool:
+        return self.first is not None and _runs_as_on_tpu(self.launch)
+
+    @cached_property
+    def _program(self) -> Callable[[list[Any]], list[Any]]:
+        """Compiled once. To look for races takes less time than to compile, where the grid is small."""
+        small = self.launch.points <= _MOST_REPEATED and self.launch.backend != "mosaic_gpu"
+        return self.first if self.first is not None and small else runner(self.launch, **on_memory("nan", self.launch))
+
+
+def _quietly(execute: Callable[[list[Any]], list[Any]], values: list[Any]) -> list[Any]:
+    """What a program returns; what it says of races was heard before."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            return execute(values)
+    finally:
+        reset()
+
+
+def _poisoned(runs: _Runs, values: list[Any], results: list[Any]) -> list[RunProblem]:
     """Results that depend on memory that nobody wrote, and NaN that the kernel makes of finite operands."""
+    launch = runs.launch
     bad = [at for at, result in enumerate(results) if not is_finite(result)]
     if not bad and not _holds_integers(launch):
         return []
     try:
-        zeroed = _zero_filled(launch, values)
+        zeroed = runs.zeros(values)
     except Exception:
         zeroed = None
     if not all(map(is_finite, values)):  # of the program's own, infinite ones mask: results may be none because of them
         bad = [at for at in bad if zeroed is not None and _not_finite(results[at], zeroed[at]).any()]
-    problems: list[RunProblem] = [_not_a_number(launch, values, results, zeroed, at) for at in bad]
+    problems: list[RunProblem] = [_not_a_number(runs, values, results, zeroed, at) for at in bad]
     if zeroed is not None and launch.backend != "mosaic_gpu":  # that one runs in two interpreters
-        problems += _different(launch, values, results, zeroed)
+        problems += _different(runs, values, results, zeroed)
     return problems
 
 
@@ -375,11 +426,10 @@ def _holds_integers(launch: Launch) -> bool:
     return any(not each.dtype.startswith(("f", "bf", "c")) and each.memory_space != "semaphore" for each in mine)
 
 
-def _not_a_number(
-    launch: Launch, values: list[Any], results: list[Any], zeroed: list[Any] | None, at: int
-) -> NotANumber:
+def _not_a_number(runs: _Runs, values: list[Any], results: list[Any], zeroed: list[Any] | None, at: int) -> NotANumber:
     import numpy as np
 
+    launch = runs.launch
     wrong = _not_finite(results[at])
     origin: Literal["unknown", "uninitialised", "computed"]
     origin = "unknown" if zeroed is None else "uninitialised" if is_finite(zeroed[at]) else "computed"
@@ -391,10 +441,12 @@ def _not_a_number(
     problem = _of_result(launch, at, wrong)
     problem["origin"], problem["always"] = origin, always
     problem["infinite"] = not bool(np.isnan(results[at].astype(np.float64)).any())
-    problem["hangs_on"] = fillings.causes(launch, values, _failing(launch, origin, at), "bf")
+    if origin != "uninitialised" or not straight.passes_on(launch):
+        problem["hangs_on"] = fillings.causes(launch, values, _failing(runs, origin, at), "bf")
     if origin == "uninitialised":
-        _name_memory(launch, values, problem, lambda seen: bool((_not_finite(seen[at]) & wrong).any()))
-        _in_grid_order(launch, values, at, problem, wrong)
+        _name_memory(runs, values, problem, lambda seen: bool((_not_finite(seen[at]) & wrong).any()))
+        if not straight.passes_on(launch):
+            _in_grid_order(launch, values, at, problem, wrong)
         deciding = steered.outputs(launch)
         if problem["operand"] in deciding:
             problem["steered"] = deciding[problem["operand"]]
@@ -409,17 +461,15 @@ def _not_finite(result: Any, otherwise: Any = None) -> Any:
     return wrong if otherwise is None else wrong & np.isfinite(otherwise.astype(np.float64, copy=False))
 
 
-def _failing(launch: Launch, origin: str, at: int) -> Callable[[list[Any]], bool | None]:
+def _failing(runs: _Runs, origin: str, at: int) -> Callable[[list[Any]], bool | None]:
     """What tells whether that result is NaN on other values."""
-    execute = runner(launch) if origin == "computed" else runner(launch, **on_memory("nan", launch))
+    execute = runner(runs.launch) if origin == "computed" else runs.nan
 
     def fails(values: list[Any]) -> bool | None:
         try:
             return not is_finite(execute(values)[at])
         except Exception:
             return None
-        finally:
-            reset()
 
     return fails
 
@@ -436,11 +486,13 @@ def _of_result(launch: Launch, at: int, wrong: Any) -> NotANumber:
     }  # fmt: skip
 
 
-def _different(launch: Launch, values: list[Any], results: list[Any], zeroed: list[Any]) -> list[NotANumber]:
+def _different(runs: _Runs, values: list[Any], results: list[Any], zeroed: list[Any]) -> list[NotANumber]:
     """Results that are not the same where memory that nobody wrote holds something else."""
+    launch = runs.launch
     suspects = [at for at, one in enumerate(results) if is_finite(one) and (one != zeroed[at]).any()]
-    again = _largest_filled(launch, values) if suspects else None
-    if again is None:
+    try:
+        again = runs.nan(values) if suspects else []
+    except Exception:
         return []
     other = counted(launch)
     found = []
@@ -449,60 +501,35 @@ def _different(launch: Launch, values: list[Any], results: list[Any], zeroed: li
             continue
         problem = _of_result(launch, at, results[at] != zeroed[at])
         problem["differs"] = True
-        problem["always"] = bool(launch.guessed) and _depends(launch, other, at)
-        problem["hangs_on"] = fillings.causes(launch, values, partial(_depends_on, launch, at), "bf")
+        problem["always"] = bool(launch.guessed) and _depends(runs, at, other)
+        problem["hangs_on"] = fillings.causes(launch, values, partial(_depends, runs, at), "bf")
 
         def shows(seen: list[Any], at: int = at) -> bool:
             return bool((seen[at] != zeroed[at]).any())
 
-        _name_memory(launch, values, problem, shows)
+        _name_memory(runs, values, problem, shows)
         found.append(problem)
     return found
 
 
-def _depends(launch: Launch, values: list[Any], at: int) -> bool:
+def _depends(runs: _Runs, at: int, values: list[Any]) -> bool:
     """Whether that result depends on memory that nobody wrote on these operands, too."""
     try:
-        one, other = _largest_filled(launch, values), _zero_filled(launch, values)
+        one, other = runs.nan(values), runs.zeros(values)
     except Exception:
         return False
-    return one is not None and other is not None and bool((one[at] != other[at]).any())
-
-
-def _depends_on(launch: Launch, at: int, values: list[Any]) -> bool:
-    return _depends(launch, values, at)
-
-
-def _largest_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
-    """The results where memory that nobody wrote holds NaN and the largest integers, as in the first run."""
-    params = tpu_interpreter(cores=launch.cores) if _runs_as_on_tpu(launch) else None
-    try:
-        return run(launch, values, params or True)
-    except Exception:
-        return None
-    finally:
-        reset()
+    return other is not None and bool((one[at] != other[at]).any())
 
 
 def _runs_as_on_tpu(launch: Launch) -> bool:
     return launch.backend in (None, "tpu") and launch.points <= MOST_POINTS
 
 
-def _name_memory(launch: Launch, values: list[Any], problem: NotANumber, shows: Callable[[list[Any]], bool]) -> None:
+def _name_memory(runs: _Runs, values: list[Any], problem: NotANumber, shows: Callable[[list[Any]], bool]) -> None:
     """Say which memory it is, and where it is first read. `shows`: whether results show the problem."""
-    zeros = tpu_interpreter(memory="zero", cores=launch.cores) if _runs_as_on_tpu(launch) else None
-
-    def again() -> list[Any]:
-        if zeros is None:
-            raise filling.Unfilled
-        try:
-            return run(launch, values, zeros)
-        finally:
-            reset()
-
-    found = filling.read_before_written(launch, again, shows)
+    found = filling.read_before_written(runs.launch, partial(runs.nan_only_in, values=values), shows)
     if found:
-        problem["memory"], problem["places"] = [each.name for each in found], reads.first(launch, found[0])
+        problem["memory"], problem["places"] = [each.name for each in found], reads.first(runs.launch, found[0])
 
 
 def _in_grid_order(launch: Launch, values: list[Any], at: int, problem: NotANumber, wrong: Any) -> None:

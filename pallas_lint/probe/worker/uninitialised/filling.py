@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import environment
 from ..launches.launch import Launch, Operand
@@ -40,67 +40,82 @@ def zeros_in_interpret_mode() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def nan_only_in(launch: Launch, poisoned: Operand) -> Iterator[None]:
-    """Context in which the TPU interpreter puts NaN, or the largest integer, into one operand's buffers only.
+def zeros(launch: Launch, poisoned: Operand | None = None) -> Iterator[None]:
+    """Context in which a launch that was compiled for the TPU interpreter with NaN in its memory finds zeros there.
 
-    Raises Unfilled, also from within where the interpreter's buffers are not those that are expected.
+    In the buffers of an operand that is `poisoned`, NaN stays. Raises Unfilled; where the interpreter's buffers are not
+    those that are expected, the launch fails.
     """
-    utils: Any = environment.optional("jax._src.pallas.mosaic.interpret.utils")
-    original = getattr(utils, "get_uninitialized_array", None)
-    if original is None:
+    module = environment.optional("jax._src.pallas.mosaic.interpret.shared_memory")
+    memory: Any = getattr(module, "SharedMemory", None)
+    original = getattr(memory, "allocate_buffer", None)
+    if original is None or launch.record.kind != "pallas_call":
         raise Unfilled
-    utils.get_uninitialized_array = _fill(original, _buffers(launch), poisoned)
+    buffers = _buffers(launch)
+    first: list[int] = []
+
+    def allocate_buffer(memory: Any, key: Any, *others: Any, value: Any, **named: Any) -> Any:
+        first.append(key[1])  # each core counts its own, from the same number on
+        number = key[1] - first[0]
+        value = _filled(value, buffers[number] if number < len(buffers) else _OF_A_SCOPE, poisoned)
+        return original(memory, key, *others, value=value, **named)
+
+    memory.allocate_buffer = allocate_buffer
     try:
         yield
     finally:
-        utils.get_uninitialized_array = original
+        memory.allocate_buffer = original
 
 
-def _fill(original: Callable[..., Any], buffers: list[tuple[Operand, tuple[int, ...]]], poisoned: Operand) -> Any:
-    """jax's function that makes a buffer, which is called for each buffer of a launch in order."""
-    coming = iter(buffers)
+class _Buffer(NamedTuple):
+    """What an interpreter's buffer is for; `holds` is the shape of what is in it from the beginning, if anything is."""
 
-    def make(shape: tuple[int, ...], dtype: Any, memory: str) -> Any:
-        if not shape:  # a value to pad with
-            return original(shape, dtype, "zero")
-        operand, expected = next(coming, (None, shape))  # then come those of scopes in the kernel
-        if tuple(shape) != expected:
-            raise Unfilled
-        return original(shape, dtype, "nan" if operand is poisoned else "zero")
-
-    return make
+    operand: Operand | None
+    holds: tuple[int, ...] | None = None
 
 
-def _buffers(launch: Launch) -> list[tuple[Operand, tuple[int, ...]]]:
-    """The operands that the interpreter makes a buffer for, with its shape, in its order: results, then blocks."""
-    results = [
-        (operand, operand.shape)
-        for operand in launch.operands
-        if operand.role == "out" and operand.index not in launch.aliases.values()
-    ]
+_OF_A_SCOPE = _Buffer(None)
+
+
+def _filled(value: Any, buffer: _Buffer, poisoned: Operand | None) -> Any:
+    """The first contents of a buffer: those around what it holds are padding."""
+    import numpy as np
+
+    if buffer.operand is not None and np.ndim(value) != len(buffer.holds or buffer.operand.shape):
+        raise Unfilled
+    if buffer.operand is poisoned and poisoned is not None and buffer.holds is None:
+        return value
+    filled = np.zeros_like(value)
+    if buffer.holds is not None:
+        part = tuple(map(slice, buffer.holds))
+        filled[part] = value[part]
+    return filled
+
+
+def _buffers(launch: Launch) -> list[_Buffer]:
+    """The buffers that the interpreter makes before it begins, in its order: arrays, then blocks."""
+    arrays = {role: [each for each in launch.operands if each.role == role] for role in ("in", "out", "prefetch")}
+    own = [each for each in arrays["out"] if each.index not in launch.aliases.values()]
     blocks = [
-        (operand, operand.block_shape)
-        for operand in launch.operands
-        if operand.role != "prefetch" and operand.memory_space not in _IN_PLACE
+        operand for operand in launch.operands if operand.role != "prefetch" and operand.memory_space not in _IN_PLACE
     ]
-    return results + blocks
+    return [
+        *(_Buffer(each, each.shape) for each in arrays["in"]),
+        *map(_Buffer, own),
+        *(_Buffer(each, each.shape) for each in arrays["prefetch"]),
+        *map(_Buffer, blocks),
+    ]
 
 
 def read_before_written(
-    launch: Launch, run: Callable[[], list[Any]], shows: Callable[[list[Any]], bool]
+    launch: Launch, run: Callable[[Operand], list[Any]], shows: Callable[[list[Any]], bool]
 ) -> list[Operand]:
     """The outputs and scratch whose first contents `shows` finds in the results; empty where it cannot be told.
 
-    `run` gives the launch's results with memory filled with zeros.
+    `run` gives the launch's results where only memory of that operand holds NaN, or the largest integer.
     """
     read = [each for each in launch.operands if each.role in ("out", "scratch") and each.name in launch.reads]
-    found = []
-    for operand in read:
-        try:
-            with nan_only_in(launch, operand):
-                results = run()
-        except Exception:
-            return []
-        if shows(results):
-            found.append(operand)
-    return found
+    try:
+        return [operand for operand in read if shows(run(operand))]
+    except Exception:
+        return []
