@@ -226,7 +226,7 @@ class _Launch(_Around):
         name = problem["operand"]
         point, start = _tuple(problem["point"]), _tuple(problem["start"])
         yield self.placed(
-            (),
+            problem["places"],
             "PAL307",
             Severity.ERROR,
             f"the block of `{name}` at grid point {point} starts at {start}, outside the array of shape "

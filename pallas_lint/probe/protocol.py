@@ -131,6 +131,7 @@ class OutOfRange(OfOperand):
     start: list[int]
     count: int
     points: int
+    places: list[Place]  # of the index map, where that is known
 
 
 class Ragged(OfOperand):  # a block that is partly outside of its array

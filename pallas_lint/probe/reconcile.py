@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pallas_lint.config.settings import Settings
-    from pallas_lint.finding import Finding
+    from pallas_lint.finding import Finding, Span
     from pallas_lint.probe.results import LaunchResult
     from pallas_lint.text.source import Source
 
@@ -69,6 +69,8 @@ def settled(
         if finding.code == suppressions.CODE and (finding.span.path, finding.span.start.line) in used:
             continue
         same = [each for each in probed if _same(finding, each)]
+        # Of several operands that are wrong in one way each has a finding of its own.
+        same = [each for each in same if _overlap(finding.span, each.span)] or same
         if same:
             confirmed |= {ById(each) for each in same}
             help_ = f"{finding.help} (the probe confirms it: {same[0].message})".strip()
@@ -88,7 +90,9 @@ def settled(
 
 def _same(static: Finding, probed: Finding) -> bool:
     """Whether both are about one cause."""
-    if static.kernel != probed.kernel or (static.backend and probed.backend and static.backend != probed.backend):
+    if static.kernel not in (None, probed.kernel) or (
+        static.backend and probed.backend and static.backend != probed.backend
+    ):
         return False
     if static.code == probed.code:
         lines = range(static.span.start.line, static.span.end.line + 1)
@@ -96,7 +100,11 @@ def _same(static: Finding, probed: Finding) -> bool:
         return static.span.path == probed.span.path and (
             probed.span.start.line in lines or probed.span.start.line in related
         )
-    return _POISONED.get(static.code) == probed.code
+    return static.kernel is not None and _POISONED.get(static.code) == probed.code
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.path == other.path and one.start <= other.end and other.start <= one.end
 
 
 def _costs_nothing(finding: Finding, launches: Iterable[LaunchResult]) -> bool:

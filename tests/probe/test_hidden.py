@@ -133,3 +133,6 @@ def test_blocks_that_are_left_out_on_purpose(worker: Worker, function: str, argu
 def test_why_a_block_is_outside(worker: Worker, arguments: list[str], why: str) -> None:
     [finding] = Probed(worker, "hidden.py::moved", "f32[32,128]", *arguments, stage="grid").findings
     assert finding.code == "PAL307" and finding.help.startswith(why)
+    text = (HERE / "hidden.py").read_text().splitlines()[finding.span.start.line - 1]
+    assert text[finding.span.start.column - 1 : finding.span.end.column - 1] == "(scale * i + away, 0)"
+    assert [each.message for each in finding.related] == ["launched here"]

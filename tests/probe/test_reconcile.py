@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
-from pallas_lint.finding import Finding, Position, Severity, Span
+from pallas_lint.finding import Finding, Position, Related, Severity, Span
 from pallas_lint.probe.messages import sentence, understand
 from pallas_lint.probe.reconcile import settled, wanted
 from pallas_lint.probe.results import LaunchResult, Stage
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def finding(code: str, line: int, *, origin: Any = "static", backend: str | None = "tpu", **changes: Any) -> Finding:
     span = Span("k.py", Position(line, 5), Position(line, 20))
     severity = changes.pop("severity", Severity.WARNING)
-    return Finding(code, "name", severity, "message", span, "help", "kernel", backend, origin=origin, **changes)
+    message = changes.pop("message", "message")
+    return Finding(code, "name", severity, message, span, "help", "kernel", backend, origin=origin, **changes)
 
 
 def launch(*stages: Stage, kernel: str = "kernel") -> LaunchResult:
@@ -37,6 +38,17 @@ def test_a_confirmed_finding_stands_once_and_says_so() -> None:
     (found,) = settled([finding("PAL101", 4)], [probed], [launch()])
     assert (found.origin, found.severity) == ("probe", Severity.ERROR)
     assert "confirms" in found.help
+
+
+def test_each_operand_that_is_wrong_has_the_finding_of_its_own_place() -> None:
+    """Findings about specs name no kernel."""
+    probed = [finding("PAL307", line, origin="probe", message=f"of line {line}") for line in (4, 5)]
+    related = (Related(finding("PAL307", 4).span, "block shape given here"),)
+    static = evolve(finding("PAL307", 5, related=related), kernel=None)
+    assert [found.help for found in settled([static], probed, [launch()]) if found.origin == "probe"] == [
+        "help",
+        "help (the probe confirms it: of line 5)",
+    ]
 
 
 def test_a_refuted_finding_becomes_an_info_with_the_reason() -> None:

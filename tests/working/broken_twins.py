@@ -64,7 +64,7 @@ def block_past_the_end_of_a_shard(x):
         return pl.pallas_call(
             kernel,
             grid=(2,),
-            in_specs=[pl.BlockSpec((8, 128), lambda i: (i + 1, 0))],
+            in_specs=[pl.BlockSpec((8, 128), lambda i: (i + 1, 0))],  #!
             out_specs=ROWS,
             out_shape=like(part),
             compiler_params=PARAMS,
@@ -286,7 +286,7 @@ def table_with_a_block_past_the_end(table, x):
     spec = pltpu.PrefetchScalarGridSpec(
         num_scalar_prefetch=1,
         grid=(2,),
-        in_specs=[pl.BlockSpec((8, 128), lambda i, table: (table[i], 0))],
+        in_specs=[pl.BlockSpec((8, 128), lambda i, table: (table[i], 0))],  #!
         out_specs=ROWS,
     )
     return pl.pallas_call(kernel, grid_spec=spec, out_shape=like(x, (16, 128)))(table, x)

@@ -46,6 +46,12 @@ class Operand:
         return self.block is None or [size for _, size in self.block] == list(self.shape)
 
     @property
+    def index_map_place(self) -> Place | None:
+        """Where its index map says what it returns; None where there is none, or it is not in a file of the user's."""
+        place = _defined(_source(getattr(self.mapping, "index_map_jaxpr", None)))[1]
+        return None if place is None else names.returned(place)
+
+    @property
     def fetched_again(self) -> bool:
         """Whether the pipeline fetches what an output's block holds when it comes back to it (`RevisitMode.ANY`)."""
         mode = getattr(self.mapping, "pipeline_mode", None)

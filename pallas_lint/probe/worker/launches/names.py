@@ -15,21 +15,46 @@ from ..inputs import arguments
 _MADE_UP = re.compile(r"(?:args|refs|xs|operands|\w{0,40}alloc\w{0,40})(?:\[[^\[\]]{0,80}\]){2}|[^'\"]{0,99}['\"]")
 
 
+def returned(place: Place) -> Place:
+    """Where the function that is defined there says what it returns; the place itself where that is not in one place."""
+    found: list[ast.expr] = []
+    for node in ast.walk(_tree(place)):
+        if isinstance(node, ast.Lambda) and node.lineno == place["line"]:
+            found.append(node.body)
+        elif isinstance(node, ast.FunctionDef) and place["line"] in _head(node):
+            found += [each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None]
+    if len(found) != 1:
+        return place
+    (value,) = found
+    return {
+        "file": place["file"], "line": value.lineno, "column": value.col_offset + 1, "end_line": value.end_lineno,
+        "end_column": (value.end_col_offset or 0) + 1,
+    }  # fmt: skip
+
+
 def parameters(place: Place | None, count: int) -> list[str]:
     """The names of the first `count` parameters of the function that is defined there; empty where it has others."""
     if place is None:
         return []
-    try:
-        tree = ast.parse("".join(linecache.getlines(place["file"])))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    for node in ast.walk(tree):
+    for node in ast.walk(_tree(place)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = range(min([node.lineno, *(each.lineno for each in node.decorator_list)]), node.lineno + 1)
-            if place["line"] in lines:
+            if place["line"] in _head(node):
                 found = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
                 return found[:count] if len(found) >= count else []
     return []
+
+
+def _head(node: ast.FunctionDef | ast.AsyncFunctionDef) -> range:
+    """The lines from a function's first decorator to its name."""
+    return range(min([node.lineno, *(each.lineno for each in node.decorator_list)]), node.lineno + 1)
+
+
+def _tree(place: Place) -> ast.Module:
+    """The tree of a place's file; an empty one where it cannot be read."""
+    try:
+        return ast.parse("".join(linecache.getlines(place["file"])))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
 
 
 def readable(name: str, aval: Any) -> str:

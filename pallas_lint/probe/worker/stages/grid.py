@@ -131,7 +131,8 @@ class Grid:
         first = int(np.argmax(bad))
         return [
             {"kind": "out-of-range", **_of(operand), "point": self.point(first), "start": starts[first].tolist(),
-             "count": int(bad.sum()), "points": self.launch.points}
+             "count": int(bad.sum()), "points": self.launch.points,
+             "places": [place] if (place := operand.index_map_place) is not None else []}
         ]  # fmt: skip
 
     def _ragged(self, at: int, operand: Operand) -> list[GridProblem]:
