@@ -181,7 +181,7 @@ class _Around(Around):
             places,
             code,
             severity,
-            f"{subject} {verb}: {(known.words if known is not None else '') or messages.sentence(problem)}",
+            f"{subject} {verb}: {messages.in_words(problem, at)}",
             advice,
             backend=backend,
             device=device if at == "compile" else None,

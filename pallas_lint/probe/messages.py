@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pallas_lint.records import frozen
+from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Known:
     """What some messages mean: the rule's code, and advice. `stages`: where they count; empty: anywhere.
 
-    `words`: what is wrong, where the messages do not say it in their user's terms.
+    `words`: what is wrong, where the messages do not say it in their user's terms; with groups of the pattern.
     """
 
     code: str
@@ -129,6 +129,16 @@ KNOWN: Sequence[Known] = (
     ),
     Known(
         "PAL109",
+        "convert both to float32, or leave the precision out",
+        (
+            r"Bad [lr]hs type(?s:.){0,900}?contract_precision<fp32>(?s:.){0,300}?: "
+            r"\(vector<[\dx]+x(\w+)>, vector<[\dx]+x(\w+)>",
+        ),
+        ("compile",),
+        r"it multiplies \1 by \2 at a precision that is for two of float32",
+    ),
+    Known(
+        "PAL109",
         "bring both operands to rank 2 and to one dtype",
         (
             r"Only 2D tensors supported in dot",
@@ -179,6 +189,12 @@ KNOWN: Sequence[Known] = (
     Known(
         "PAL213",
         "use smaller blocks or fewer buffers, or raise `vmem_limit_bytes`",
+        (r"Scoped allocation with size ([\d.]+)([KMG]) and limit ([\d.]+)([KMG])",),
+        words=r"with what the compiler keeps there it needs \1 \2iB of VMEM, and may use \3 \4iB",
+    ),
+    Known(
+        "PAL213",
+        "use smaller blocks or fewer buffers, or raise `vmem_limit_bytes`",
         (
             r"CompileTimeScopedVmemOom|[Ss]coped allocation with size",
             r"exceed(s|ed)? (available )?(memory|shared memory)",
@@ -190,15 +206,77 @@ KNOWN: Sequence[Known] = (
     ),
     Known(
         "PAL204",
+        "say so with `pl.multiple_of(index, tile)` where it is one; else take what is aligned, and roll or mask that",
+        (
+            r"index in dimension (\d+) is a multiple of (\d+)",
+            r"index at dimension (\d+) is divisible by the tile dimension (\d+)",
+        ),
+        ("compile",),
+        r"an index into dimension \1 is not known to be a multiple of \2",
+    ),
+    Known(
+        "PAL204",
         "say so with `pl.multiple_of(index, tile)` where it is one; else load aligned and roll",
         (r"UnprovenMemoryAccessAlignment", r"cannot statically prove that index"),
         ("compile",),
+    ),
+    Known(
+        "PAL903",
+        "copy whole tiles: make it a multiple, or take all of the dimension",
+        (r"size at dimension (\d+) is divisible by the tile dimension (\d+)",),
+        ("compile",),
+        r"the size of a slice of dimension \1 is no multiple of the tile's, \2",
+    ),
+    Known(
+        "PAL903",
+        "copy whole tiles: make it a multiple, or take all of the dimension",
+        (r"contiguous inner slice in the DMA transfer must be divisible by (\d+) bytes",),
+        ("compile",),
+        r"what is copied of the last dimension is no multiple of \1 bytes",
+    ),
+    Known(
+        "PAL903",
+        "load all of it and reshape or select, or keep strides to the dimensions before",
+        (r"Stride on last dim is not 1",),
+        ("compile",),
+        "it reads or writes with a stride along the last dimension",
+    ),
+    Known(
+        "PAL903",
+        "use a shape that such tiles divide: `wgmma` takes multiples of 64 rows",
+        (r"Cannot cast to layout TiledLayout\(tiling=Tiling\(tiles=\(\(([\d, ]+)\)",),
+        ("lower",),
+        r"the shape of a value does not fit the layout that is asked for, tiles of (\1)",
+    ),
+    Known(
+        "PAL202",
+        "keep the last two dimensions, or reshape outside the kernel",
+        (r"unsupported shape cast(?s:.){0,300}?: \(vector<([^<>]+)>\) -> vector<([^<>]+)>",),
+        ("compile",),
+        r"the compiler cannot reshape \1 to \2",
     ),
     Known(
         "PAL202",
         "keep the last two dimensions, or reshape outside the kernel",
         (r"unsupported shape cast|shape_cast", r"[Rr]eshape.{0,200}[Nn]ot implemented|Invalid vector reshape"),
         ("compile",),
+    ),
+    Known(
+        "PAL102",
+        "convert to float32 or int32 around it",
+        (
+            r"Invalid vector type for (load)(?s:.){0,900}?vector<[\dx]+x(\w+)>",
+            r"failed to legalize operation '(?:arith|math)\.(\w+)'.{0,400}?: \((?:vector<[\dx]+x)?(\w+)",
+        ),
+        ("lower", "compile"),
+        r"the chip has no `\1` of \2",
+    ),
+    Known(
+        "PAL102",
+        "convert to int32 around it",
+        (r"Only vector<i16> and vector<i32> are supported, but got '(\w+)'",),
+        ("lower", "compile"),
+        r"the operation takes vectors of i16 and i32, not of \1",
     ),
     Known(
         "PAL102",
@@ -224,6 +302,8 @@ _ASSIGNED = re.compile(r"JAX arrays are immutable|object does not support item a
 _GRID = re.compile(r"\b(?:program_id|num_programs)\b")
 # What jax calls things within itself, and how its users would.
 _INTERNALS = (
+    (re.compile(r"failed to legalize operation '([\w.]+)': .*"), r"the compiler cannot do `\1` of such operands"),
+    (re.compile(r" If it is, use tpu\.assume_multiple to suppress this error.*"), ""),
     (re.compile(r"\(?(?:Host|Device|Shared)?AllocationKey\((?:[^()]|\([^()]{0,300}\)){0,300}\)\)?"), "a buffer"),
     (re.compile(r"<?[\w.]{0,99}Ordered\w{0,40}Effect object at 0x[0-9a-f]+>?"), "an ordered effect"),
     (re.compile(r"(?:Jit|DynamicJaxpr|JVP|Batch)?Tracer\s?<?\(?([a-z]+\d+\[[\d,]*\])\)?>?"), r"a traced \1"),
@@ -243,7 +323,7 @@ _PREAMBLE = re.compile(
     r"^(?:(?:INTERNAL|INVALID_ARGUMENT|UNIMPLEMENTED|RESOURCE_EXHAUSTED): )?"
     r"(?:Mosaic failed to compile TPU kernel(?: with MLIR module name `[^`]*`)?(?: HLO name `[^`]*`)?: |"
     r"Pallas encountered an internal verification error\.\s*Error details: |"
-    r"[\w.]*Lowering(?:Exception|Error): (?:\w+Error: )?)?(?:E\d{4}: )?"
+    r"[\w.]*Lowering(?:Exception|Error): (?:\w+Error: )?)?(?:E\d{4}: )?(?:CompileTime\w+: |infer-vector-layout: )?"
 )
 _NOISE = re.compile(r"-{5,}|^The above exception.*$|^For simplicity, JAX has removed.*$", re.MULTILINE)
 
@@ -256,10 +336,18 @@ def understand(problem: Raised, stage: str) -> Known | None:
     elif problem.get("in_launch", True):
         text = f"in a launch: {text}"
     for known in KNOWN:
-        counts = not known.stages or stage in known.stages
-        if counts and any(re.search(pattern, text) for pattern in known.patterns):
-            return known
+        if known.stages and stage not in known.stages:
+            continue
+        match = next((found for pattern in known.patterns if (found := re.search(pattern, text))), None)
+        if match is not None:
+            return evolve(known, words=match.expand(known.words))
     return None
+
+
+def in_words(problem: Raised, stage: str) -> str:
+    """What an exception at a stage says: in its user's terms where these are known."""
+    known = understand(problem, stage)
+    return (known.words if known is not None else "") or sentence(problem)
 
 
 def done_in_kernels(problem: Raised, line: str) -> str | None:

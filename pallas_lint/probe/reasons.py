@@ -146,6 +146,8 @@ def _words(stage: str, problem: Problem, found: dict[str, str]) -> str | None:
     if own is not None:
         fault = stage != "grid" or problem["kind"] not in ("revisited", "shared") or problem["kind"] in found
         return own(problem) if fault else None
+    if problem["kind"] == "raised":
+        return messages.in_words(problem, stage)
     return messages.sentence(cast("Worded", problem)) if "message" in problem else None
 
 

@@ -90,9 +90,9 @@ def settled(
 
 def _same(static: Finding, probed: Finding) -> bool:
     """Whether both are about one cause."""
-    if static.kernel not in (None, probed.kernel) or (
-        static.backend and probed.backend and static.backend != probed.backend
-    ):
+    if static.kernel not in (None, probed.kernel):
+        return False
+    if static.backend and probed.backend and static.backend != probed.backend:
         return False
     if static.code == probed.code:
         lines = range(static.span.start.line, static.span.end.line + 1)

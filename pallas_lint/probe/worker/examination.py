@@ -113,10 +113,11 @@ class _Task:
     emit: Emit
     ended: Callable[[bool | None], None]
     applies: Callable[[], bool]  # asked when its turn comes
+    launch: Launch
 
     def run(self, share: float) -> None:
         if self.applies():
-            self.ended(stage(self.emit, self.name, self.work, self.of, share))
+            self.ended(stage(self.emit, self.name, self.work, self.of, share, self.launch))
 
 
 @dataclass
@@ -258,7 +259,9 @@ class _Examination:
     ) -> _Task:
         text, task = target.text if target else None, self._name(name, target)
         work = _not_judged if self.launch.record.stands_for_others else work
-        return _Task(task, StageOf(self.at, name, text), work, self.emit, partial(self._ended, task), applies)
+        return _Task(
+            task, StageOf(self.at, name, text), work, self.emit, partial(self._ended, task), applies, self.launch
+        )
 
     def _name(self, name: StageName, target: devices.Target | None = None) -> str:
         return f"{name}:{self.at}" + (f":{target.text}" if target else "")

@@ -10,7 +10,8 @@ from ..protocol import Emit, Outcome, Raised, StageEnd, StageName, TaskEnd
 from . import devices
 from .budget import TooLong
 from .inputs.arguments import Misfit
-from .launches import locate
+from .launches import locate, operations
+from .launches.launch import Launch
 from .stages import lowering
 
 T = TypeVar("T")
@@ -24,8 +25,8 @@ class StageOf(NamedTuple):
     target: str | None
 
 
-def problem(error: BaseException) -> Raised:
-    """An exception as data."""
+def problem(error: BaseException, launch: Launch | None = None) -> Raised:
+    """An exception as data; `launch`: of whose stage it is."""
     telling = error
     # Older releases wrap what a lowering rule raises into an exception that prints the kernel.
     while type(telling).__name__ in ("LoweringException", "LoweringError") and telling.__cause__ is not None:
@@ -36,7 +37,7 @@ def problem(error: BaseException) -> Raised:
         "kind": "raised",
         "type": type(telling).__name__,
         "message": (str(telling).strip() or locate.assertion(telling))[:8_000],
-        "places": locate.places(error),
+        "places": locate.places(error) or ([] if launch is None else operations.places(launch, error)),
         "in_index_map": locate.in_index_map(error),
         "in_launch": locate.in_launch(error),
     }
@@ -62,7 +63,12 @@ def task(name: str, work: Callable[[], T], emit: Emit) -> T | None:
 
 
 def stage(
-    emit: Emit, name: str, work: Callable[[], Outcome], of: StageOf | None = None, share: float | None = None
+    emit: Emit,
+    name: str,
+    work: Callable[[], Outcome],
+    of: StageOf | None = None,
+    share: float | None = None,
+    launch: Launch | None = None,
 ) -> bool | None:
     """Run a stage and tell how it ended; True: well, False: it failed, None: it could not be tried.
 
@@ -80,7 +86,7 @@ def stage(
     except lowering.Unfinished as error:
         outcome = {"ok": True, "detail": str(error)}
     except Exception as error:
-        outcome = {"ok": False, "problems": [problem(error)]}
+        outcome = {"ok": False, "problems": [problem(error, launch)]}
     about = {} if of is None else {"launch": of.launch, "stage": of.stage, "target": of.target}
     told = {"event": "end", "task": name, "seconds": time.perf_counter() - begun, **about, **outcome}
     emit(cast("StageEnd | TaskEnd", told))

@@ -85,7 +85,7 @@ def places(error: BaseException) -> list[Place]:
     by_message: list[Place] = []
     mentioned: list[Place] = []
     primitive: str | None = None
-    for each in _chain(error):
+    for each in chain(error):
         for frame, lasti, line in _frames(each.__traceback__):
             file = frame.f_code.co_filename
             if is_users(file):
@@ -152,13 +152,13 @@ def assertion(error: BaseException) -> str:
 
 def in_launch(error: BaseException) -> bool:
     """Whether pallas called what failed: a kernel, an index map, a rule of its own."""
-    files = (frame.f_code.co_filename for each in _chain(error) for frame, _, _ in _frames(each.__traceback__))
+    files = (frame.f_code.co_filename for each in chain(error) for frame, _, _ in _frames(each.__traceback__))
     return any(_PALLAS.search(file) for file in files)
 
 
 def in_index_map(error: BaseException) -> Place | None:
     """The index map that was being traced when the error came about, as a place; None where none was."""
-    for each in _chain(error):
+    for each in chain(error):
         for frame, _, _ in _frames(each.__traceback__):
             if "block_mapping" not in frame.f_code.co_name or "pallas" not in frame.f_code.co_filename:
                 continue
@@ -178,7 +178,8 @@ def mentions(text: str) -> list[Place]:
     ]
 
 
-def _chain(error: BaseException | None) -> list[BaseException]:
+def chain(error: BaseException | None) -> list[BaseException]:
+    """An exception and those that it came of."""
     found: list[BaseException] = []
     while error is not None and error not in found:
         found.append(error)

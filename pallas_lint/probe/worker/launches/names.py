@@ -16,7 +16,7 @@ _MADE_UP = re.compile(r"(?:args|refs|xs|operands|\w{0,40}alloc\w{0,40})(?:\[[^\[
 
 
 def returned(place: Place) -> Place:
-    """Where the function that is defined there says what it returns; the place itself where that is not in one place."""
+    """Where the function that is defined there says what it returns; the place itself where that is not one."""
     found: list[ast.expr] = []
     for node in ast.walk(_tree(place)):
         if isinstance(node, ast.Lambda) and node.lineno == place["line"]:
@@ -37,10 +37,9 @@ def parameters(place: Place | None, count: int) -> list[str]:
     if place is None:
         return []
     for node in ast.walk(_tree(place)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if place["line"] in _head(node):
-                found = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
-                return found[:count] if len(found) >= count else []
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and place["line"] in _head(node):
+            found = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+            return found[:count] if len(found) >= count else []
     return []
 
 
