@@ -319,13 +319,12 @@ class _Launch(_Around):
             "PAL905",
             Severity.INFO if problem.get("hangs_on") else Severity.ERROR,
             reasons.race(problem),
-            reasons.on_random_values(problem.get("hangs_on", []))
-            or "wait for the copy, or for a semaphore, between them",
+            reasons.hangs_on(problem) or "wait for the copy, or for a semaphore, between them",
         )
 
     def refused_to_revisit(self, problem: InInterpreter) -> Iterator[Finding]:
         if "revisited" not in self.explained:
-            text, guess = messages.sentence(problem), reasons.on_random_values(problem.get("hangs_on", []))
+            text, guess = messages.sentence(problem), reasons.hangs_on(problem)
             severity = Severity.INFO if guess else Severity.WARNING
             yield self.placed(problem["places"], "PAL403", severity, text, guess, backend="tpu")
 
@@ -337,7 +336,7 @@ class _Launch(_Around):
             "PAL905",
             Severity.INFO if problem.get("hangs_on") else Severity.WARNING,
             f"barriers or copies are not waited for as they must be: {problem['message']}",
-            reasons.on_random_values(problem.get("hangs_on", []))
+            reasons.hangs_on(problem)
             or "each completion of a barrier has to be waited for before the next, by every thread that waits on it",
         )
 
@@ -367,7 +366,7 @@ class _Launch(_Around):
 
     def _guess(self, problem: InInterpreter | Checked) -> str:
         """The same for a verdict that may hang on other random values, too, unless it was seen that it does not."""
-        on_values = reasons.on_random_values(problem.get("hangs_on", []))
+        on_values = reasons.hangs_on(problem)
         tried = "hangs_on" in problem and "the grid" not in self.launch.facts["guessed"]
         return on_values if tried else self.guessed or on_values
 

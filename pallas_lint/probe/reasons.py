@@ -10,7 +10,17 @@ from pallas_lint.probe.mesh import findings as mesh
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.probe.protocol import NotANumber, OutOfRange, OverBudget, Problem, Race, Uncovered, Worded
+    from pallas_lint.probe.protocol import (
+        Checked,
+        InInterpreter,
+        NotANumber,
+        OutOfRange,
+        OverBudget,
+        Problem,
+        Race,
+        Uncovered,
+        Worded,
+    )
     from pallas_lint.probe.results import LaunchResult, Stage
 
 _MOST = 3  # reasons of a stage
@@ -63,6 +73,11 @@ def on_random_values(names: list[str]) -> str:
         return ""
     told = ", ".join(name if " " in name else f"`{name}`" for name in names)
     return f"on random values of {told}: give real ones, as in `i32[4]=[3,1,0,2]`"
+
+
+def hangs_on(problem: Race | InInterpreter | Checked | NotANumber) -> str:
+    """The same for a verdict that is gone on other values; empty where it stays or that was not tried."""
+    return on_random_values(problem.get("hangs_on", []))
 
 
 def share(problem: NotANumber) -> str:

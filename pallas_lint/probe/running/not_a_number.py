@@ -22,7 +22,7 @@ _WRITE_FIRST = "outputs and scratch start with whatever the memory held: write t
 
 def finding(problem: NotANumber, launch: LaunchResult, around: Around, guessed: str) -> Finding:
     """The finding of one result. `guessed`: what to do where it depends on integers that were made up."""
-    hangs_on = reasons.on_random_values(problem.get("hangs_on", []))
+    hangs_on = reasons.hangs_on(problem)
     if problem["origin"] == "computed":
         return _computed(problem, launch, around, guessed)
     ragged = [each["operand"] for each in launch.of_grid if each["kind"] == "ragged" and each["role"] == "in"]
@@ -69,7 +69,7 @@ def _computed(problem: NotANumber, launch: LaunchResult, around: Around, guessed
     """NaN that the kernel's own arithmetic makes."""
     made = next((check for check in launch.of_checks if check["kind"] in ("nan", "division")), None)
     divided = made is not None and made["kind"] == "division"
-    hangs_on = reasons.on_random_values(problem.get("hangs_on", []))
+    hangs_on = reasons.hangs_on(problem)
     sure = problem["always"] and (divided or not problem["infinite"]) and not guessed and not hangs_on
     advice = guessed or hangs_on or "run on random operands; they may be outside what the kernel is for"
     if made is not None and not hangs_on:
