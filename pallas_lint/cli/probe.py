@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from pallas_lint.probe.perf.baseline import Known
     from pallas_lint.probe.results import LaunchResult, ProbeResult
 
+_CHART_INDENT = 10  # columns ahead of a chart below its finding
+
 
 def run(options: argparse.Namespace) -> int:
     """Probe as `options` say, report, and return the exit status. Raises UsageError."""
@@ -244,6 +246,13 @@ def _is_told(launch: LaunchResult) -> bool:
     return bool(launch.costs) or any("registers" in stage.figures for stage in launch.stages)
 
 
+def _is_of(finding: Finding, launch: Mapping[str, Any]) -> bool:
+    """Whether a finding is about a launch, given its document: it stands there, or says that it was launched there."""
+    spans = [finding.span, *(related.span for related in finding.related)]
+    at = {(span.path, span.start.line) for span in spans}
+    return finding.kernel == launch["kernel"] and (launch["path"], launch["line"]) in at
+
+
 def _report(
     results: Sequence[ProbeResult], options: argparse.Namespace, finder: SettingsFinder, cwd: Path,
     known: Sequence[LintError] = (), record: Mapping[str, Known] | None = None,
@@ -278,12 +287,13 @@ def _report(
         jax=judged_for(results),
         notes=newer_than_known(results),
         unjudged=unjudged,
-        paragraphs=[
-            *charts.paragraphs(launches, style, width_of(sys.stdout) or 100),
-            *table.paragraphs(
+        launched=[
+            (text, [each for each in findings if any(_is_of(each, launch) for launch in alike)])
+            for text, alike in table.paragraphs(
                 [without_repeats(each, findings) for each in documents], style, lines.line, width_of(sys.stdout)
-            ),
+            )
         ],
+        charts=charts.by_finding(launches, style, (width_of(sys.stdout) or 100) - _CHART_INDENT),
         quiet=options.quiet,
         style=style,
         width=width_of(sys.stdout),

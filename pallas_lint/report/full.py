@@ -28,21 +28,40 @@ def render(report: Report) -> Iterator[str]:
         yield from statistics.render(report)
         yield from footer.render(report)
         return
-    yield from findings(report)
-    if not report.quiet:
-        yield from (f"{paragraph}\n\n" for paragraph in report.paragraphs)
+    if report.quiet or not report.launched:
+        yield from findings(report)
+    else:
+        yield from _by_launch(report)
     yield from footer.render(report)
 
 
 def findings(report: Report) -> Iterator[str]:
     """Each finding as a paragraph."""
+    for _, paragraph in _paragraphs(report):
+        yield paragraph
+
+
+def _by_launch(report: Report) -> Iterator[str]:
+    """The findings of each launch, and below them what became of it; first those that are about none."""
+    left = list(_paragraphs(report))
+    blocks: list[str] = []
+    for text, own in report.launched:
+        blocks += [paragraph for finding, paragraph in left if finding in own]
+        left = [each for each in left if each[0] not in own]
+        blocks.append(f"{text}\n\n")
+    yield from (paragraph for _, paragraph in left)
+    yield from blocks
+
+
+def _paragraphs(report: Report) -> Iterator[tuple[Finding, str]]:
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:
         alike.setdefault((finding.span.path, finding.code, finding.severity, finding.message), []).append(finding)
     for same in alike.values():
         shown = same if len(same) < MIN_ALIKE_TO_MERGE else same[:1]
         for finding in shown:
-            yield "\n".join([*_paragraph(finding, report), *_rest(finding, same[len(shown) :], report)]) + "\n\n"
+            lines = [*_paragraph(finding, report), *_rest(finding, same[len(shown) :], report)]
+            yield finding, "\n".join(lines) + "\n\n"
 
 
 def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
@@ -64,6 +83,10 @@ def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
         yield from _excerpt(related.span, report, gutter, style.place, context=False)
     if listed:
         yield from _remark("more", f"and in {'; '.join(_lines_by_file(listed))}", gutter, report)
+    chart = report.charts.get((finding.code, finding.kernel or "", finding.message))
+    if chart:
+        yield f"{' ' * gutter} {style.dim('=')} {style.bold('as it can happen:')}"
+        yield from (f"{' ' * gutter}   {line}" for line in chart)
     facts = circumstances(finding)
     if facts:
         named = [f"kernel {facts[0]}", *facts[1:]] if finding.kernel else facts

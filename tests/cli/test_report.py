@@ -64,6 +64,18 @@ def render(output_format: str, *findings: Finding, text: str = TEXT, **options: 
     return "".join(report.render(output_format, given))
 
 
+def test_what_is_said_of_a_launch_stands_together() -> None:
+    """Findings that are about no launch come first; of each launch its findings, their charts, and its stages."""
+    first, second, apart = (evolve(FINDING, message=message, fixes=()) for message in ("alpha", "beta", "gamma"))
+    launched = [("a.py:9: other", [second]), ("a.py:1: kernel", [first])]
+    chart = {("PAL103", "kernel", "alpha"): ["device 0", "read :4 <- too early"]}
+    shown = render("full", first, second, apart, launched=launched, charts=chart)
+    order = ["gamma", "beta", "a.py:9", "alpha", "as it can happen", "read :4 <- too early", "a.py:1", "Found 3"]
+    assert [shown.index(words) for words in order] == sorted(map(shown.index, order))
+    quiet = render("full", first, second, launched=launched, quiet=True)
+    assert "a.py:9" not in quiet and quiet.index("alpha") < quiet.index("beta")
+
+
 def test_full() -> None:
     assert (
         render("full", FINDING)

@@ -31,7 +31,7 @@ def launch(**more: Any) -> dict[str, Any]:
 
 
 def text(*launches: dict[str, Any], width: int | None = None) -> list[str]:
-    return list(table.paragraphs(launches, Style(), lambda *_: None, width))
+    return [text for text, _ in table.paragraphs(launches, Style(), lambda *_: None, width)]
 
 
 def test_stages_memory_and_why_something_failed_or_was_not_judged() -> None:

@@ -28,20 +28,15 @@ def charts(launch: LaunchResult) -> list[tuple[str, list[Row]]]:
     return told[:_MOST_CHARTS]
 
 
-def paragraphs(launches: Iterable[LaunchResult], style: Style, width: int) -> Iterator[str]:
-    """For the terminal: one for each chart, not wider than `width` columns."""
+def by_finding(launches: Iterable[LaunchResult], style: Style, width: int) -> dict[tuple[str, ...], list[str]]:
+    """The lines of the charts, not wider than `width` columns, by the code, the kernel and the message of a finding."""
+    found: dict[tuple[str, ...], list[str]] = {}
     for launch in launches:
-        for title, rows in _titled(launch, style):
-            yield "\n".join([title, *(f"  {line}".rstrip() for line in _drawn(rows, style, width - 2))])
-
-
-def _titled(launch: LaunchResult, style: Style) -> Iterator[tuple[str, list[Row]]]:
-    """The charts of a launch, each under the code and the line of its finding, which says what goes wrong."""
-    drawn = [problem for problem in findings.problems(launch) if len(problem["trace"]) > 1]
-    for problem in drawn[:_MOST_CHARTS]:
-        at = f", line {problem['places'][0]['line']}" if problem["places"] else ""
-        title = f"{style.bold(visible(launch.kernel))}: {findings.code_of(launch, problem)}{at}, as it can happen:"
-        yield title, problem["trace"]
+        drawn = [problem for problem in findings.problems(launch) if len(problem["trace"]) > 1]
+        for problem in drawn[:_MOST_CHARTS]:
+            key = (findings.code_of(launch, problem), launch.kernel, problem["message"])
+            found.setdefault(key, [line.rstrip() for line in _drawn(problem["trace"], style, width)])
+    return found
 
 
 def _drawn(rows: Sequence[Row], style: Style, width: int) -> Iterator[str]:

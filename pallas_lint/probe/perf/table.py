@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.probe.perf import occupancy
@@ -25,20 +24,18 @@ _WIDEST, _NARROWEST = 70, 12  # characters of code beside a line
 
 def paragraphs(
     launches: Iterable[dict[str, Any]], style: Style, source_line: SourceLine, width: int | None
-) -> Iterator[str]:
-    """One for each launch, or for all that came to the same. `launches` are documents of the contract."""
-    alike = Counter(
-        "\n".join(
-            [
-                *_fitting([stages.title(launch, style), *stages.lines(launch, style)], width),
-                *_of_tpus(launch.get("cost") or [], style, source_line, width),
-                *_of_gpus(launch["stages"]),
-            ]
-        )
-        for launch in launches
-    )
-    for text, times in alike.items():
-        yield text if times == 1 else f"{text}\n  {style.dim(f'the same for {times - 1} more')}"
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """One for each launch, or for all that came to the same, which it is given with: documents of the contract."""
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for launch in launches:
+        lines = [
+            *_fitting([stages.title(launch, style), *stages.lines(launch, style)], width),
+            *_of_tpus(launch.get("cost") or [], style, source_line, width),
+            *_of_gpus(launch["stages"]),
+        ]
+        alike.setdefault("\n".join(lines), []).append(launch)
+    for text, same in alike.items():
+        yield text if len(same) == 1 else f"{text}\n  {style.dim(f'the same for {len(same) - 1} more')}", same
 
 
 def _fitting(lines: Iterable[str], width: int | None) -> Iterator[str]:
