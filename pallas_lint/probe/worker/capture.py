@@ -162,8 +162,8 @@ class Capture:
 
 
 def _count_cores() -> None:
-    """Let the devices of a CPU say how many cores they have, as those of a TPU do: meshes of cores ask (from 0.11)."""
-    from jax._src.lib import xla_client
+    """Let the devices of a CPU say how many cores they have, as those of a TPU do: meshes of cores ask them."""
+    from jaxlib import xla_client
 
     kind: Any = xla_client.Device
 
