@@ -1,4 +1,4 @@
-"""What a rule is: one class a file, run only where its subject occurs."""
+"""The base class of rules: one class a file, run only where its subject occurs."""
 
 from __future__ import annotations
 
