@@ -61,7 +61,8 @@ def _with_imports(code: str) -> str:
     import re
 
     code = inspect.cleandoc(code)
-    imports, others = [], []
+    imports: list[str] = []
+    others: list[str] = []
     for line in code.splitlines():
         (imports if line.lstrip().startswith(("import ", "from ")) else others).append(line)
     bound = {part.split()[-1] for line in imports for part in line.partition("#")[0].split(",") if part.strip()}
