@@ -1,4 +1,4 @@
-"""What rules of other packages import: everything they are given, and what they answer with.
+"""The interface for rules of other packages: everything that they are given and return.
 
     from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity
 

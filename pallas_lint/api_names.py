@@ -1,4 +1,4 @@
-"""Which public name of jax a use stands for, and in which of the versions in question jax has it."""
+"""Public names of jax that code uses, and the jax versions that have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule may ask and how it reports: the file, the target, the jax versions, findings and edits."""
+"""The context of a rule: the file, the target and the jax versions; it makes findings and edits."""
 
 from __future__ import annotations
 

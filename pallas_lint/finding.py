@@ -1,4 +1,4 @@
-"""What a lint run produces: findings, their fixes and the errors of the run itself.
+"""Results of a lint run: findings, their fixes and the errors of the run itself.
 
 Every producer (static rules, suppressions, the probe) makes these, and every consumer (reports, fixer, server)
 reads nothing else. Lines and columns count from 1, columns in Unicode code points, ends are exclusive.

@@ -1,4 +1,4 @@
-"""What the linter has seen: each place that launches a kernel, with what is known of it or what stopped it."""
+"""Summary of each launch site: what is known of it, or what stopped the analysis."""
 
 from __future__ import annotations
 

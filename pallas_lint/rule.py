@@ -1,4 +1,4 @@
-"""What a rule is: one class a file, run only where its subject occurs."""
+"""The base class of rules: one class a file, run only where its subject occurs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def _with_imports(code: str) -> str:
     import re
 
     code = inspect.cleandoc(code)
-    imports, others = [], []
+    imports: list[str] = []
+    others: list[str] = []
     for line in code.splitlines():
         (imports if line.lstrip().startswith(("import ", "from ")) else others).append(line)
     bound = {part.split()[-1] for line in imports for part in line.partition("#")[0].split(",") if part.strip()}

@@ -1,4 +1,4 @@
-"""What is done before anything else is imported."""
+"""Set-up of the process before anything else is imported."""
 
 import atexit
 import gc

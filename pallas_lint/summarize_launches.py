@@ -1,4 +1,4 @@
-"""From an analysis to what it has seen of each launch, in words."""
+"""Summaries of the launches of an analysis, in words."""
 
 from __future__ import annotations
 

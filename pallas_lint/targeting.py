@@ -1,4 +1,4 @@
-"""What a launch is judged for."""
+"""The targets (backend and device) that a launch is checked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of rules need, for those here and those of other packages: lint a piece of code, fix it, run the examples.
+"""Helpers for tests of rules, also of other packages: lint a piece of code, fix it, run the examples.
 
     from pallas_lint.testing import check_examples, lint
 

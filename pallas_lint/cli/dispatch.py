@@ -1,4 +1,4 @@
-"""Which command it is, and what becomes of its end."""
+"""Command dispatch and exit status."""
 
 from __future__ import annotations
 

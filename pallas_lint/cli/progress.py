@@ -1,4 +1,4 @@
-"""What a probe does and has found so far, on a terminal: a table that comes and goes; nothing where nobody watches."""
+"""Progress of a probe on a terminal: a table that comes and goes; nothing where the output is no terminal."""
 
 from __future__ import annotations
 

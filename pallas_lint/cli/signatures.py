@@ -1,4 +1,4 @@
-"""What the text of a file says of a function that is to be probed: whether it is there, and takes the arguments."""
+"""Checks of a function that is to be probed, by its file's text: whether it exists and takes the arguments."""
 
 from __future__ import annotations
 

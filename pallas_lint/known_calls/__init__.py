@@ -1,1 +1,1 @@
-"""Argument types with which functions that launch kernels are really called, and where that is told."""
+"""Known calls: argument types with which functions that launch kernels are really called, and their sources."""

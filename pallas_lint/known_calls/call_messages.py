@@ -1,4 +1,4 @@
-"""What findings say of the calls that they rest on, and what is said of calls that fit no function."""
+"""Messages about known calls: in findings that rest on them, and about those that fit no function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls of a function are looked at, of more than anybody wants to wait for: those that differ most."""
+"""Choice of the known calls to analyse where there are many: those that differ most."""
 
 from __future__ import annotations
 

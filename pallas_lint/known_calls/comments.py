@@ -1,4 +1,4 @@
-"""What `# pallas-lint: probe(f32[8,128], bm=8)` above a function says of how it is called."""
+"""Known calls from comments: `# pallas-lint: probe(f32[8,128], bm=8)` above a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of a project may call the launchers of which others, by their imports.
+"""Index of a project's imports: the files that may call the launchers of a file.
 
 It is read off the lines, without parsing, and file by file: an edit is one file read again. Too many files may be
 named, never too few of those that import by name; what they really call is found out when they run.
