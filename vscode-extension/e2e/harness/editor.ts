@@ -67,7 +67,9 @@ export class Editor {
       await this.page.keyboard.press("F1");
       await expect(input).toBeVisible({ timeout: 3_000 });
       await input.fill(text, { timeout: 3_000 });
-      await widget.getByRole("option", { name }).first().click({ timeout: 5_000 });
+      const row = widget.getByRole("option", { name }).first();
+      await expect(row).toBeVisible({ timeout: 5_000 });
+      await row.click({ timeout: 30_000 }); // a click that was given up may still come, and be one of two
     }).toPass();
   }
 
@@ -130,8 +132,22 @@ export class Editor {
 
   /** Give the code the whole width. */
   async hideSideBar(): Promise<void> {
-    await this.command("View: Toggle Primary Side Bar Visibility");
-    await expect(this.page.locator(".part.sidebar")).toBeHidden();
+    await this.hide(".part.sidebar", "View: Toggle Primary Side Bar Visibility");
+  }
+
+  /** Give the code the whole height. */
+  async hidePanel(): Promise<void> {
+    await this.hide(".part.panel", "View: Toggle Panel Visibility");
+  }
+
+  /** Hide a part of the window with the command that shows it again where a slow window ran it twice. */
+  private async hide(part: string, command: string): Promise<void> {
+    await expect(async () => {
+      if (await this.page.locator(part).isVisible()) {
+        await this.command(command);
+      }
+      await expect(this.page.locator(part)).toBeHidden({ timeout: 20_000 });
+    }).toPass();
   }
 
   /** Put the mouse on something until the hover is there, and give the hover. */
@@ -166,6 +182,11 @@ export class Editor {
       await expect(wanted).toBeVisible({ timeout: 5_000 });
     }).toPass();
     return wanted;
+  }
+
+  /** Choose a row of the quick-fix menu at the cursor; one that closes itself before the click is opened again. */
+  async fix(row: string | RegExp): Promise<void> {
+    await expect(async () => (await this.fixes(row)).click({ timeout: 20_000 })).toPass();
   }
 
   async save(): Promise<void> {

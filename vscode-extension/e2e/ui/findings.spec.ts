@@ -33,14 +33,13 @@ test("a squiggle, its hover, the problems panel, its quick-fix, the file on disk
   await expect(problems).toContainText("launched here");
   await expect(editor.page.locator('[id="status.problems"]')).toContainText("2");
   await editor.picture("diagnostics");
-  await editor.command("View: Toggle Panel Visibility");
-  await expect(problems).toBeHidden();
+  await editor.hidePanel();
 
   await editor.click(editor.squiggles().first());
-  const fix = await editor.fixes("PAL106: Accumulate in float32");
+  await editor.fixes("PAL106: Accumulate in float32");
   await expect(editor.page.locator(".action-widget").first()).toContainText("Disable dot-accumulator");
   await editor.picture("quickfix");
-  await fix.click();
+  await editor.fix("PAL106: Accumulate in float32");
   await expect(editor.squiggles()).toHaveCount(1);
   await editor.save();
   await expect
