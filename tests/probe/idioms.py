@@ -258,6 +258,23 @@ def others_by_two_blocks():
     return _on_cluster(body)
 
 
+def warps_in_forced_interpreter(x):
+    def body(x_gmem, o_gmem, buffer, barrier):
+        @pl.core_map(plgpu.WarpMesh(axis_name="warp"))
+        def _():
+            @pl.when(lax.axis_index("warp") == 0)
+            def _():
+                plgpu.copy_gmem_to_smem(x_gmem, buffer, barrier)
+
+        plgpu.barrier_wait(barrier)
+        plgpu.copy_smem_to_gmem(buffer, o_gmem)
+        plgpu.wait_smem_to_gmem(0)
+
+    launch = plgpu.kernel(body, out_type=like(x), scratch_types=[plgpu.SMEM(x.shape, x.dtype), plgpu.Barrier()])
+    with plgpu.force_gpu_interpret_mode():
+        return launch(x)
+
+
 # -- SparseCores -----------------------------------------------------------------------------------------------------
 
 

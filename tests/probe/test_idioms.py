@@ -77,6 +77,15 @@ def test_an_alias_that_is_read_first(worker: Worker) -> None:
     assert [(each.code, each.severity) for each in probed.findings] == [("PAL907", Severity.INFO)]
 
 
+def test_what_a_program_forces_into_an_interpreter_is_not_lowered(worker: Worker) -> None:
+    if jax_version() < (0, 12):  # which has no such setting
+        return
+    probed = Probed(
+        worker, "idioms.py::warps_in_forced_interpreter", "f32[128]", targets=("mosaic-gpu",), stage="lower"
+    )
+    assert probed.launches and not probed.findings and not probed.errors
+
+
 def test_different_values_by_two_blocks(worker: Worker) -> None:
     found = loud(worker, "others_by_two_blocks", target="mosaic-gpu")
     assert found == ([("PAL905", Severity.ERROR)] if jax_version() >= (0, 11) else [])  # which has an interpreter

@@ -92,8 +92,16 @@ class Launch:
     @functools.cached_property
     def primitives(self) -> frozenset[str]:
         """The names of the operations in the kernel, at any depth."""
-        jaxprs = self.record.params.get("jaxprs") or [kernel_jaxpr(self.record.params)]
-        return frozenset(str(equation.primitive) for jaxpr in jaxprs for equation in equations(jaxpr))
+        return frozenset(str(equation.primitive) for equation in self._equations())
+
+    @property
+    def traced_for_interpreter(self) -> bool:
+        """Whether a setting of the program's made what runs on single warps an interpreter's: it lowers for no GPU."""
+        return any(equation.params.get("interpret") for equation in self._equations())
+
+    def _equations(self) -> Iterator[Any]:
+        for jaxpr in self.record.params.get("jaxprs") or [kernel_jaxpr(self.record.params)]:
+            yield from equations(jaxpr) if jaxpr is not None else ()
 
     @property
     def sparse(self) -> bool:

@@ -63,6 +63,8 @@ def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool
 def _lowered(launch: Launch, target: Target, device: Any, row_major: bool) -> Any:
     import jax
 
+    if launch.traced_for_interpreter:
+        raise Missing("not judged: parts of it were traced for jax's interpreter, which the program asks for")
     changes = _changes(launch, target)
 
     def call(*operands: Any) -> Any:
