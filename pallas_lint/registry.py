@@ -11,7 +11,7 @@ from pallas_lint import plugins
 from pallas_lint.finding import DOCS_URL
 from pallas_lint.records import define, field
 from pallas_lint.rule import Rule
-from pallas_lint.rules.registry import OPT_IN, PREVIEW, RULES
+from pallas_lint.rules.registry import FORMER_NAMES, OPT_IN, PREVIEW, RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,7 +124,7 @@ def all_rules() -> Mapping[str, RuleEntry]:
 def codes_of(selector: str) -> frozenset[str]:
     """The codes that "PAL103", "PAL1", "mod-comparison" or "ALL" stand for; none for what names no rule."""
     rules = all_rules()
-    wanted = selector.strip()
+    wanted = FORMER_NAMES.get(selector.strip().lower(), selector.strip())
     if wanted.upper() == "ALL":
         return frozenset(rules)
     by_code = frozenset(code for code in rules if wanted and code.startswith(wanted.upper()))

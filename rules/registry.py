@@ -8,6 +8,9 @@ from __future__ import annotations
 # Rules that run only when they are selected by code or name.
 OPT_IN: frozenset[str] = frozenset({"PAL608"})
 
+# Names that rules had before: settings and comments may still use them.
+FORMER_NAMES: dict[str, str] = {"stale-witness": "PAL003"}
+
 # Rules that may still change or go: they run with `preview`, or when they are selected by their whole code or name.
 PREVIEW: frozenset[str] = frozenset()
 

@@ -8,12 +8,12 @@ import re
 from pathlib import Path
 
 import pytest
-from pallas_lint.rules.registry import OPT_IN, PREVIEW, RULES
+from pallas_lint.rules.registry import FORMER_NAMES, OPT_IN, PREVIEW, RULES
 
 from pallas_lint import compat
 from pallas_lint.finding import Finding, Severity
 from pallas_lint.fixes.migration import advice
-from pallas_lint.registry import RuleEntry, all_rules
+from pallas_lint.registry import RuleEntry, all_rules, resolve
 from pallas_lint.rule import Rule
 from pallas_lint.testing import MARK, lint
 
@@ -29,6 +29,13 @@ FAMILIES = {
 
 def test_what_is_said_of_rules_is_said_of_rules_that_there_are() -> None:
     assert set(RULES) >= OPT_IN | PREVIEW
+
+
+def test_names_that_rules_had_before_still_name_them() -> None:
+    assert FORMER_NAMES
+    for name, code in FORMER_NAMES.items():
+        assert resolve(name) == {code}
+        assert all(entry.name != name for entry in all_rules().values())
 
 
 def test_the_registry_is_the_files() -> None:

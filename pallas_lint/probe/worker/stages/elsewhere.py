@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from ...protocol import Emit, LeftToCompile, ModulesRequest, Outcome
-from .. import devices
-from ..budget import Budget, TooLong
+from .. import devices, environment
+from ..budget import Budget, TooLong, used
 from ..launches import boundary
 from ..launches.launch import Launch
 from ..tasks import StageOf, stage
 from . import lowering, work
+
+_LOOK = 0.05  # seconds between two looks at whether an interpreted kernel has had its time
+_WAITING = 4  # times the CPU time that it may use: what only waits uses none
+_ENDING = 10.0  # seconds for a kernel to end that is made to
 
 
 class Elsewhere:
@@ -22,7 +29,7 @@ class Elsewhere:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.stuck = False  # whether an earlier kernel still runs
+        self.stuck = False  # whether an earlier kernel still runs in an interpreter with one memory for all
 
     def leave(self, at: int, launch: Launch, target: devices.Target, lowered: Any) -> LeftToCompile:
         """The event that asks for the compilation. Raises Missing."""
@@ -49,16 +56,69 @@ class Elsewhere:
             except BaseException as error:
                 box.append((False, error))
 
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        thread.join(seconds)
-        if not box:
-            self.stuck = True
-            raise TooLong(f"it did not come to an end within {seconds:g} s; smaller shapes")
+        callbacks = _Callbacks()
+        wall, cpu = time.perf_counter(), time.process_time()
+        with callbacks.watched():
+            thread = threading.Thread(target=run, daemon=True)
+            thread.start()
+            while thread.is_alive() and not _is_over(seconds, wall, cpu):
+                thread.join(_LOOK)
+            if not box:
+                callbacks.end(thread)
+                self.stuck |= callbacks.used and thread.is_alive()
+                raise TooLong(f"it did not come to an end within {seconds:g} s; smaller shapes")
         ok, value = box[0]
         if not ok:
             raise value
         return value
+
+
+def _is_over(seconds: float, wall: float, cpu: float) -> bool:
+    """Whether so many seconds of CPU time have gone since both clocks stood so, or none are used by what waits."""
+    return used(wall, cpu) > seconds or time.perf_counter() - wall > _WAITING * seconds
+
+
+class _Callbacks:
+    """What jax's interpreters with a memory of their own call for each operation of a kernel; it can be made to fail.
+
+    No thread can be ended from outside, but one that interprets ends with the first of these that raises.
+    """
+
+    def __init__(self) -> None:
+        self.used = False
+        self._ended = False
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Context in which interpreted kernels call these."""
+        module = environment.optional("jax._src.callback")
+        original = environment.found(module, "io_callback")
+        if original is None:
+            yield
+            return
+
+        def io_callback(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+            self.used = True
+            return original(partial(self._call, function), *arguments, **named)
+
+        module.io_callback = io_callback
+        try:
+            yield
+        finally:
+            module.io_callback = original
+
+    def end(self, thread: threading.Thread) -> None:
+        """End what the thread interprets, where it still calls something."""
+        logger = logging.getLogger("jax._src.callback")  # which would show how each call failed
+        before, logger.disabled = logger.disabled, True
+        self._ended = True
+        thread.join(_ENDING)
+        logger.disabled = before
+
+    def _call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        if self._ended:
+            raise TooLong("it takes too long")
+        return function(*arguments, **named)
 
 
 def compile_modules(request: ModulesRequest, emit: Emit) -> None:
