@@ -235,3 +235,22 @@ def moved(x, scale=1, away=0, steps=4):
         out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
         out_shape=jax.ShapeDtypeStruct((8 * steps, 128), x.dtype),
     )(x)  # fmt: skip
+
+
+def late(x):
+    """Sums rows of ragged blocks in scratch that is set one step too late."""
+
+    def kernel(x_ref, o_ref, acc):
+        @pl.when(pl.program_id(1) == 1)
+        def _():
+            acc[...] = jnp.zeros_like(acc)
+
+        acc[...] += x_ref[...]  # adds
+        o_ref[...] = acc[...]
+
+    blocks = pl.BlockSpec((None, 8, 128), lambda i, j: (i, j, 0))
+    return pl.pallas_call(
+        kernel, grid=(2, 2), in_specs=[blocks], out_specs=blocks, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        scratch_shapes=[pltpu.VMEM((8, 128), x.dtype)],
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary")),
+    )(x)  # fmt: skip

@@ -69,6 +69,11 @@ def test_a_sum_that_begins_at_the_wrong_axis(worker: Worker, guard: int) -> None
     assert "`acc` is read before it is written" in finding.message and "no result depends on block (" in finding.message
 
 
+def test_scratch_that_nobody_set_is_not_taken_for_the_padding_of_a_block(worker: Worker) -> None:
+    probed = Probed(worker, "hidden.py::late", "f32[2,13,128]", stage="interpret")
+    assert errors(probed) == [("PAL907", line_of("adds"))]
+
+
 @pytest.mark.parametrize("semantics", ["parallel", "arbitrary"])
 def test_a_sum_that_begins_at_its_own_axis(worker: Worker, semantics: str) -> None:
     words = ("f32[16,256]", "f32[256,256]", f"semantics={semantics!r}")

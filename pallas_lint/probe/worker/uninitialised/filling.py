@@ -68,42 +68,46 @@ def zeros(launch: Launch, poisoned: Operand | None = None) -> Iterator[None]:
 
 
 class _Buffer(NamedTuple):
-    """What an interpreter's buffer is for; `holds` is the shape of what is in it from the beginning, if anything is."""
+    """What an interpreter's buffer is for; `given`: it begins with what the launch is given, in this shape."""
 
-    operand: Operand | None
-    holds: tuple[int, ...] | None = None
+    operand: Operand | None = None
+    shape: tuple[int, ...] = ()
+    given: bool = False
 
 
-_OF_A_SCOPE = _Buffer(None)
+_OF_A_SCOPE = _Buffer()
 
 
 def _filled(value: Any, buffer: _Buffer, poisoned: Operand | None) -> Any:
-    """The first contents of a buffer: those around what it holds are padding."""
+    """The first contents of a buffer: what is around that which is given is padding."""
     import numpy as np
 
-    if buffer.operand is not None and np.ndim(value) != len(buffer.holds or buffer.operand.shape):
+    if buffer.operand is not None and np.ndim(value) != len(buffer.shape):
         raise Unfilled
-    if buffer.operand is poisoned and poisoned is not None and buffer.holds is None:
+    if buffer.operand is not None and buffer.operand is poisoned and not buffer.given:
         return value
     filled = np.zeros_like(value)
-    if buffer.holds is not None:
-        part = tuple(map(slice, buffer.holds))
+    if buffer.given:
+        part = tuple(map(slice, buffer.shape))
         filled[part] = value[part]
     return filled
 
 
 def _buffers(launch: Launch) -> list[_Buffer]:
     """The buffers that the interpreter makes before it begins, in its order: arrays, then blocks."""
-    arrays = {role: [each for each in launch.operands if each.role == role] for role in ("in", "out", "prefetch")}
-    own = [each for each in arrays["out"] if each.index not in launch.aliases.values()]
+
+    def arrays(role: str) -> list[Operand]:
+        return [each for each in launch.operands if each.role == role]
+
+    own = [each for each in arrays("out") if each.index not in launch.aliases.values()]
     blocks = [
         operand for operand in launch.operands if operand.role != "prefetch" and operand.memory_space not in _IN_PLACE
     ]
     return [
-        *(_Buffer(each, each.shape) for each in arrays["in"]),
-        *map(_Buffer, own),
-        *(_Buffer(each, each.shape) for each in arrays["prefetch"]),
-        *map(_Buffer, blocks),
+        *(_Buffer(each, each.shape, given=True) for each in arrays("in")),
+        *(_Buffer(each, each.shape) for each in own),
+        *(_Buffer(each, each.shape, given=True) for each in arrays("prefetch")),
+        *(_Buffer(each, each.block_shape) for each in blocks),
     ]
 
 
