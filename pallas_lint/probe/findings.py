@@ -278,10 +278,10 @@ class _Launch(_Around):
         )
 
     def shared(self, problem: Shared) -> Iterator[Finding]:
-        if not reasons.is_shared(self.launch, problem["operand"]):
+        if not reasons.is_shared(self.launch, problem):
             return
         yield self.placed(
-            (),
+            problem["places"],
             "PAL405",
             Severity.WARNING,
             f"{problem['points']} grid points write the {problem['visited']} "

@@ -169,6 +169,7 @@ class Shared(OfOperand):  # several grid points write one block
     kind: Literal["shared"]
     visited: int
     points: int
+    places: list[Place]  # where each of them stores a value of its own at the same place
 
 
 class Worded(TypedDict):

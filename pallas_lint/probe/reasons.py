@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         OverBudget,
         Problem,
         Race,
+        Shared,
         Uncovered,
         Worded,
     )
@@ -42,7 +43,7 @@ def causes(launch: LaunchResult) -> dict[str, str]:
             found["race"] = "PAL404"
         elif problem["kind"] == "revisited" and is_added_to(launch, problem["operand"]):
             found["revisited"] = "PAL403"
-        elif problem["kind"] == "shared" and is_shared(launch, problem["operand"]):
+        elif problem["kind"] == "shared" and is_shared(launch, problem):
             found["shared"] = "PAL405"
     for seen in launch.of_running:
         if seen["kind"] == "protocol" or (seen["kind"] == "race" and not seen.get("equal")):
@@ -57,9 +58,10 @@ def is_added_to(launch: LaunchResult, output: str) -> bool:
     return launch.backend in (None, "tpu") and output in launch.facts["reads"]
 
 
-def is_shared(launch: LaunchResult, output: str) -> bool:
-    """Whether steps of the grid that run at the same time add to one block."""
-    return launch.backend in ("triton", "mosaic_gpu") and output in launch.facts["reads"]
+def is_shared(launch: LaunchResult, problem: Shared) -> bool:
+    """Whether steps of the grid that run at the same time add to one block, or store values of their own there."""
+    added = problem["operand"] in launch.facts["reads"]
+    return launch.backend in ("triton", "mosaic_gpu") and (added or bool(problem["places"]))
 
 
 def cause_of(problem: NotANumber, found: dict[str, str]) -> str | None:

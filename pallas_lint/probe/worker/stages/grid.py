@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
-from ...protocol import GridProblem, OfOperand
+from ...protocol import GridProblem, OfOperand, Place
 from ..launches.launch import Launch, Operand
+from . import overwrites
 
 MOST_POINTS = 1_000_000
 STANDS_FOR_OTHERS = "not judged: its operands are of a type that stands for several arrays"
@@ -187,7 +189,10 @@ class Grid:
                  "first": self.point(int(visits[gap])), "second": self.point(int(visits[gap + 1]))}
             )  # fmt: skip
         if visited < self.launch.points:
-            found.append({"kind": "shared", **_of(operand), "visited": visited, "points": self.launch.points})
+            stores = self._overwritten.get(at, [])
+            found.append(
+                {"kind": "shared", **_of(operand), "visited": visited, "points": self.launch.points, "places": stores}
+            )
         return found
 
     def _unread(self, at: int, operand: Operand) -> list[GridProblem]:
@@ -215,6 +220,10 @@ class Grid:
 
     def _count(self, role: str) -> int:
         return sum(each.role == role for each in self.launch.operands)
+
+    @cached_property
+    def _overwritten(self) -> dict[int, list[Place]]:
+        return overwrites.overwritten(self.launch, {at: set().union(*self._axes(at)) for at in self.starts})
 
     def _axes(self, at: int) -> list[set[int]]:
         """For each dimension of an operand, the axes of the grid that its index map makes the index of."""
