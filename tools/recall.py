@@ -68,7 +68,7 @@ def probed(case: Case, environments: Path) -> tuple[set[str], set[str]] | None:
     from pallas_lint.finding import Severity
     from pallas_lint.probe.client import Worker
     from pallas_lint.probe.findings import findings_of
-    from pallas_lint.probe.session import Conditions, Session
+    from pallas_lint.probe.session import ProbeOptions, Session
     from pallas_lint.probe.specs import comments_in
 
     python = environments / case.jax / "bin" / "python"
@@ -78,7 +78,7 @@ def probed(case: Case, environments: Path) -> tuple[set[str], set[str]] | None:
     arguments = re.sub(r"\b((?:bf|[fiu])\d+|bool)\(([\d, ]*?),?\)", r"\1[\2]", arguments)
     sides: list[set[str]] = []
     with tempfile.TemporaryDirectory() as folder, Worker(str(python), Path(folder)) as worker:
-        session = Session(worker, Path(folder), Conditions((case.target,) if case.target else (), timeout=90.0))
+        session = Session(worker, Path(folder), ProbeOptions((case.target,) if case.target else (), timeout=90.0))
         for name, code in (("broken", case.code), ("repaired", case.repaired)):
             (Path(folder) / f"{name}.py").write_text(code, encoding="utf-8")
             (spec,) = comments_in(f"# pallas-lint: probe({arguments}\n{function} = 0\n", f"{name}.py")

@@ -137,12 +137,12 @@ def _settled(linted: _Run, probed: Probing | None) -> _Run:
 def _with_probe(linted: _Run) -> int:
     """The same with what the probe says of functions that carry a probe comment."""
     from pallas_lint.cli.probing import probing
-    from pallas_lint.probe.session import Conditions
+    from pallas_lint.probe.session import ProbeOptions
 
     targets = [str(target) for file in linted.files for target in file.settings.target]
     settings = {file.shown: file.settings for file in linted.files}
     own = SettingsFinder(overrides.from_options(linted.options), linted.cwd).for_folder(linted.cwd).probe
-    conditions, python = Conditions.of(own, tuple(dict.fromkeys(targets))), linted.options.python or own.get("python")
+    conditions, python = ProbeOptions.of(own, tuple(dict.fromkeys(targets))), linted.options.python or own.get("python")
     unsaved = linted.texts.values()
     with probing(_sources(linted), settings, linted.cwd, conditions, python, unsaved) as probed:
         return _finish(linted, probed)

@@ -18,10 +18,10 @@ from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.perf import table
-from pallas_lint.probe.places import Around, Places
+from pallas_lint.probe.places import FindingBuilder, Places
 from pallas_lint.probe.report import launch_document, without_repeats
 from pallas_lint.probe.results import Asked, judged_for, newer_than_known
-from pallas_lint.probe.session import EVERY_TARGET, Conditions, Session
+from pallas_lint.probe.session import EVERY_TARGET, ProbeOptions, Session
 from pallas_lint.records import evolve
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, visible, visible_file, wants_colour
@@ -71,9 +71,9 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     if "::" in options.paths[0]:
         from pallas_lint.cli import signatures
 
-        misfit = signatures.misfit(first, _text(cwd, first.file))
-        if misfit is not None:
-            return _report([], options, finder, cwd, [LintError(first.file, misfit)])
+        mismatch = signatures.mismatch(first, _text(cwd, first.file))
+        if mismatch is not None:
+            return _report([], options, finder, cwd, [LintError(first.file, mismatch)])
     try:
         python = find_python((cwd / first.file).parent, options.python or settings.get("python"))
     except InterpreterError as error:
@@ -101,7 +101,7 @@ def _kept(options: argparse.Namespace, python: str, cwd: Path) -> KeptEvents | N
     return KeptEvents(folder, python, cwd) if folder is not None else None
 
 
-def _capture(options: argparse.Namespace, conditions: Conditions, finder: SettingsFinder, cwd: Path) -> int:
+def _capture(options: argparse.Namespace, conditions: ProbeOptions, finder: SettingsFinder, cwd: Path) -> int:
     from pallas_lint.probe import capture
     from pallas_lint.probe.recorded import RecordError, Recording
 
@@ -127,7 +127,7 @@ def _capture(options: argparse.Namespace, conditions: Conditions, finder: Settin
         raise UsageError(str(error)) from error
     status = _report(captured.results, options, finder, cwd)
     if captured.recorded is not None and not options.quiet:
-        terminal.say(captured.recorded.told)
+        terminal.say(captured.recorded.summary)
     if captured.status:
         terminal.say(f"the program ended with status {captured.status}")
     examined = recording is None or conditions.named != ["trace"]
@@ -181,9 +181,9 @@ def _text(cwd: Path, file: str) -> str:
         raise UsageError(f"{file}: {error.message}") from error
 
 
-def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Conditions:
+def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> ProbeOptions:
     """What the options say, and what they leave open from the settings `probe.*`."""
-    configured = Conditions.of(settings, EVERY_TARGET if options.all_targets else options.target)
+    configured = ProbeOptions.of(settings, EVERY_TARGET if options.all_targets else options.target)
     given = {name: getattr(options, name) for name in ("skip", "reference", "timeout", "memory_limit", "devices")}
     given = {name: value for name, value in given.items() if value is not None}
     if options.stage:
@@ -227,8 +227,8 @@ def _slower(
     from pallas_lint.probe.perf.figures import device_of
 
     for result, launch, cost, message in baseline.slower(results, record, share):
-        about = Around(result, places, launch)
-        yield about.placed((), "PAL830", Severity.WARNING, message, backend="tpu", device=device_of(cost))
+        about = FindingBuilder(result, places, launch)
+        yield about.finding_at((), "PAL830", Severity.WARNING, message, backend="tpu", device=device_of(cost))
 
 
 def _write_record_of_costs(path: str, results: Sequence[ProbeResult]) -> list[LintError]:

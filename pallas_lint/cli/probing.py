@@ -12,7 +12,7 @@ from pallas_lint.probe import reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.report import launch_document
-from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.records import define, field
 from pallas_lint.report.lines import Lines
 
@@ -109,7 +109,7 @@ def probing(
     sources: Iterable[Source],
     settings: Mapping[str, Settings],
     cwd: Path,
-    conditions: Conditions,
+    conditions: ProbeOptions,
     python: str | None,
     unsaved: Iterable[Source] = (),
 ) -> Iterator[Probing]:

@@ -24,7 +24,7 @@ _TRANSPARENT = re.compile(
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def misfit(spec: Spec, text: str) -> str | None:
+def mismatch(spec: Spec, text: str) -> str | None:
     """Why a function cannot be probed with its arguments, as far as the text of its file says; None: it may be.
 
     What decorators, base classes and `import *` bring is not known.

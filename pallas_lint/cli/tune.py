@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pallas_lint.probe.session import Conditions
+    from pallas_lint.probe.session import ProbeOptions
     from pallas_lint.probe.specs import Spec
 
 _MAX_CHOICES = 1000  # choices
@@ -42,7 +42,7 @@ def with_first_choices(spec: Spec, options: argparse.Namespace) -> Spec:
     return evolve(spec, keywords=(*keywords, *((name, values[0][1]) for name, values in choices.items())))
 
 
-def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, conditions: Conditions, cwd: Path) -> int:
+def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, conditions: ProbeOptions, cwd: Path) -> int:
     """Try all choices and say which are fastest; returns the exit status. Raises UsageError."""
     if len(wanted) != 1:
         raise UsageError("--tune: name one function")

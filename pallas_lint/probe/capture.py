@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pallas_lint.probe.capture_protocol import CaptureRequest
-    from pallas_lint.probe.protocol import Event, ModulesRequest, Terms
+    from pallas_lint.probe.protocol import Event, ModulesRequest, RequestOptions
     from pallas_lint.probe.recorded import Recorded, Recording
 
 RUNNER = Path(__file__).parent / "worker" / "runner.py"
@@ -53,7 +53,7 @@ def in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run(
     command: Sequence[str],
-    request: Terms,
+    request: RequestOptions,
     recording: Recording | None = None,
     cwd: Path | None = None,
     execute: Callable[[Sequence[str], Mapping[str, str]], int] = in_terminal,
@@ -127,7 +127,7 @@ def _as_python(command: Sequence[str]) -> tuple[str | None, list[str]]:
     return (match[1], [found, *command[1:]]) if match else (None, [])
 
 
-def write_request(folder: Path, terms: Terms, recording: Recording | None = None) -> None:
+def write_request(folder: Path, terms: RequestOptions, recording: Recording | None = None) -> None:
     """Leave for the captured processes what to examine, and what to record."""
     request: CaptureRequest = {**terms, "record": recording.terms if recording is not None else None}
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")

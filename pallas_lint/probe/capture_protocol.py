@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypedDict, final
 
-from .protocol import Terms, read_as
+from .protocol import RequestOptions, read_as
 
 
 class Recording(TypedDict):
@@ -19,7 +19,7 @@ class Recording(TypedDict):
 
 
 @final
-class CaptureRequest(Terms):
+class CaptureRequest(RequestOptions):
     """What to do about the launches of a program."""
 
     record: Recording | None

@@ -8,7 +8,7 @@ from pallas_lint.finding import Finding, LintError, Severity
 from pallas_lint.probe import messages, reasons
 from pallas_lint.probe.mesh import findings as mesh
 from pallas_lint.probe.perf import occupancy, verdicts
-from pallas_lint.probe.places import Around, Places, place_of
+from pallas_lint.probe.places import FindingBuilder, Places, place_of
 from pallas_lint.probe.running import here, not_a_number
 from pallas_lint.records import define, evolve
 
@@ -69,8 +69,8 @@ def findings_of(
             found.append(_Around(result, places).raised(trouble, "trace"))
     for launch in result.launches:
         found += _Launch(result, places, launch, reasons.causes(launch)).findings()
-        around = Around(result, places, launch)
-        found += (*verdicts.findings(launch, around), *occupancy.findings(launch, around))
+        builder = FindingBuilder(result, places, launch)
+        found += (*verdicts.findings(launch, builder), *occupancy.findings(launch, builder))
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:
@@ -84,14 +84,14 @@ def _compared(result: ProbeResult, places: Places) -> Iterator[Finding]:
     assert event is not None
     about = _Around(result, places, result.launches[0] if result.launches else None)
     if event["ok"] is None and event.get("detail"):
-        yield about.placed((), "PAL908", Severity.INFO, f"it is not compared with the reference: {event['detail']}")
+        yield about.finding_at((), "PAL908", Severity.INFO, f"it is not compared with the reference: {event['detail']}")
     for problem in event.get("problems") or []:
         if problem["kind"] == "mismatch":
             advice = f"on random operands, {'on ' + problem['device'] if 'device' in problem else 'in interpret mode'}"
-            yield about.placed((), "PAL908", Severity.ERROR, problem["message"], advice)
+            yield about.finding_at((), "PAL908", Severity.ERROR, problem["message"], advice)
         elif problem["kind"] == "raised":
             message = f"it cannot be compared with the reference: {messages.sentence(problem)}"
-            yield about.placed(problem["places"], "PAL908", Severity.WARNING, message)
+            yield about.finding_at(problem["places"], "PAL908", Severity.WARNING, message)
 
 
 def _import_error(trouble: Raised, here: str, places: Places) -> LintError:
@@ -111,11 +111,11 @@ def _call_error(spec: Spec, trouble: Raised, places: Places) -> LintError | None
         message = f"`{spec.function}` {does}: if it is a kernel, probe the function that launches it"
         return LintError(places.shown(at["file"]) if at else spec.file, message, at["line"] if at else spec.line)
     quoted = next(spec.quoted_types(), None)
-    if quoted is not None and trouble["type"] in ("TypeError", "AttributeError", "Misfit"):
+    if quoted is not None and trouble["type"] in ("TypeError", "AttributeError", "ArgumentMismatch"):
         return LintError(
             spec.file, f"{quoted!r} is a string: arrays are written without quotes, as {quoted}", spec.line
         )
-    if trouble["places"] or trouble["type"] not in ("TypeError", "Misfit", "BadArgument", "SpecError"):
+    if trouble["places"] or trouble["type"] not in ("TypeError", "ArgumentMismatch", "BadArgument", "SpecError"):
         return None
     example = f"; for example {spec.called_with(trouble['example'])}" if "example" in trouble else ""
     message = f"`{spec.function}` cannot be called so: {messages.sentence(trouble)}{example}"
@@ -138,14 +138,14 @@ def _merged(found: list[Finding]) -> list[Finding]:
 
 
 @define
-class _Around(Around):
+class _Around(FindingBuilder):
     """What exceptions around launches come to."""
 
     def raised(self, problem: Raised, at: str, stage: Stage | None = None) -> Finding:
         """An exception's finding: under the code of the rule that it is known for."""
         shared = messages.shared_memory(problem)
         if shared is not None and stage is not None:
-            return self.placed(
+            return self.finding_at(
                 problem["places"],
                 "PAL213",
                 Severity.ERROR,
@@ -177,7 +177,7 @@ class _Around(Around):
             # Without words it is not known what it asserts.
             wordless = problem["message"].partition(" ")[0] in ("", "assert")
             severity = Severity.WARNING if wordless else Severity.ERROR
-        return self.placed(
+        return self.finding_at(
             places,
             code,
             severity,
@@ -225,7 +225,7 @@ class _Launch(_Around):
     def out_of_range(self, problem: OutOfRange) -> Iterator[Finding]:
         name = problem["operand"]
         point, start = _tuple(problem["point"]), _tuple(problem["start"])
-        yield self.placed(
+        yield self.finding_at(
             problem["places"],
             "PAL307",
             Severity.ERROR,
@@ -235,7 +235,7 @@ class _Launch(_Around):
         )
 
     def uncovered(self, problem: Uncovered) -> Iterator[Finding]:
-        yield self.placed(
+        yield self.finding_at(
             (),
             "PAL308",
             Severity.WARNING,
@@ -244,7 +244,7 @@ class _Launch(_Around):
         )
 
     def unread(self, problem: Uncovered) -> Iterator[Finding]:
-        yield self.placed(
+        yield self.finding_at(
             (),
             "PAL420",
             Severity.WARNING,
@@ -254,7 +254,7 @@ class _Launch(_Around):
 
     def parallel_writes(self, problem: ParallelWrites) -> Iterator[Finding]:
         name = problem["operand"]
-        yield self.placed(
+        yield self.finding_at(
             (),
             "PAL404",
             Severity.ERROR if self._reads(name) else Severity.WARNING,
@@ -267,7 +267,7 @@ class _Launch(_Around):
     def revisited(self, problem: Revisited) -> Iterator[Finding]:
         if not reasons.is_added_to(self.launch, problem["operand"]):
             return
-        yield self.placed(
+        yield self.finding_at(
             (),
             "PAL403",
             Severity.ERROR if self.launch.backend == "tpu" else Severity.WARNING,
@@ -280,7 +280,7 @@ class _Launch(_Around):
     def shared(self, problem: Shared) -> Iterator[Finding]:
         if not reasons.is_shared(self.launch, problem):
             return
-        yield self.placed(
+        yield self.finding_at(
             problem["places"],
             "PAL405",
             Severity.WARNING,
@@ -299,7 +299,7 @@ class _Launch(_Around):
         outside = next(
             (each for each in self.launch.of_checks if each["kind"] == "out-of-bounds" and each["places"]), None
         )
-        yield self.placed(
+        yield self.finding_at(
             (outside or problem)["places"],
             "PAL412",
             Severity.INFO if self._guess(problem) else Severity.ERROR,
@@ -312,9 +312,9 @@ class _Launch(_Around):
             return
         if problem.get("equal"):
             advice = "in the interpreter they write the same values"
-            yield self.placed(problem["places"], "PAL905", Severity.INFO, reasons.race(problem), advice)
+            yield self.finding_at(problem["places"], "PAL905", Severity.INFO, reasons.race(problem), advice)
             return
-        yield self.placed(
+        yield self.finding_at(
             problem["places"],
             "PAL905",
             Severity.INFO if problem.get("hangs_on") else Severity.ERROR,
@@ -326,12 +326,12 @@ class _Launch(_Around):
         if "revisited" not in self.explained:
             text, guess = messages.sentence(problem), reasons.hangs_on(problem)
             severity = Severity.INFO if guess else Severity.WARNING
-            yield self.placed(problem["places"], "PAL403", severity, text, guess, backend="tpu")
+            yield self.finding_at(problem["places"], "PAL403", severity, text, guess, backend="tpu")
 
     def breaks_a_protocol(self, problem: InInterpreter) -> Iterator[Finding]:
         if "race" in self.explained:
             return
-        yield self.placed(
+        yield self.finding_at(
             problem["places"],
             "PAL905",
             Severity.INFO if problem.get("hangs_on") else Severity.WARNING,
@@ -342,7 +342,7 @@ class _Launch(_Around):
 
     def without_end(self, problem: Ended) -> Iterator[Finding]:
         if self.launch.facts["waits"]:
-            yield self.placed(
+            yield self.finding_at(
                 (),
                 "PAL905",
                 Severity.WARNING,
@@ -356,7 +356,7 @@ class _Launch(_Around):
 
     def checked_out_of_bounds(self, problem: Checked) -> Iterator[Finding]:
         if problem["places"] and "outside" not in self.explained and not self._names_past_the_end(problem["places"]):
-            yield self.placed(
+            yield self.finding_at(
                 problem["places"],
                 "PAL412",
                 Severity.INFO if self._guess(problem) else Severity.ERROR,
@@ -382,12 +382,12 @@ class _Launch(_Around):
     # -- lowering and compiling ------------------------------------------------------------------------------------
 
     def _targets(self) -> Iterator[Finding]:
-        told = [stage for stage in self.launch.stages if stage.target is not None]
+        targeted = [stage for stage in self.launch.stages if stage.target is not None]
         guessed = self.launch.facts["targets_guessed"]
         # Nobody said that it is for a device at all.
         only_interpreted = guessed and self.launch.facts["interpret"]
-        works = {_backend(stage) for stage in told if stage.stage == "lower" and stage.ok}
-        for stage in told:
+        works = {_backend(stage) for stage in targeted if stage.stage == "lower" and stage.ok}
+        for stage in targeted:
             if stage.ok is not False or (guessed and works and _backend(stage) not in works):
                 continue  # nobody said that it is for this backend, and it works on another
             at_grid = any(
@@ -405,7 +405,7 @@ class _Launch(_Around):
         )
         backend, _, device = problem["target"].partition(":")
         advice = _LESS[backend == "mosaic-gpu", problem["space"]]
-        yield self.placed(
+        yield self.finding_at(
             (),
             "PAL213",
             Severity.ERROR,
@@ -421,7 +421,7 @@ class _Launch(_Around):
     def compiler_ended(self, problem: Ended, stage: Stage) -> Finding:
         culprit, kind = problem.get("culprit"), problem["kind"]
         place = place_of(culprit) if culprit is not None else None
-        return self.placed(
+        return self.finding_at(
             (place,) if place is not None else (),
             "PAL904",
             {"crash": Severity.ERROR, "deadline": Severity.INFO}.get(kind, Severity.WARNING),

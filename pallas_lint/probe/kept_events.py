@@ -24,7 +24,7 @@ from pallas_lint.text.digests import digest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pallas_lint.probe.protocol import Event, FunctionRequest, RestsOn, Terms
+    from pallas_lint.probe.protocol import Event, FunctionRequest, RequestOptions, RestsOn
     from pallas_lint.probe.results import LaunchResult, Stage
     from pallas_lint.run.cache_folder import CacheFolder
 
@@ -104,7 +104,7 @@ class KeptLaunches:
     """
 
     folder: CacheFolder
-    terms: Terms
+    terms: RequestOptions
     _given: dict[str, str] = field(factory=_variables, init=False)  # before jax and the tests add theirs
 
     def find(self, digest_of: str) -> list[Event] | None:

@@ -132,7 +132,7 @@ KNOWN: Sequence[Known] = (
         "convert both to float32, or leave the precision out",
         (
             r"Bad [lr]hs type(?s:.){0,900}?contract_precision<fp32>(?s:.){0,300}?: "
-            r"\(vector<[\dx]+x(\w+)>, vector<[\dx]+x(\w+)>",
+            r"\(vector<(?:\d+x)+([a-z]\w*)>, vector<(?:\d+x)+([a-z]\w*)>",
         ),
         ("compile",),
         r"it multiplies \1 by \2 at a precision that is for two of float32",
@@ -265,7 +265,7 @@ KNOWN: Sequence[Known] = (
         "PAL102",
         "convert to float32 or int32 around it",
         (
-            r"Invalid vector type for (load)(?s:.){0,900}?vector<[\dx]+x(\w+)>",
+            r"Invalid vector type for (load)(?s:.){0,900}?vector<(?:\d+x)+([a-z]\w*)>",
             r"failed to legalize operation '(?:arith|math)\.(\w+)'.{0,400}?: \((?:vector<[\dx]+x)?(\w+)",
         ),
         ("lower", "compile"),

@@ -61,14 +61,14 @@ class Places:
 
 
 @define
-class Around:
+class FindingBuilder:
     """What can be said of the code around launches; of a launch where there is one."""
 
     result: ProbeResult
     places: Places
     launch: LaunchResult | None = None
 
-    def placed(
+    def finding_at(
         self, places: Sequence[Place], code: str, severity: Severity, message: str, help: str = "", *,
         backend: str | None = None, device: str | None = None,
     ) -> Finding:  # fmt: skip

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypedDict, Union, cast, final
 
 from .cost.causes import Causes, Spot
 from .cost.causes import Place as Place
-from .cost.told import Cost  # noqa: TC001
-from .devices.told import NotANumber as NotANumber
-from .devices.told import OnDevices as OnDevices
+from .cost.results import Cost  # noqa: TC001
+from .devices.report import NotANumber as NotANumber
+from .devices.report import OnDevices as OnDevices
 from .typed_json import ProtocolError as ProtocolError
 from .typed_json import checked, json_object
 from .typed_json import read_as as read_as
@@ -56,7 +56,7 @@ Argument = Union[ArrayOf, Items, Pairs, Literally]  # noqa: UP007  a value, not 
 StageName = Literal["grid", "verify", "interpret", "checks", "lower", "compile", "cost", "run"]
 
 
-class Terms(TypedDict):
+class RequestOptions(TypedDict):
     """What does not depend on the function. `targets`: empty for each launch's own."""
 
     targets: list[str]
@@ -80,7 +80,7 @@ class DoneBefore(TypedDict, total=False):
     schedules: str  # the folder in which compilers leave what they made of kernels
 
 
-class Function(Terms):
+class Function(RequestOptions):
     file: str
     function: str
     args: list[Argument]
@@ -176,13 +176,13 @@ class Worded(TypedDict):
     message: str
 
 
-class Said(Worded):
+class LocatedMessage(Worded):
     """Something that was said about the user's code, the most telling place first."""
 
     places: list[Place]
 
 
-class _Raised(Said):
+class _Raised(LocatedMessage):
     kind: Literal["raised"]
     type: str
 
@@ -199,7 +199,7 @@ class _OnValues(TypedDict, total=False):
     hangs_on: list[str]  # made-up operands on other values of which it is gone
 
 
-class InInterpreter(Said, _OnValues):
+class InInterpreter(LocatedMessage, _OnValues):
     """What an interpreter refuses of an access."""
 
     kind: Literal["out-of-bounds", "revisited", "protocol"]
@@ -213,7 +213,7 @@ class Side(Spot):
     column: int
 
 
-class _Race(Said):
+class _Race(LocatedMessage):
     kind: Literal["race"]
     sides: list[Side]
 
@@ -222,7 +222,7 @@ class Race(_Race, _OnValues, total=False):
     equal: bool  # whether both write the same values
 
 
-class Checked(Said, _OnValues):
+class Checked(LocatedMessage, _OnValues):
     """What checkify tells."""
 
     kind: Literal["nan", "division", "out-of-bounds", "check"]
@@ -294,7 +294,7 @@ class Begin(_Begin, total=False):
     share: float  # that the task may take of the time that is left
 
 
-class Told(TypedDict, total=False):
+class TaskReport(TypedDict, total=False):
     """What a stage's work comes to. `detail` says why, where it could not be tried."""
 
     detail: str | None
@@ -306,7 +306,7 @@ class Told(TypedDict, total=False):
     model: str  # of what devices do, for spin
 
 
-class Outcome(Told, total=False):
+class StageResult(TaskReport, total=False):
     ok: bool | None  # None where it could not be tried
 
 
@@ -318,12 +318,12 @@ class _End(TypedDict):
 
 
 @final
-class TaskEnd(_End, Told):
+class TaskEnd(_End, TaskReport):
     """A task that is no launch's: loading, tracing, the comparison with a reference."""
 
 
 @final
-class StageEnd(_End, Told):
+class StageEnd(_End, TaskReport):
     launch: int
     stage: StageName
     target: str | None

@@ -70,7 +70,7 @@ class _Examiner:
         from pallas_lint.config.settings import SettingsError, SettingsFinder
         from pallas_lint.config.targets import TargetError, parse_target
         from pallas_lint.probe import capture
-        from pallas_lint.probe.session import Conditions
+        from pallas_lint.probe.session import ProbeOptions
 
         self.config = config
         targets = config.getoption("--pallas-lint-target")
@@ -84,7 +84,7 @@ class _Examiner:
         except SettingsError as error:
             raise pytest.UsageError(str(error)) from error
         self.settings = settings
-        self.conditions = Conditions.of(settings.probe, targets)
+        self.conditions = ProbeOptions.of(settings.probe, targets)
         self.recording: Recording | None = None
         self.recorded: str | None = None
         if _records(config):
@@ -143,7 +143,7 @@ class _Examiner:
         from pallas_lint.probe.recorded import RecordError
 
         try:
-            self.recorded = recording.finish(folder, Path.cwd()).told
+            self.recorded = recording.finish(folder, Path.cwd()).summary
         except RecordError as error:
             self.recorded = str(error)
             if session.exitstatus == pytest.ExitCode.OK:
@@ -189,8 +189,8 @@ class _Examiner:
             terminalreporter.write_line(f"{error.path}: {error.message}")
         if self.failing:
             at_least = self.settings.fail_on.value
-            told = f"{count(self.failing, 'finding')} at or above {at_least} (`fail-on`): the exit status is not 0"
-            terminalreporter.write_line(told, red=True)
+            message = f"{count(self.failing, 'finding')} at or above {at_least} (`fail-on`): the exit status is not 0"
+            terminalreporter.write_line(message, red=True)
 
     def _findings(self) -> tuple[list[Any], list[Any], Any]:
         """The findings that settings and comments leave, what went wrong, and the text of files."""

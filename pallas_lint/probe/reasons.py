@@ -73,8 +73,8 @@ def on_random_values(names: list[str]) -> str:
     """What to do about a verdict that hangs on the values of these operands, which were made up; empty for none."""
     if not names:
         return ""
-    told = ", ".join(name if " " in name else f"`{name}`" for name in names)
-    return f"on random values of {told}: give real ones, as in `i32[4]=[3,1,0,2]`"
+    operands = ", ".join(name if " " in name else f"`{name}`" for name in names)
+    return f"on random values of {operands}: give real ones, as in `i32[4]=[3,1,0,2]`"
 
 
 def hangs_on(problem: Race | InInterpreter | Checked | NotANumber) -> str:
@@ -136,11 +136,11 @@ def never_read(problem: Uncovered) -> str:
 
 def race(problem: Race) -> str:
     """ "two accesses of one buffer race: a write in line 30 and a read in line 31"."""
-    told = " and ".join(dict.fromkeys(f"a {side['access']} in line {side['line']}" for side in problem["sides"]))
+    accesses = " and ".join(dict.fromkeys(f"a {side['access']} in line {side['line']}" for side in problem["sides"]))
     if problem.get("equal"):
         shared = "blocks or warpgroups that run at the same time share a place"
-        return f"{shared} ({told}), which is right only if all write the same"
-    return f"two accesses of one buffer race{f': {told}' if told else ''}"
+        return f"{shared} ({accesses}), which is right only if all write the same"
+    return f"two accesses of one buffer race{f': {accesses}' if accesses else ''}"
 
 
 def why(launch: LaunchResult, stage: Stage) -> str | None:
@@ -148,9 +148,9 @@ def why(launch: LaunchResult, stage: Stage) -> str | None:
     if stage.ok is not False:
         return None
     found = causes(launch)
-    told = [*dict.fromkeys(text for problem in stage.problems if (text := _words(stage.stage, problem, found)))]
-    more = f"; and {len(told) - _MOST} more" if len(told) > _MOST else ""
-    return "; ".join(told[:_MOST]) + more or None
+    reasons = [*dict.fromkeys(text for problem in stage.problems if (text := _words(stage.stage, problem, found)))]
+    more = f"; and {len(reasons) - _MOST} more" if len(reasons) > _MOST else ""
+    return "; ".join(reasons[:_MOST]) + more or None
 
 
 def _words(stage: str, problem: Problem, found: dict[str, str]) -> str | None:

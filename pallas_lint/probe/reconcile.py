@@ -112,8 +112,8 @@ def _costs_nothing(finding: Finding, launches: Iterable[LaunchResult]) -> bool:
     if not finding.code.startswith(_OF_COST):
         return False
     mine = [cost for launch in launches if launch.kernel == finding.kernel for cost in launch.costs]
-    told = [cost for cost in mine if finding.device is None or cost["target"].endswith(f":{finding.device}")]
-    return bool(told) and all(cost["microseconds"] is not None for cost in told)
+    predicted = [cost for cost in mine if finding.device is None or cost["target"].endswith(f":{finding.device}")]
+    return bool(predicted) and all(cost["microseconds"] is not None for cost in predicted)
 
 
 def _refutation(finding: Finding, launches: Iterable[LaunchResult]) -> str | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.config.settings import Settings
     from pallas_lint.probe.capture_protocol import Call
-    from pallas_lint.probe.capture_protocol import Recording as Terms
+    from pallas_lint.probe.capture_protocol import Recording as RecordingRequest
 
 
 _LONGEST_WAIT = 10.0  # seconds for other recordings to be written; one that stands still holds up no other
@@ -41,7 +41,7 @@ class RecordError(Exception):
 class Recorded:
     """What became of a recording: a sentence, and how many calls the run noted."""
 
-    told: str
+    summary: str
     calls: int
 
 
@@ -69,7 +69,7 @@ class Recording:
         return cls(file, root, replace, values, stub)
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> RecordingRequest:
         """What the captured processes are told of it."""
         return {"root": str(self.root), "values": self.values, "stub": self.stub}
 
@@ -90,8 +90,8 @@ class Recording:
         except OSError as error:
             raise RecordError(f"{shown}: cannot be written: {error.strerror or error}") from error
         calls, functions = len(kept), len({each.function for each in kept})
-        told = f"{calls} call{'s' * (calls != 1)} of {functions} function{'s' * (functions != 1)}"
-        return Recorded(f"{shown}: {told}{'' if changed else ', as before'}", len(new))
+        summary = f"{calls} call{'s' * (calls != 1)} of {functions} function{'s' * (functions != 1)}"
+        return Recorded(f"{shown}: {summary}{'' if changed else ', as before'}", len(new))
 
     def _update(self, new: list[KnownCall], shown: str) -> tuple[tuple[KnownCall, ...], bool]:
         """Write the calls; returns those that are in the file now, and whether it changed.

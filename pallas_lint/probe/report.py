@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.cost.told import Cost
-    from pallas_lint.probe.devices.told import Row
+    from pallas_lint.probe.cost.results import Cost
+    from pallas_lint.probe.devices.report import Row
     from pallas_lint.probe.results import LaunchResult, Stage
 
 

@@ -12,8 +12,8 @@ from pallas_lint.records import define, field
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from pallas_lint.probe.cost.told import Cost
-    from pallas_lint.probe.devices.told import Row
+    from pallas_lint.probe.cost.results import Cost
+    from pallas_lint.probe.devices.report import Row
     from pallas_lint.probe.protocol import (
         Checked,
         Culprit,
@@ -52,8 +52,8 @@ class Stage:
     @property
     def charts(self) -> list[list[Row]]:
         """Runs that show what goes wrong on several devices."""
-        told = cast("list[OnDevices]", [problem for problem in self.problems if problem.get("trace")])
-        return [problem["trace"] for problem in told]
+        on_devices = cast("list[OnDevices]", [problem for problem in self.problems if problem.get("trace")])
+        return [problem["trace"] for problem in on_devices]
 
     @property
     def of_target(self) -> list[TargetProblem]:
@@ -109,8 +109,8 @@ class LaunchResult:
     @property
     def of_checks(self) -> list[Checked]:
         """What checkify tells; an exception on the way says nothing about the kernel."""
-        told = (problem for problem in self._problems("checks") if problem["kind"] in CHECKS)
-        return cast("list[Checked]", list(told))
+        checked = (problem for problem in self._problems("checks") if problem["kind"] in CHECKS)
+        return cast("list[Checked]", list(checked))
 
     def _problems(self, stage: str) -> list[Problem]:
         return [problem for each in self.stages if each.stage == stage for problem in each.problems]

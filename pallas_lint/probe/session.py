@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.client import Worker
     from pallas_lint.probe.kept_events import KeptEvents
-    from pallas_lint.probe.protocol import Event, Function, FunctionRequest, Terms
+    from pallas_lint.probe.protocol import Event, Function, FunctionRequest, RequestOptions
     from pallas_lint.probe.specs import Spec
 
 DEFAULT_TIMEOUT = 120.0  # seconds for one function
@@ -27,7 +27,7 @@ _UP_TO = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
 
 @frozen
-class Conditions:
+class ProbeOptions:
     """How to probe. `targets`: empty for each launch's own; `stage`: as `--stage` names them, None for all."""
 
     targets: Sequence[str] = ()
@@ -43,7 +43,7 @@ class Conditions:
     promela: bool = False  # tell models of kernels on several devices
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any], targets: Sequence[str] = ()) -> Conditions:
+    def of(cls, settings: Mapping[str, Any], targets: Sequence[str] = ()) -> ProbeOptions:
         """As the settings `probe.*` say; `targets`, where there are any, go before `all-targets`."""
         return cls(
             tuple(targets) or (EVERY_TARGET if settings.get("all-targets") else ()),
@@ -57,7 +57,7 @@ class Conditions:
         """The stages that are named."""
         return self.stage.split(",") if self.stage else []
 
-    def request(self) -> Terms:
+    def request(self) -> RequestOptions:
         """The part of a request that does not depend on the function."""
         return {
             "targets": list(self.targets),
@@ -92,7 +92,7 @@ class Session:
 
     worker: Worker
     cwd: Path
-    conditions: Conditions
+    conditions: ProbeOptions
     progress: Callable[[str], None] = field(default=lambda _: None)
     ended: Callable[[ProbeResult], None] = field(default=lambda _: None)
     texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved
@@ -148,11 +148,11 @@ class Session:
     def _collect(
         self, spec: Spec, request: FunctionRequest, note: Callable[[Event], None] = lambda _: None
     ) -> ProbeResult:
-        def told() -> Iterator[Event]:
+        def events() -> Iterator[Event]:
             for event in self.worker.ask(request):
                 if event["event"] == "begin":
                     self.progress(f"{spec.function}: {event['task']}")
                 note(event)
                 yield event
 
-        return collect(spec, told(), self.conditions.timeout, ended=self.ended)
+        return collect(spec, events(), self.conditions.timeout, ended=self.ended)

@@ -25,7 +25,7 @@ from pallas_lint.text.digests import digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pallas_lint.probe.cost.told import LineCost
+    from pallas_lint.probe.cost.results import LineCost
     from pallas_lint.probe.protocol import Place
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
@@ -165,8 +165,11 @@ def _completed(run: Run, before: Run | None) -> Run:
     for launch, older in zip(run.launches, before.launches, strict=True):
         if launch.facts["operands"] != older.facts["operands"]:
             return run
-        told, targets = {(each.stage, each.target) for each in launch.stages}, {each["target"] for each in launch.costs}
-        stages = [*(each for each in older.stages if (each.stage, each.target) not in told), *launch.stages]
+        judged, targets = (
+            {(each.stage, each.target) for each in launch.stages},
+            {each["target"] for each in launch.costs},
+        )
+        stages = [*(each for each in older.stages if (each.stage, each.target) not in judged), *launch.stages]
         costs = [*launch.costs, *(each for each in older.costs if each["target"] not in targets)]
         stages.sort(key=lambda stage: STAGES.index(stage.stage) if stage.stage in STAGES else len(STAGES))
         launches.append(LaunchResult(launch.facts, stages, costs))

@@ -16,7 +16,7 @@ class ProtocolError(ValueError):
     """A message that cannot be understood; the text is one sentence."""
 
 
-def misfit(value: Any, kind: Any, where: str = "") -> str | None:
+def type_mismatch(value: Any, kind: Any, where: str = "") -> str | None:
     """What keeps a value of JSON from being of a type, in a few words; None where nothing does."""
     if kind is Any:
         return None
@@ -24,7 +24,7 @@ def misfit(value: Any, kind: Any, where: str = "") -> str | None:
     if origin is dict and isinstance(inner, dict):
         return _table_misfit(value, kind, inner, where)
     if origin is Union:
-        return None if any(misfit(value, each) is None for each in inner) else _unlike(value, where)
+        return None if any(type_mismatch(value, each) is None for each in inner) else _unlike(value, where)
     if origin is Literal:
         return None if value in inner else _unlike(value, where)
     if origin in (list, dict):
@@ -34,11 +34,13 @@ def misfit(value: Any, kind: Any, where: str = "") -> str | None:
         of = inner[-1]
         if of is int and all(type(each) is int for _, each in items):  # pictures have many of them
             return None
-        return next((wrong for at, each in items if (wrong := misfit(each, of, f"{where}.{at}"))), None)
+        return next((wrong for at, each in items if (wrong := type_mismatch(each, of, f"{where}.{at}"))), None)
     if origin is tuple:
         if not isinstance(value, list) or len(value) != len(inner):
             return _unlike(value, where)
-        found = (misfit(each, of, f"{where}.{at}") for at, (each, of) in enumerate(zip(value, inner, strict=True)))
+        found = (
+            type_mismatch(each, of, f"{where}.{at}") for at, (each, of) in enumerate(zip(value, inner, strict=True))
+        )
         return next((wrong for wrong in found if wrong), None)
     of_kind = isinstance(value, (int, float) if kind is float else kind)
     # A truth value is an integer to Python, and none to whoever reads the message.
@@ -51,7 +53,7 @@ def _table_misfit(value: Any, kind: Any, fields: dict[str, Any], where: str) -> 
     missing = sorted(kind.__required_keys__ - value.keys())
     if missing:
         return f"`{f'{where}.{missing[0]}'.lstrip('.')}` is missing"
-    found = (misfit(value[name], of, f"{where}.{name}") for name, of in fields.items() if name in value)
+    found = (type_mismatch(value[name], of, f"{where}.{name}") for name, of in fields.items() if name in value)
     return next((wrong for wrong in found if wrong), None)
 
 
@@ -91,7 +93,7 @@ def json_object(line: str | bytes) -> dict[str, Any]:
 
 
 def checked(message: dict[str, Any], kind: Any, what: str) -> Any:
-    wrong = misfit(message, kind)
+    wrong = type_mismatch(message, kind)
     if wrong is not None:
         raise ProtocolError(f"{what}: {wrong}")
     return message

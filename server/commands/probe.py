@@ -16,7 +16,7 @@ from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.options import TARGETS, OptionError
 from pallas_lint.notebooks.reading import SUFFIX
 from pallas_lint.probe import specs
-from pallas_lint.probe.session import Conditions
+from pallas_lint.probe.session import ProbeOptions
 from pallas_lint.records import define, evolve, field
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def asked_for(
         wanted = tuple(str(target) for target in TARGETS.parse(list(targets)))
     except (InterpreterError, OptionError) as error:
         raise Failed(str(error)) from error
-    configured = Conditions.of(table, wanted or client.probe_targets)
+    configured = ProbeOptions.of(table, wanted or client.probe_targets)
     conditions = evolve(
         configured,
         timeout=client.probe_timeout or configured.timeout,

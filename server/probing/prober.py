@@ -16,7 +16,7 @@ from pallas_lint.config.bounds import project_root
 from pallas_lint.probe import specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.perf.figures import headline
-from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.records import define, field, frozen
 from pallas_lint.report.lines import Lines
 
@@ -69,7 +69,7 @@ class Asked:
     chosen: Chosen
     spec: specs.Spec
     python: str
-    conditions: Conditions
+    conditions: ProbeOptions
     texts: Mapping[Path, Source]  # of open documents that are not as on disk
     fresh: bool = False  # run it whatever is known
 

@@ -20,7 +20,7 @@ from pallas_lint.server.probing.prober import Failed, answer_of, on_own_thread
 from pallas_lint.probe import capture
 from pallas_lint.probe.client import end
 from pallas_lint.probe.recorded import RecordError
-from pallas_lint.probe.session import Conditions
+from pallas_lint.probe.session import ProbeOptions
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class _Run:
             raise Failed(f"{python} has no pytest that it can import, with which the tests would be run")
         if self._cancelled.is_set():
             return answer_of("cancelled", "the recording was cancelled")
-        request = Conditions(stage="trace").request()
+        request = ProbeOptions(stage="trace").request()
         command = [python, "-m", "pytest", "-q"]
         try:
             done = capture.run(command, request, self._tests.recording, self._tests.root, self._execute)
@@ -109,10 +109,10 @@ class _Run:
             raise Failed(f"the tests cannot be run: {error.strerror or error}") from error
         assert done.recorded is not None
         if self._cancelled.is_set():
-            return answer_of("cancelled", f"the recording was cancelled; {done.recorded.told}")
+            return answer_of("cancelled", f"the recording was cancelled; {done.recorded.summary}")
         if done.status == NONE:
             raise Failed(f"pytest finds no test in {self._tests.root}")
-        message = f"{done.recorded.told}{self._remark(done.status)}"
+        message = f"{done.recorded.summary}{self._remark(done.status)}"
         if not done.recorded.calls:
             raise Failed(message)
         return answer_of("done", message)

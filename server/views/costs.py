@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.server.workspace.document_state import DocumentState
 
-    from pallas_lint.probe.cost.told import Cost, LineCost
+    from pallas_lint.probe.cost.results import Cost, LineCost
     from pallas_lint.probe.results import LaunchResult
 
 _LEAST = 0.005  # of the time

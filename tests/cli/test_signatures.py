@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.cli.signatures import misfit
+from pallas_lint.cli.signatures import mismatch
 from pallas_lint.probe.specs import parse_target
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ X = "f32[8,128]"
     ],
 )
 def test_refused(function: str, arguments: list[str], words: str) -> None:
-    told = misfit(parse_target(f"k.py::{function}", arguments), TEXT)
+    told = mismatch(parse_target(f"k.py::{function}", arguments), TEXT)
     assert told is not None and words in told and "\n" not in told
 
 
@@ -79,16 +79,16 @@ def test_refused(function: str, arguments: list[str], words: str) -> None:
     ],
 )  # fmt: skip
 def test_not_refused(function: str, arguments: list[str]) -> None:
-    assert misfit(parse_target(f"k.py::{function}", arguments), TEXT) is None
+    assert mismatch(parse_target(f"k.py::{function}", arguments), TEXT) is None
 
 
 @pytest.mark.parametrize(
     "text", ["from k import *", "def __getattr__(name): return 1", "globals()['g'] = 1", "def (", "import gone"]
 )
 def test_names_that_the_text_does_not_have_may_come(text: str) -> None:
-    assert misfit(parse_target("k.py::g", []), text) is None
+    assert mismatch(parse_target("k.py::g", []), text) is None
     if "gone" not in text:
-        assert misfit(parse_target("k.py::g", []), f"{text}\ndef run(x): return x\n") is None
+        assert mismatch(parse_target("k.py::g", []), f"{text}\ndef run(x): return x\n") is None
 
 
 def test_the_command_imports_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.probe.perf.occupancy import occupancy, told
+from pallas_lint.probe.perf.occupancy import occupancy, summary
 from pallas_lint.probe.worker.stages import assembly
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ def test_occupancy_is_the_measured_one(registers: int, threads: int, shared: int
 
 def test_what_limits_it() -> None:
     figures = {"registers": 32, "threads": 128, "shared_bytes": 65_536, "spilled_bytes": 0}
-    assert told(figures) == (
+    assert summary(figures) == (
         "32 registers a thread, none spilled; 12 of 64 warps at a time, limited by shared memory (65.5 kB of shared "
         "memory a block)"
     )
-    assert told({**figures, "shared_bytes": 0}).startswith("32 registers a thread, none spilled; 64 of 64 warps")
-    assert told({"vmem_bytes": 4}) == "", "what is compiled for others has no such figures"
+    assert summary({**figures, "shared_bytes": 0}).startswith("32 registers a thread, none spilled; 64 of 64 warps")
+    assert summary({"vmem_bytes": 4}) == "", "what is compiled for others has no such figures"
 
 
 SAYS = """\

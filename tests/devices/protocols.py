@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pallas_lint.probe.devices.events import Access, Copy, Event, Fence, Lines, Region, Semaphore, Signal, Wait
+from pallas_lint.probe.devices.events import Access, Copy, Event, EventTraces, Fence, Region, Semaphore, Signal, Wait
 
 
 class Device:
@@ -51,11 +51,11 @@ def part(home: int, name: str, start: int = 0, size: int = 2) -> Region:
     return Region(home, name, name, (2,), ((start, size, 1),))
 
 
-def lines(*devices: Device) -> Lines:
-    return Lines([device.line for device in devices], axes={"x": len(devices)})
+def lines(*devices: Device) -> EventTraces:
+    return EventTraces([device.line for device in devices], axes={"x": len(devices)})
 
 
-def ring(count: int, *, barrier: int = 2, recv: bool = True, send: bool = True) -> Lines:
+def ring(count: int, *, barrier: int = 2, recv: bool = True, send: bool = True) -> EventTraces:
     """Each device sends to its right neighbour, after a barrier with both."""
     devices = []
     for me in range(count):
@@ -73,7 +73,7 @@ def ring(count: int, *, barrier: int = 2, recv: bool = True, send: bool = True) 
 
 
 @st.composite
-def protocols(draw: st.DrawFn) -> Lines:
+def protocols(draw: st.DrawFn) -> EventTraces:
     """Two or three devices with a few events each."""
     count = draw(st.integers(2, 3))
     devices = [Device(number) for number in range(count)]
@@ -148,12 +148,12 @@ def shared(name: str, start: int = 0, size: int = 2) -> Region:
     return Region(0, name, name, (2,), ((start, size, 1),), "smem")
 
 
-def block(*groups: Warpgroup) -> Lines:
-    return Lines([group.line for group in groups], [f"warpgroup {group.number}" for group in groups])
+def block(*groups: Warpgroup) -> EventTraces:
+    return EventTraces([group.line for group in groups], [f"warpgroup {group.number}" for group in groups])
 
 
 @st.composite
-def blocks(draw: st.DrawFn) -> Lines:
+def blocks(draw: st.DrawFn) -> EventTraces:
     """Two warpgroups with a few events each."""
     groups = [Warpgroup(number, draw(st.integers(1, 2))) for number in range(2)]
     groups[1].phase = groups[0].phase

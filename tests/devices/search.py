@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pallas_lint.probe.devices.events import Access, Copy, Lines, Moment, Region, Semaphore, Signal, Wait
+from pallas_lint.probe.devices.events import Access, Copy, EventIndex, EventTraces, Region, Semaphore, Signal, Wait
 
-Use = tuple[Moment, str]  # what a race is of: "read" or "write" of a copy, "access"
+Use = tuple[EventIndex, str]  # what a race is of: "read" or "write" of a copy, "access"
 
 
 class TooMany(Exception):
@@ -19,11 +19,11 @@ class Found:
     left: set[tuple[tuple[Semaphore, int], ...]] = field(default_factory=set)
     races: set[frozenset[Use]] = field(default_factory=set)
     unfinished: set[Use] = field(default_factory=set)  # copies that may outlive a line that they use
-    overruns: set[Moment] = field(default_factory=set)  # waits before which a barrier may complete twice
+    overruns: set[EventIndex] = field(default_factory=set)  # waits before which a barrier may complete twice
     states: int = 0
 
 
-def search(lines: Lines, *, sure: bool, limit: int = 60_000) -> Found:
+def search(lines: EventTraces, *, sure: bool, limit: int = 60_000) -> Found:
     """What some interleaving shows. `sure`: copies between two lines arrive in order, and semaphores count whole ones.
 
     A state is (events done of each line, semaphores, units read and written of each copy that began).
@@ -32,9 +32,9 @@ def search(lines: Lines, *, sure: bool, limit: int = 60_000) -> Found:
 
 
 class _Search:
-    def __init__(self, lines: Lines, *, sure: bool, limit: int) -> None:
+    def __init__(self, lines: EventTraces, *, sure: bool, limit: int) -> None:
         self.lines, self.sure, self.limit = lines, sure, limit
-        self.copies: dict[Moment, Copy] = {}
+        self.copies: dict[EventIndex, Copy] = {}
         self.semaphores: dict[Semaphore, int] = {}
         for at, line in enumerate(lines.lines):
             for index, event in enumerate(line):

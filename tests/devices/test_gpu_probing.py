@@ -9,7 +9,7 @@ import pytest
 
 from pallas_lint.probe.client import Worker
 from pallas_lint.probe.findings import findings_of
-from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.probe.specs import parse_target
 from pallas_lint.report.lines import Lines
 from tests.rules.interpreted import python
@@ -83,7 +83,7 @@ def probe(worker: Worker, name: str, defect: str) -> tuple[ProbeResult, list[Fin
 
 def findings(worker: Worker, target: str, *words: str) -> tuple[ProbeResult, list[Finding]]:
     spec = parse_target(target, words)
-    result = Session(worker, HERE, Conditions(stage="verify")).probe(spec)
+    result = Session(worker, HERE, ProbeOptions(stage="verify")).probe(spec)
     found, errors = findings_of(result, HERE, Lines(HERE).line)
     assert not errors, errors
     return result, found

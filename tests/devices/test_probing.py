@@ -12,7 +12,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.probe.client import Worker
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.mesh import charts
-from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.probe.specs import parse_target
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style
@@ -59,7 +59,7 @@ def worker() -> Iterator[Worker]:
 
 def probe(worker: Worker, *words: str, **conditions: object) -> tuple[ProbeResult, list[Finding]]:
     spec = parse_target(words[0] if "::" in words[0] else f"kernels.py::{words[0]}", words[1:])
-    result = Session(worker, HERE, Conditions(**conditions)).probe(spec)
+    result = Session(worker, HERE, ProbeOptions(**conditions)).probe(spec)
     found, errors = findings_of(result, HERE, Lines(HERE).line)
     assert not errors
     return result, found
@@ -221,7 +221,7 @@ def test_two_cores_share_a_parallel_axis(
 
 def test_the_example_of_the_documentation(worker: Worker) -> None:
     def found_in(*words: str) -> list[Finding]:
-        result = Session(worker, HERE, Conditions(stage="verify")).probe(parse_target("relay.py::total", words))
+        result = Session(worker, HERE, ProbeOptions(stage="verify")).probe(parse_target("relay.py::total", words))
         return findings_of(result, HERE, Lines(HERE).line)[0]
 
     [early] = [finding for finding in found_in("f32[8,512]") if finding.message.startswith("device")]

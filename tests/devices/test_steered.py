@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.probe.findings import findings_of
-from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.probe.specs import parse_target
 from pallas_lint.report.lines import Lines
 from tests.devices.test_gpu_probing import HERE, findings, worker
@@ -79,6 +79,6 @@ def test_work_of_other_clusters(worker: Worker, defect: str, wanted: list[str]) 
 
 def test_what_goes_wrong_on_a_gpu_that_was_asked_for(worker: Worker) -> None:
     target = parse_target("steered.py::without_a_message", [X])
-    result = Session(worker, HERE, Conditions(targets=("mosaic-gpu:sm90",))).probe(target)
+    result = Session(worker, HERE, ProbeOptions(targets=("mosaic-gpu:sm90",))).probe(target)
     [found], _ = findings_of(result, HERE, Lines(HERE).line)
     assert found.code == "PAL901" and "of GPUs" in found.message

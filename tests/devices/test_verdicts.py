@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 
 from pallas_lint.probe.devices import promela
-from pallas_lint.probe.devices.events import Astray, Copy, Lines, Moment
-from pallas_lint.probe.devices.verdicts import Verdict, judge
+from pallas_lint.probe.devices.events import Copy, EventIndex, EventTraces, InvalidAccess
+from pallas_lint.probe.devices.verdicts import Verdict, check_traces
 
 from .protocols import Device, lines, part, protocols, ring
 from .search import TooMany, Use, search
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def kinds(given: Lines) -> list[str]:
-    return [verdict.kind for verdict in judge(given).found]
+def kinds(given: EventTraces) -> list[str]:
+    return [verdict.kind for verdict in check_traces(given).found]
 
 
-def only(given: Lines, kind: str) -> Verdict:
-    [verdict] = [verdict for verdict in judge(given).found if verdict.kind == kind]
+def only(given: EventTraces, kind: str) -> Verdict:
+    [verdict] = [verdict for verdict in check_traces(given).found if verdict.kind == kind]
     return verdict
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 8])
 def test_a_ring_that_is_right(count: int) -> None:
-    assert judge(ring(count)).found == []
+    assert check_traces(ring(count)).found == []
 
 
 def test_a_barrier_that_waits_for_too_many() -> None:
@@ -61,13 +61,13 @@ def test_who_is_waited_for_in_vain_comes_before_who_waits_for_it() -> None:
     first = Device(0).wait(2)
     second = Device(1).signal(0).wait().signal(2)
     third = Device(2).wait().signal(1)
-    verdicts = judge(lines(first, second, third)).found
+    verdicts = check_traces(lines(first, second, third)).found
     assert [verdict.places[0]["line"] for verdict in verdicts] == [1]
     assert "so devices 1 and 2 never end either" in verdicts[0].message
 
 
 def test_devices_that_wait_for_each_other() -> None:
-    verdicts = judge(lines(Device(0).wait().signal(1), Device(1).wait().signal(0))).found
+    verdicts = check_traces(lines(Device(0).wait().signal(1), Device(1).wait().signal(0))).found
     assert [verdict.kind for verdict in verdicts] == ["deadlock", "deadlock"]
     assert "which device 1 would bring after a wait that never ends" in verdicts[0].message
 
@@ -106,7 +106,7 @@ def test_copies_that_may_overtake_each_other_are_not_sure() -> None:
 
 def test_a_device_that_is_not_there() -> None:
     device = Device(0)
-    device.line.append(Astray({"file": "kernel.py", "line": 1}, "step 1", "copy", "1"))
+    device.line.append(InvalidAccess({"file": "kernel.py", "line": 1}, "step 1", "copy", "1"))
     verdict = only(lines(device), "outside")
     assert verdict.message == 'device 0 copies to device 1, and axis "x" has devices 0 to 0'
 
@@ -114,7 +114,7 @@ def test_a_device_that_is_not_there() -> None:
 def test_two_launches_in_a_row() -> None:
     """A barrier with both neighbours lets a device get one launch ahead of those two hops away."""
 
-    def gather(count: int) -> Lines:
+    def gather(count: int) -> EventTraces:
         devices = []
         for me in range(count):
             device = Device(me, 0)
@@ -135,13 +135,13 @@ def test_two_launches_in_a_row() -> None:
 
 
 def test_many_devices_take_little() -> None:
-    assert judge(ring(64)).steps < 200_000
+    assert check_traces(ring(64)).steps < 200_000
 
 
 # -- against every interleaving ----------------------------------------------------------------------------------------
 
 
-def uses(given: Lines, verdicts: list[Verdict], *, sure: bool) -> set[frozenset[int]]:
+def uses(given: EventTraces, verdicts: list[Verdict], *, sure: bool) -> set[frozenset[int]]:
     """Races as the lines of their places, which tell events apart."""
     return {
         frozenset(place["line"] for place in verdict.places)
@@ -150,12 +150,12 @@ def uses(given: Lines, verdicts: list[Verdict], *, sure: bool) -> set[frozenset[
     }
 
 
-def route(given: Lines, moment: Moment) -> tuple[int, int] | None:
+def route(given: EventTraces, moment: EventIndex) -> tuple[int, int] | None:
     event = given.event(moment)
     return (moment[0], event.to) if isinstance(event, Copy) else None
 
 
-def as_lines(given: Lines, races: set[frozenset[Use]], *, sure: bool) -> set[frozenset[int]]:
+def as_lines(given: EventTraces, races: set[frozenset[Use]], *, sure: bool) -> set[frozenset[int]]:
     found = set()
     for race in races:
         moments = [moment for moment, _ in race]
@@ -170,12 +170,12 @@ def as_lines(given: Lines, races: set[frozenset[Use]], *, sure: bool) -> set[fro
 def test_the_verdicts_are_those_of_every_interleaving(sure: bool) -> None:
     @settings(max_examples=150)
     @given(protocols())
-    def check(given: Lines) -> None:
+    def check(given: EventTraces) -> None:
         try:
             all_of_them = search(given, sure=sure)
         except TooMany:
             assume(False)
-        found = judge(given).found
+        found = check_traces(given).found
         told = {verdict.kind for verdict in found}
         assert ("deadlock" in told) == all_of_them.deadlock
         assert uses(given, found, sure=sure) == as_lines(given, all_of_them.races, sure=sure)
@@ -228,5 +228,5 @@ def test_spin_agrees(name: str, tmp_path: Path) -> None:
     subprocess.run(["gcc", "-O1", "-DSAFETY", "-o", "pan", "pan.c"], cwd=tmp_path, check=True, timeout=300)
     ran = subprocess.run(["./pan", "-m100000"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
     # What is too early for a device that has not begun is not in the model.
-    wrong = [verdict.kind for verdict in judge(CASES[name]).found if verdict.kind != "too-early"]
+    wrong = [verdict.kind for verdict in check_traces(CASES[name]).found if verdict.kind != "too-early"]
     assert ("errors: 0" in ran.stdout) == (not wrong), ran.stdout

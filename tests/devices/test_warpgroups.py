@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 from hypothesis import assume, given, settings
 
-from pallas_lint.probe.devices.verdicts import Verdict, judge
+from pallas_lint.probe.devices.verdicts import Verdict, check_traces
 
 from .protocols import Warpgroup, block, blocks, part, shared
 from .search import TooMany, search
 
 if TYPE_CHECKING:
-    from pallas_lint.probe.devices.events import Lines
+    from pallas_lint.probe.devices.events import EventTraces
 
 
-def kinds(given: Lines) -> list[str]:
-    return [verdict.kind for verdict in judge(given).found]
+def kinds(given: EventTraces) -> list[str]:
+    return [verdict.kind for verdict in check_traces(given).found]
 
 
-def only(given: Lines, kind: str) -> Verdict:
-    [verdict] = [verdict for verdict in judge(given).found if verdict.kind == kind]
+def only(given: EventTraces, kind: str) -> Verdict:
+    [verdict] = [verdict for verdict in check_traces(given).found if verdict.kind == kind]
     return verdict
 
 
@@ -36,7 +36,7 @@ def test_a_load_that_is_read_too_early() -> None:
 
 def test_a_barrier_that_waits_for_one_of_two_loads() -> None:
     group = Warpgroup(0).load(shared("a"), "full").load(shared("b"), "full").awaits("full").read(shared("b"))
-    found = judge(block(group)).found
+    found = check_traces(block(group)).found
     assert [(verdict.kind, verdict.sure) for verdict in found] == [
         ("device-race", True),  # of the second load
         ("unfinished", False),  # of the first: which one it is that ends the wait is not told
@@ -107,12 +107,12 @@ def test_who_writes_has_to_commit() -> None:
 def test_the_verdicts_are_those_of_every_interleaving() -> None:
     @settings(max_examples=200)
     @given(blocks())
-    def check(given: Lines) -> None:
+    def check(given: EventTraces) -> None:
         try:
             sure, any_way = search(given, sure=True), search(given, sure=False)
         except TooMany:
             assume(False)
-        found = judge(given).found
+        found = check_traces(given).found
         assert ("deadlock" in {verdict.kind for verdict in found}) == any_way.deadlock
 
         def placed(races: set[frozenset]) -> set[frozenset[int]]:

@@ -14,7 +14,7 @@ from pallas_lint.cli.baselines import Run
 from pallas_lint.config.options import LEAST_MEMORY, MAX_SECONDS
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder, configurable, loads
 from pallas_lint.lint import lint_source
-from pallas_lint.probe.session import Conditions
+from pallas_lint.probe.session import ProbeOptions
 from pallas_lint.run.project import Project, discover
 from pallas_lint.run.runner import run
 from pallas_lint.text.source import Source
@@ -78,7 +78,7 @@ def _used(folder: Path, name: str, data: bytes) -> None:
     assert not found.errors
     settings = finder.for_folder(folder)
     settings.fingerprint()
-    told = Conditions.of(settings.probe)
+    told = ProbeOptions.of(settings.probe)
     assert 0 < told.timeout <= MAX_SECONDS
     assert told.memory_limit >= LEAST_MEMORY
     result = lint_source(Source("kernel.py", KERNEL), settings, Project(folder))

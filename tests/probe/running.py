@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.probe.findings import findings_of
-from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.probe.specs import parse_target
 from pallas_lint.report.lines import Lines
 from tests.rules.interpreted import python
@@ -55,7 +55,7 @@ class Probed:
 
     def __init__(self, worker: Worker, function: str, *arguments: str, **conditions: Any) -> None:
         spec = parse_target(function if "::" in function else f"kernels.py::{function}", arguments)
-        result = Session(worker, HERE, Conditions(**conditions)).probe(spec)
+        result = Session(worker, HERE, ProbeOptions(**conditions)).probe(spec)
         self.launches = result.launches
         self.findings, self.errors = findings_of(result, HERE, Lines(HERE).line)
 

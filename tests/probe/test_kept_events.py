@@ -13,7 +13,7 @@ import pytest
 from pallas_lint.probe.client import MAIN
 from pallas_lint.probe.kept_events import KeptEvents, KeptLaunches
 from pallas_lint.probe.results import collect
-from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.probe.specs import parse_target
 from pallas_lint.run.cache_folder import CacheFolder, cache_folder
 from tests.rules.interpreted import python
@@ -178,7 +178,7 @@ for text in [
 ]:
     watch = Watch()
     exec(text)
-    told[text] = watch.told()
+    told[text] = watch.event()
 print(json.dumps(told))
 """
 
@@ -203,7 +203,7 @@ def test_a_function_is_probed_again_when_something_changed(
 ) -> None:
     project = tmp_path / "project"
     kept = KeptEvents(folder, python(), project)
-    session = Session(worker, project, Conditions(stage="grid"), kept=kept)
+    session = Session(worker, project, ProbeOptions(stage="grid"), kept=kept)
     spec = parse_target("kernel.py::launch", ["f32[64,128]"])
 
     def steps(*, again: bool) -> int:
@@ -222,7 +222,7 @@ def test_a_function_is_probed_again_when_something_changed(
     assert steps(again=True) == 4, "a module that it imports"
     (project / "extra.py").write_text("ROWS = 32\n")
     assert steps(again=True) == 2, "a module that it could not import before"
-    session.conditions = Conditions(stage="verify")
+    session.conditions = ProbeOptions(stage="verify")
     assert steps(again=True) == 2
     for more in ("os.system('true')", "Path('other').exists()", "open(os.devnull, 'w')"):
         (project / "kernel.py").write_text(KERNEL.format(more=more))
@@ -238,7 +238,7 @@ def _document(result: ProbeResult) -> list[Any]:
 
 
 def test_launches_of_tests(folder: CacheFolder) -> None:
-    kept = KeptLaunches(folder, Conditions().request())
+    kept = KeptLaunches(folder, ProbeOptions().request())
     result = collect(None, [*events(), ended(task="lower", stage="lower", target="tpu", detail="why")], 1.0)
     [launch] = result.launches
     kept.keep(launch)
@@ -249,7 +249,7 @@ def test_launches_of_tests(folder: CacheFolder) -> None:
     assert told is not None
     [again] = collect(None, told, 1.0).launches
     assert (again.facts, again.stages) == (launch.facts, launch.stages)
-    assert KeptLaunches(folder, Conditions(stage="grid").request()).find("abc") is None
+    assert KeptLaunches(folder, ProbeOptions(stage="grid").request()).find("abc") is None
     launch.facts["digest"] = "def"  # type: ignore[typeddict-unknown-key]
     launch.stages[0].unreached = True
     kept.keep(launch)

@@ -111,7 +111,7 @@ def test_a_fix_that_changes_the_result_is_dropped(tmp_path: Path) -> None:
     """Zeros are no start for a running maximum of negative numbers, which the unsafe fix cannot know."""
     from pallas_lint.finding import Edit, Finding, Fix, Position, Severity, Span
     from pallas_lint.probe.client import Worker
-    from pallas_lint.probe.session import Conditions, Session
+    from pallas_lint.probe.session import ProbeOptions, Session
     from pallas_lint.probe.specs import comments_in
     from pallas_lint.run.fixer import fix
     from pallas_lint.text.source import Source
@@ -126,7 +126,7 @@ def test_a_fix_that_changes_the_result_is_dropped(tmp_path: Path) -> None:
     )  # fmt: skip
     (spec,) = comments_in(COMMENTED, "k.py")
     with Worker(python(), tmp_path) as worker:
-        session = Session(worker, tmp_path, Conditions(stage="trace"))
+        session = Session(worker, tmp_path, ProbeOptions(stage="trace"))
 
         def difference(before: Source, after: Source) -> str | None:
             return next(iter(session.differences(spec, after.text)), None)
@@ -255,7 +255,7 @@ def test_facts_of_two_functions_and_of_nonsense(tmp_path: Path) -> None:
 
 def test_the_text_of_an_editor_is_what_is_probed(tmp_path: Path) -> None:
     from pallas_lint.probe.client import Worker
-    from pallas_lint.probe.session import Conditions, Session
+    from pallas_lint.probe.session import ProbeOptions, Session
     from pallas_lint.probe.specs import parse_arguments
 
     package = tmp_path / "pack"
@@ -270,7 +270,7 @@ def test_the_text_of_an_editor_is_what_is_probed(tmp_path: Path) -> None:
     (tmp_path / "alone.py").write_text("raise RuntimeError('the text on disk')\n")
     with Worker(python(), tmp_path) as worker:
         for file, given in (("pack/k.py", texts), ("alone.py", alone)):
-            session = Session(worker, tmp_path, Conditions(stage="grid"), texts=given)
+            session = Session(worker, tmp_path, ProbeOptions(stage="grid"), texts=given)
             result = session.probe(parse_arguments("f32[4,8,128]", file, "run"))
             assert not result.errors and not result.trouble, result
             (launch,) = result.launches

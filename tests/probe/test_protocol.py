@@ -10,7 +10,7 @@ import pytest
 
 from pallas_lint.probe import client
 from pallas_lint.probe.protocol import ProtocolError, read_event, read_request
-from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.probe.specs import parse_target
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_what_the_probe_asks_is_understood(tmp_path: Path) -> None:
             return iter(())
 
     spec = parse_target("k.py::f", ["f32[8,128]", "{'a': [bf16[2], (1,)]}", "bm=f32"])
-    Session(Told("python", tmp_path), tmp_path, Conditions(("tpu",), "grid")).probe(spec)
+    Session(Told("python", tmp_path), tmp_path, ProbeOptions(("tpu",), "grid")).probe(spec)
     assert read_request(json.dumps(asked[0]))["timeout"] == 120.0
     del asked[0]["args"]
     with pytest.raises(ProtocolError, match="`args` is missing"):
@@ -92,5 +92,5 @@ def test_a_worker_that_nobody_understands_is_an_error(tmp_path: Path, monkeypatc
     main.write_text('input()\nprint(\'{"event": "begin", "task": "load"}\')\nprint(\'hello\', flush=True)\ninput()\n')
     monkeypatch.setattr(client, "MAIN", main)
     with client.Worker(sys.executable, tmp_path) as worker:
-        result = Session(worker, tmp_path, Conditions()).probe(parse_target("k.py::f", []))
+        result = Session(worker, tmp_path, ProbeOptions()).probe(parse_target("k.py::f", []))
     assert result.errors == ["the worker is not understood: no message: 'hello'"]

@@ -9,7 +9,7 @@ import pytest
 
 from pallas_lint.finding import Severity
 from pallas_lint.probe.findings import findings_of
-from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.report.lines import Lines
 from tests.probe.running import jax_version
 from tests.sampling import by_day
@@ -69,7 +69,7 @@ def test_a_twin(worker: Worker, twin: str) -> None:
         pytest.skip("this jax cannot tell")
     code, target = TWINS[twin]
     (spec,) = (spec for spec in specs_of(FILE) if spec.function == twin)
-    findings, errors = findings_of(Session(worker, HERE, Conditions((target,))).probe(spec), HERE, Lines(HERE).line)
+    findings, errors = findings_of(Session(worker, HERE, ProbeOptions((target,))).probe(spec), HERE, Lines(HERE).line)
     found = {each.span.start.line for each in findings if each.code == code and each.severity is not Severity.INFO}
     assert found, ([f"{each.code} {each.message}" for each in findings], errors)
     assert marked_lines(twin) <= found

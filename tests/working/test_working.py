@@ -20,7 +20,7 @@ import pytest
 
 from pallas_lint.finding import Severity
 from pallas_lint.probe.findings import findings_of
-from pallas_lint.probe.session import Conditions, Session
+from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.report.lines import Lines
 from pallas_lint.testing import lint_text
 from tests.probe import running
@@ -82,7 +82,7 @@ def test_the_probe(worker: Worker, file: str) -> None:
     wrong = {}
     for spec in by_day(specs_of(file)):
         reference = f"expected_{spec.function}"
-        result = Session(worker, HERE, Conditions(targets, None, reference)).probe(spec)
+        result = Session(worker, HERE, ProbeOptions(targets, None, reference)).probe(spec)
         findings, errors = findings_of(result, HERE, Lines(HERE).line)
         lowered = [stage for launch in result.launches for stage in launch.stages if stage.stage == "lower"]
         complaints = judged(findings) + [str(error) for error in errors]

@@ -39,7 +39,7 @@ def read(text: str, bundles: int) -> Use | None:
     slots = dict(zip(names, rows[0], strict=False))
     used, spills = [], []
     for row in rows[1:]:
-        told = dict(zip(names, row, strict=False))
-        used.append({unit: told[name] for name, unit in UNITS.items() if told.get(name)})
-        spills.append(told.get(_SPILLS, 0))
+        units = dict(zip(names, row, strict=False))
+        used.append({unit: units[name] for name, unit in UNITS.items() if units.get(name)})
+        spills.append(units.get(_SPILLS, 0))
     return Use({unit: slots[name] for name, unit in UNITS.items() if slots.get(name)}, used, spills)

@@ -4,38 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .events import Access, Astray, Copy, Event, Fence, Lines, Moment, Signal, Wait
-from .told import Row
+from .events import Access, Copy, Event, EventIndex, EventTraces, Fence, InvalidAccess, Signal, Wait
+from .report import Row
 
 MOST_ROWS = 24
 _COUNTS = ("regular", "barrier", "arrivals")  # kinds of semaphores whose numbers mean something to who reads them
 
 
-def row(lines: Lines, moment: Moment, note: str = "") -> Row:
+def row(lines: EventTraces, moment: EventIndex, note: str = "") -> Row:
     """One event as a row."""
     event = lines.event(moment)
-    told = remark(lines, moment[0], _what(event, moment[0]))
+    row = remark(lines, moment[0], _what(event, moment[0]))
     if event.place is not None:
-        told["line"], told["path"] = event.place["line"], event.place["file"]
+        row["line"], row["path"] = event.place["line"], event.place["file"]
     if event.step:
-        told["step"] = event.step
+        row["step"] = event.step
     if note:
-        told["note"] = note
+        row["note"] = note
     to = _to(event)
     if to is not None and to != moment[0]:
-        told["to"] = to
-    return told
+        row["to"] = to
+    return row
 
 
-def remark(lines: Lines, line: int, what: str) -> Row:
+def remark(lines: EventTraces, line: int, what: str) -> Row:
     """A row about a line that is no event of it."""
-    told: Row = {"device": line, "line": None, "what": what}
+    row: Row = {"device": line, "line": None, "what": what}
     if lines.names[line] != f"device {line}":
-        told["name"] = lines.names[line]
-    return told
+        row["name"] = lines.names[line]
+    return row
 
 
-def rows(lines: Lines, order: list[Moment], about: Collection[Moment], shown: Collection[Moment] = ()) -> list[Row]:
+def rows(
+    lines: EventTraces, order: list[EventIndex], about: Collection[EventIndex], shown: Collection[EventIndex] = ()
+) -> list[Row]:
     """Those events of a run that are in `about`: the last ones where they are many, and what must be `shown`."""
     mine = [moment for moment in order if moment in about]
     late = set(mine[-MOST_ROWS:])
@@ -55,7 +57,7 @@ def _what(event: Event, line: int) -> str:
         return f"{'write' if event.writes else 'read'} {event.region.shown}"
     if isinstance(event, Fence):
         return f"fence of {event.space}"
-    assert isinstance(event, Astray)
+    assert isinstance(event, InvalidAccess)
     return f"{event.what} to device {event.device}"
 
 

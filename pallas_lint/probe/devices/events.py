@@ -183,15 +183,15 @@ class Fence(_Event):
 
 
 @dataclass(frozen=True)
-class Astray(_Event):
+class InvalidAccess(_Event):
     """A signal or a copy to a device that is not there."""
 
     what: Literal["signal", "copy"]
     device: str
 
 
-Event = Union[Signal, Wait, Copy, Access, Fence, Astray]  # noqa: UP007  a value, not an annotation
-Moment = tuple[int, int]  # line, index of the event in it
+Event = Union[Signal, Wait, Copy, Access, Fence, InvalidAccess]  # noqa: UP007  a value, not an annotation
+EventIndex = tuple[int, int]  # line, index of the event in it
 
 
 def semaphores_of(event: Event) -> set[Semaphore]:
@@ -213,7 +213,7 @@ def brings(event: Event, semaphore: Semaphore) -> int:
 
 
 @dataclass
-class Lines:
+class EventTraces:
     """A launch on the devices of a mesh. `names` are those of the lines: "device 1", "device 1 core 0"."""
 
     lines: list[list[Event]]
@@ -224,13 +224,13 @@ class Lines:
     def __post_init__(self) -> None:
         self.names = self.names or [f"device {number}" for number in range(len(self.lines))]
 
-    def __iter__(self) -> Iterator[tuple[Moment, Event]]:
+    def __iter__(self) -> Iterator[tuple[EventIndex, Event]]:
         """Every event with its moment, line after line."""
         for at, line in enumerate(self.lines):
             for index, event in enumerate(line):
                 yield (at, index), event
 
-    def event(self, moment: Moment) -> Event:
+    def event(self, moment: EventIndex) -> Event:
         return self.lines[moment[0]][moment[1]]
 
     @property
@@ -243,6 +243,6 @@ class Lines:
         """How many events there are."""
         return sum(map(len, self.lines))
 
-    def twice(self) -> Lines:
+    def twice(self) -> EventTraces:
         """The launch two times in a row: what the first leaves in semaphores is there in the second."""
-        return Lines([line + line for line in self.lines], self.names, self.axes)
+        return EventTraces([line + line for line in self.lines], self.names, self.axes)

@@ -10,14 +10,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
-from .events import Access, Astray, Copy, Event, Lines, Moment, Region, Semaphore, Signal, Wait
+from .events import Access, Copy, Event, EventIndex, EventTraces, InvalidAccess, Region, Semaphore, Signal, Wait
 from .system import TooMuch
 
 FIRST_LINE = "/* A kernel on several devices, as pallas-lint models it. */"
 _LARGEST = 4 << 20  # characters: it grows with the product of copies and accesses
 
 
-def model(lines: Lines, title: str = "kernel") -> str:
+def model(lines: EventTraces, title: str = "kernel") -> str:
     """The text of a model. A copy is in phase 1 while it reads, in 2 while it only writes, in 3 when it is over.
 
     Raises TooMuch.
@@ -38,9 +38,9 @@ def _commented(text: str) -> str:
 
 
 class _Model:
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: EventTraces) -> None:
         self.lines = lines
-        self.copies: dict[Moment, int] = {}
+        self.copies: dict[EventIndex, int] = {}
         self.semaphores: dict[Semaphore, int] = {}
         amounts: dict[Semaphore, list[int]] = defaultdict(list)
         for moment, event in lines:
@@ -70,7 +70,7 @@ class _Model:
         yield from self._engine()
         yield from self._end()
 
-    def _statement(self, moment: Moment, event: Event) -> Iterator[str]:
+    def _statement(self, moment: EventIndex, event: Event) -> Iterator[str]:
         if isinstance(event, Wait):
             name, amount = self._amount(event.semaphore, event.amount)
             taken = f"{name} = {name} - {amount}" if event.takes else "skip"
@@ -89,7 +89,7 @@ class _Model:
             alone = " && ".join(condition for condition in each if condition)
             checked = f"assert({alone}); " if alone else ""
             yield f"d_step {{ {checked}phase[{mine}] = 1 }};"
-        elif isinstance(event, Astray):
+        elif isinstance(event, InvalidAccess):
             yield "assert(false);"
 
     def _amount(self, semaphore: Semaphore, amount: int) -> tuple[str, int]:

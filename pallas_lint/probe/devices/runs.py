@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .events import Copy, Lines, Moment, Part, Semaphore, semaphores_of
-from .system import Held, Reached, System
+from .events import Copy, EventIndex, EventTraces, Part, Semaphore, semaphores_of
+from .system import Held, Reached, Scheduler
 
 
 class Runs:
     """All runs of some lines that somebody asked for: each is made once."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: EventTraces) -> None:
         self.lines = lines
-        self.system = System(lines)
+        self.system = Scheduler(lines)
         self.whole = self.system.whole
         self.stuck = [at for at, line in enumerate(lines.lines) if self.whole.progress[at] < len(line)]
-        self._made: dict[Held | Moment, Reached] = {}
-        self._holds: dict[tuple[Moment, Part, bool], Held] = {}
+        self._made: dict[Held | EventIndex, Reached] = {}
+        self._holds: dict[tuple[EventIndex, Part, bool], Held] = {}
 
-    def held(self, copy: Moment, part: Part, *, sure: bool) -> Reached:
+    def held(self, copy: EventIndex, part: Part, *, sure: bool) -> Reached:
         held = self.hold(copy, part, sure=sure)
         if held not in self._made:
             self._made[held] = self.system.run(held=held)
         return self._made[held]
 
-    def hold(self, copy: Moment, part: Part, *, sure: bool) -> Held:
+    def hold(self, copy: EventIndex, part: Part, *, sure: bool) -> Held:
         """What of a copy is held back: of one with a single semaphore reading and writing end together."""
         key = (copy, part, sure)
         if key not in self._holds:
@@ -35,7 +35,7 @@ class Runs:
             self._holds[key] = Held(copy, part if event.sent is not None else "read", sure, others)
         return self._holds[key]
 
-    def _behind(self, copy: Moment, event: Copy) -> Iterator[Moment]:
+    def _behind(self, copy: EventIndex, event: Copy) -> Iterator[EventIndex]:
         """For each other line its first work of the same unit that is sure to begin later; what tells that a line's
         works are done does not wait for those of others.
         """
@@ -47,28 +47,28 @@ class Runs:
                     yield line, index
                     break
 
-    def stopped(self, moment: Moment) -> Reached:
+    def stopped(self, moment: EventIndex) -> Reached:
         if moment not in self._made:
             self._made[moment] = self.system.run(stop=moment)
         return self._made[moment]
 
-    def ends_without(self, copy: Moment, part: Part, semaphore: Semaphore, *, sure: bool) -> bool:
+    def ends_without(self, copy: EventIndex, part: Part, semaphore: Semaphore, *, sure: bool) -> bool:
         """Whether all who can wait for a part of a copy leave the kernel without it."""
         progress = self.held(copy, part, sure=sure).progress
         waiting = range(len(progress)) if semaphore.kind in ("arrivals", "work") else [semaphore.home]
         return all(progress[line] == len(self.lines.lines[line]) for line in waiting)
 
-    def before(self, one: Moment, other: Moment) -> bool:
+    def before(self, one: EventIndex, other: EventIndex) -> bool:
         """Whether an event comes before another in every run."""
         return one < other if one[0] == other[0] else not self.stopped(one).has(other)
 
-    def copy(self, moment: Moment) -> str:
+    def copy(self, moment: EventIndex) -> str:
         copy = self.lines.event(moment)
         assert isinstance(copy, Copy)
         where = f" in line {copy.place['line']}" if copy.place is not None else ""
         return f"the {copy.what} that {self.name(moment[0])} starts{where}{copy.at_step}"
 
-    def about(self, semaphores: set[Semaphore]) -> set[Moment]:
+    def about(self, semaphores: set[Semaphore]) -> set[EventIndex]:
         """The events that touch these semaphores."""
         return {moment for moment, event in self.lines if semaphores_of(event) & semaphores}
 

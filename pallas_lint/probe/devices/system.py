@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .events import Access, Astray, Event, Fence, Lines, Moment, Part, Semaphore, Signal, Wait
+from .events import Access, Event, EventIndex, EventTraces, Fence, InvalidAccess, Part, Semaphore, Signal, Wait
 
 _WAIT, _SIGNAL, _COPY = 0, 1, 2
 _KEPT_EVERY = 256  # moves of the whole run, from one state that is kept to the next
@@ -23,10 +23,10 @@ class Held:
     nothing of it is counted yet; else all but its last byte is.
     """
 
-    copy: Moment
+    copy: EventIndex
     part: Part
     sure: bool
-    others: tuple[Moment, ...] = ()  # from which on works of the same route are late in other lines, too
+    others: tuple[EventIndex, ...] = ()  # from which on works of the same route are late in other lines, too
 
 
 @dataclass
@@ -37,9 +37,9 @@ class Reached:
 
     progress: list[int]
     amounts: dict[Semaphore, int]  # those that are not zero; of single works in the whole run only
-    order: list[Moment]  # of the events that are no accesses; empty where it is not asked for
+    order: list[EventIndex]  # of the events that are no accesses; empty where it is not asked for
 
-    def has(self, moment: Moment) -> bool:
+    def has(self, moment: EventIndex) -> bool:
         """Whether an event happened."""
         return self.progress[moment[0]] > moment[1]
 
@@ -55,13 +55,13 @@ class _State:
         return _State(self.made[:], self.amounts[:])
 
 
-class System:
+class Scheduler:
     """Lines, ready to be run many times: only their moves, the events that touch semaphores, are looked at.
 
     A run that differs from the whole one begins where it parts from it, from a state that was kept shortly before.
     """
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: EventTraces) -> None:
         self.lines = lines
         self.steps = 0  # made in all runs
         self._semaphores: list[Semaphore] = []
@@ -72,7 +72,7 @@ class System:
         self._moves = [self._compiled(line) for line in lines.lines]
         self._counting = [number for number, each in enumerate(self._semaphores) if each.kind != "work"]
         self._ends = [len(moves) for moves in self._moves]
-        self._order: list[Moment] = []  # of the whole run: line, move
+        self._order: list[EventIndex] = []  # of the whole run: line, move
         self._kept: list[_State] = []
         state = _State([0] * len(self._moves), [0] * len(self._semaphores))
         self._go_on(state, self._ends, None, self._order, keep=True)
@@ -87,7 +87,7 @@ class System:
         where: list[int] = []
         moves: list[tuple[int, ...]] = []
         for at, event in enumerate(line):
-            if isinstance(event, Access | Fence | Astray):
+            if isinstance(event, Access | Fence | InvalidAccess):
                 continue
             where.append(at)
             if isinstance(event, Wait):
@@ -109,7 +109,7 @@ class System:
             self._semaphores.append(semaphore)
         return number
 
-    def run(self, *, held: Held | None = None, stop: Moment | None = None, ordered: bool = False) -> Reached:
+    def run(self, *, held: Held | None = None, stop: EventIndex | None = None, ordered: bool = False) -> Reached:
         """Everything that can happen while a copy is held back, and a line does not do the event `stop`.
 
         `ordered`: tell the order, too. Raises TooMuch.
@@ -134,7 +134,7 @@ class System:
         if self.steps > MOST_STEPS:
             raise TooMuch(f"judging them takes more than {MOST_STEPS:,} steps")
 
-    def _move(self, moment: Moment) -> int:
+    def _move(self, moment: EventIndex) -> int:
         """Which move of its line is the first that is not before an event."""
         return bisect_left(self._where[moment[0]], moment[1])
 
@@ -155,7 +155,7 @@ class System:
         return state
 
     def _go_on(
-        self, state: _State, ends: list[int], held: Held | None, order: list[Moment] | None, *, keep: bool = False
+        self, state: _State, ends: list[int], held: Held | None, order: list[EventIndex] | None, *, keep: bool = False
     ) -> None:
         """Make all moves that can be made, up to these ends; the order is told, and states are kept, if asked for."""
         amounts, made = state.amounts, state.made
@@ -201,15 +201,15 @@ class System:
         if keep and not self._kept:
             self._kept.append(state.copy())
 
-    def _reached(self, state: _State, stop: Moment | None, order: list[Moment]) -> Reached:
+    def _reached(self, state: _State, stop: EventIndex | None, order: list[EventIndex]) -> Reached:
         progress = [self._events(line, made, stop) for line, made in enumerate(state.made)]
-        told = [(line, self._where[line][move]) for line, move in order]
-        return Reached(progress, self._amounts(state, self._counting), told)
+        happened = [(line, self._where[line][move]) for line, move in order]
+        return Reached(progress, self._amounts(state, self._counting), happened)
 
     def _amounts(self, state: _State, numbers: Iterable[int]) -> dict[Semaphore, int]:
         return {self._semaphores[number]: state.amounts[number] for number in numbers if state.amounts[number]}
 
-    def _events(self, line: int, made: int, stop: Moment | None) -> int:
+    def _events(self, line: int, made: int, stop: EventIndex | None) -> int:
         """How many events of a line happened, given how many of its moves."""
         where = self._where[line]
         end = where[made] if made < len(where) else len(self.lines.lines[line])

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .events import Moment, Part, Region
+from .events import EventIndex, Part, Region
 
 
 class Use(NamedTuple):
     """One use of a region: by the device's own access, or by a part of a copy that is under way."""
 
-    moment: Moment
+    moment: EventIndex
     region: Region
     writes: bool
     part: Part | None  # of a copy; None: an access

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from . import chart
 from .events import (
     Access,
-    Astray,
     Copy,
     Event,
-    Lines,
+    EventTraces,
+    InvalidAccess,
     Semaphore,
     Signal,
     Wait,
     brings,
     semaphores_of,
 )
+from .report import Verdict
 from .runs import Runs, counted
 from .system import Reached
-from .told import Verdict
 from .uses import Near, Use
 from .warpgroups import overruns, unfenced
 
@@ -35,9 +35,9 @@ class Verdicts:
     steps: int
 
 
-def judge(lines: Lines) -> Verdicts:
+def check_traces(lines: EventTraces) -> Verdicts:
     """Everything that is wrong with a launch in some order."""
-    court = _Court(lines)
+    court = _Checker(lines)
     found = [*court.outside(), *court.past_the_end(), *court.deadlocks(), *court.races()]
     if not court.stuck:
         found += court.unfinished()  # it tells which semaphores are left over for want of a wait
@@ -51,8 +51,8 @@ def judge(lines: Lines) -> Verdicts:
     return Verdicts(found, court.steps)
 
 
-class _Court(Runs):
-    def __init__(self, lines: Lines) -> None:
+class _Checker(Runs):
+    def __init__(self, lines: EventTraces) -> None:
         super().__init__(lines)
         self._later = 0  # steps of the launch two times in a row
         self._abandoned: set[Semaphore] = set()  # of copies that nobody waits for
@@ -67,7 +67,7 @@ class _Court(Runs):
     def outside(self) -> Iterator[Verdict]:
         seen: set[object] = set()
         for moment, event in self.lines:
-            if isinstance(event, Astray) and event.where not in seen:
+            if isinstance(event, InvalidAccess) and event.where not in seen:
                 seen.add(event.where)
                 does = "signals" if event.what == "signal" else "copies to"
                 message = f"{self.name(moment[0])} {does} device {event.device}, and {self._mesh}"
@@ -119,10 +119,10 @@ class _Court(Runs):
             elif not hopeless:
                 message += f", which {self.names(list(self._coming(at)))} would bring after a wait that never ends"
             waits = {each.where: each for each in (wait, *map(self._at, self.stuck))}
-            told = [place for each in waits.values() for place in each.places]
+            waiting = [place for each in waits.values() for place in each.places]
             ends = [chart.row(self.lines, (other, self.whole.progress[other]), "never ends") for other in group[:4]]
             rows = chart.rows(self.lines, self.whole.order, self.about({wait.semaphore}))
-            yield Verdict("deadlock", message, told, True, rows + ends)
+            yield Verdict("deadlock", message, waiting, True, rows + ends)
 
     def _at(self, line: int) -> Wait:
         """The wait that a line is stuck at."""
@@ -256,13 +256,13 @@ class _Court(Runs):
         about = self.about(semaphores_of(first) | semaphores_of(second)) | shown
         last = dict([one.moment, other.moment] if one.moment < other.moment else [other.moment, one.moment])
         about = {moment for moment in about if moment[1] <= last.get(moment[0], moment[1])}
-        told = chart.rows(self.lines, run.order, about, shown)
+        trace = chart.rows(self.lines, run.order, about, shown)
         if stop is not None:
-            told.append(chart.row(self.lines, other.moment, "too early"))
+            trace.append(chart.row(self.lines, other.moment, "too early"))
         on_data = any(isinstance(event, Access) and event.on_data for event in (first, second))
         if alike:
-            return Verdict("alike", message, places, False, told, on_data)
-        return Verdict("device-race", message, places, sure and not _often_harmless(first, one, other), told, on_data)
+            return Verdict("alike", message, places, False, trace, on_data)
+        return Verdict("device-race", message, places, sure and not _often_harmless(first, one, other), trace, on_data)
 
     # -- what is left at the end -----------------------------------------------------------------------------------
 
@@ -353,7 +353,7 @@ class _Court(Runs):
         """The same, in the second of two launches in a row that use one barrier."""
         if any(self.whole.amounts.values()) or len({len(line) for line in self.lines.lines}) != 1:
             return
-        twice = _Court(self.lines.twice())
+        twice = _Checker(self.lines.twice())
         yield from twice.too_early(len(self.lines.lines[0]))
         self._later = twice.steps
 

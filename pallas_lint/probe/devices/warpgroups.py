@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from . import chart
-from .events import Access, Copy, Fence, Moment, Region, Wait, brings
+from .events import Access, Copy, EventIndex, Fence, Region, Wait, brings
+from .report import Verdict
 from .runs import Runs
-from .told import Verdict
 
 
 def overruns(runs: Runs) -> Iterator[Verdict]:
@@ -36,7 +36,7 @@ def overruns(runs: Runs) -> Iterator[Verdict]:
 
 def unfenced(runs: Runs) -> Iterator[Verdict]:
     """What a line writes itself, read by a copy or a matrix unit with no fence in between."""
-    writes: dict[object, list[Moment]] = defaultdict(list)
+    writes: dict[object, list[EventIndex]] = defaultdict(list)
     fences: dict[tuple[int, str], list[int]] = defaultdict(list)
     for moment, event in runs.lines:
         if isinstance(event, Access) and event.writes and event.region.space in ("smem", "tmem"):
@@ -67,7 +67,7 @@ def unfenced(runs: Runs) -> Iterator[Verdict]:
             yield Verdict("unfenced", message, event.places + first.places, False, rows)
 
 
-def _last_write(runs: Runs, writes: list[Moment], region: Region, moment: Moment) -> Moment | None:
+def _last_write(runs: Runs, writes: list[EventIndex], region: Region, moment: EventIndex) -> EventIndex | None:
     """The last of these writes that surely comes before an event and concerns this region."""
     for write in reversed(writes):
         event = runs.lines.event(write)

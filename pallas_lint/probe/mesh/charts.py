@@ -12,7 +12,7 @@ from pallas_lint.report.style import visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pallas_lint.probe.devices.told import Row
+    from pallas_lint.probe.devices.report import Row
     from pallas_lint.probe.results import LaunchResult
     from pallas_lint.report.style import Style
 
@@ -24,8 +24,8 @@ _LETTER = 7.4  # pixels a letter takes, about
 
 def charts(launch: LaunchResult) -> list[tuple[str, list[Row]]]:
     """What is wrong in words, and the run that shows it, of the first few problems of a launch."""
-    told = [(problem["message"], problem["trace"]) for problem in findings.problems(launch) if problem["trace"]]
-    return told[:_MOST_CHARTS]
+    traces = [(problem["message"], problem["trace"]) for problem in findings.problems(launch) if problem["trace"]]
+    return traces[:_MOST_CHARTS]
 
 
 def by_finding(launches: Iterable[LaunchResult], style: Style, width: int) -> dict[tuple[str, ...], list[str]]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.places import Around
+    from pallas_lint.probe.places import FindingBuilder
     from pallas_lint.probe.protocol import OnDevices, Place
     from pallas_lint.probe.results import LaunchResult
 
@@ -60,8 +60,8 @@ _ON_GPU = {
 
 def problems(launch: LaunchResult) -> list[OnDevices]:
     """What is wrong, as verification says; as the interpreter does, where that could not."""
-    told = launch.stage("verify" if _is_verified(launch) else "interpret")
-    found = [problem for problem in told.problems if problem["kind"] in _FINDINGS] if told is not None else []
+    stage = launch.stage("verify" if _is_verified(launch) else "interpret")
+    found = [problem for problem in stage.problems if problem["kind"] in _FINDINGS] if stage is not None else []
     return cast("list[OnDevices]", found)
 
 
@@ -70,7 +70,7 @@ def _is_verified(launch: LaunchResult) -> bool:
     return verified is not None and verified.ok is not None
 
 
-def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Finding]:
+def findings(launch: LaunchResult, builder: FindingBuilder, guessed: str) -> Iterator[Finding]:
     """One for each problem; a warning at most where it hangs on values that were `guessed`, which says so."""
     for problem in problems(launch):
         _, sure, unsure, advice = _FINDINGS[problem["kind"]]
@@ -87,8 +87,8 @@ def findings(launch: LaunchResult, around: Around, guessed: str) -> Iterator[Fin
         on_values = problem["kind"] == "alike" or problem.get("on_data") or not _is_verified(launch)
         if guessed and on_values and severity is Severity.ERROR:
             severity, advice = Severity.WARNING, guessed
-        finding = around.placed(problem["places"], code, severity, problem["message"], advice, backend=backend)
-        others = [around.places.span(place, finding.span.path) for place in problem["places"][1:]]
+        finding = builder.finding_at(problem["places"], code, severity, problem["message"], advice, backend=backend)
+        others = [builder.places.span(place, finding.span.path) for place in problem["places"][1:]]
         word = "waits for ever, too" if problem["kind"] == "deadlock" else "the other one"
         known = {(each.span.path, each.span.start.line) for each in finding.related}
         more = [

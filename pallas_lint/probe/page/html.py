@@ -97,17 +97,17 @@ def _summary(launches: Sequence[LaunchResult], findings: Sequence[Finding]) -> s
 def _launch(at: int, launch: LaunchResult, findings: Sequence[Finding], line: Callable[[str, int], str | None]) -> str:
     facts = launch.facts
     grid = facts["grid"]
-    told = [f"grid {_shape(grid)}" if grid else "no grid" if grid == [] else "dynamic grid"]
+    labels = [f"grid {_shape(grid)}" if grid else "no grid" if grid == [] else "dynamic grid"]
     semantics = facts.get("semantics")
     if semantics:
-        told.append("dimension_semantics " + ", ".join(semantics))
+        labels.append("dimension_semantics " + ", ".join(semantics))
     if launch.backend:
-        told.append(launch.backend.replace("_", " "))
+        labels.append(launch.backend.replace("_", " "))
     mine = [finding for finding in findings if _belongs(finding, launch)]
     return (
         f'<section id="launch-{at}" aria-labelledby="launch-{at}-title">'
         f'<h2 id="launch-{at}-title">{escape(launch.kernel)}</h2>'
-        f'<p class="quiet">{_where(launch)} &middot; {escape("; ".join(told))}</p>'
+        f'<p class="quiet">{_where(launch)} &middot; {escape("; ".join(labels))}</p>'
         + "".join(_finding(finding, line) for finding in mine)
         + _matrix(launch)
         + charts.section(launch)
@@ -216,13 +216,13 @@ def _pictures(facts: Facts) -> str:
         operand = facts["operands"][int(key)]
         if visits is None or operand["block"] is None or not visits:
             continue
-        told = f"{operand['dtype']}{_shape(operand['shape'])} in blocks of {_shape(operand['block'])}"
+        kind = f"{operand['dtype']}{_shape(operand['shape'])} in blocks of {_shape(operand['block'])}"
         visited = operand.get("blocks_visited")
         where = operand["memory_space"]
         share = f", {visited} of {operand['blocks_total']} blocks visited" if visited is not None else ""
         shown.append(
             f'<div class="operand"><h4>{escape(operand["name"])} <span class="quiet">{escape(operand["role"])}, '
-            f"{escape(told + share)}{', in ' + _memory(where) if where else ''}"
+            f"{escape(kind + share)}{', in ' + _memory(where) if where else ''}"
             f"</span></h4>{pictures.blocks(operand, visits, grid)}</div>"
         )
     if not shown:

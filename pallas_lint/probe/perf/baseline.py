@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pallas_lint.probe.cost.told import Cost
+    from pallas_lint.probe.cost.results import Cost
     from pallas_lint.probe.results import LaunchResult, ProbeResult
 
 VERSION = 1
@@ -126,7 +126,7 @@ def slower(
         if before is None or took is None or took <= before.microseconds * (1 + share):
             continue
         grown = took / before.microseconds - 1
-        told = f"{grown:.0%} slower than on record: {microseconds(took)}, was {microseconds(before.microseconds)}"
+        message = f"{grown:.0%} slower than on record: {microseconds(took)}, was {microseconds(before.microseconds)}"
         if before.compiler != cost["compiler"]:
-            told += f" ({cost['compiler']}, was {before.compiler})"
-        yield result, launch, cost, told
+            message += f" ({cost['compiler']}, was {before.compiler})"
+        yield result, launch, cost, message

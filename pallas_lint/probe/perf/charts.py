@@ -12,7 +12,7 @@ from pallas_lint.probe.perf.figures import device_of, microseconds, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pallas_lint.probe.cost.told import Cost
+    from pallas_lint.probe.cost.results import Cost
 
 _WIDE = 640  # pixels
 _LEAST = 0.005  # of the matrix unit
@@ -45,21 +45,21 @@ def roofline(costs: Sequence[Cost]) -> str:
         y = up(10.0**power)
         drawn.append(_rule(left, y, _WIDE - margin, y))
         drawn.append(_text(left - 6, y + 4, f"{10**power:,}", "end"))
-    told = []
+    labels = []
     for at, (cost, intensity, rate) in enumerate(points):
         chip, look = CHIPS[device_of(cost)], f"part{at % 6}"
         peak, bandwidth = chip.peak * cost["cores"], chip.bandwidth * cost["cores"] / 1e3  # TFLOP/s, TB/s
         roof = ((1.0, bandwidth), (peak / bandwidth, peak), (10.0**_FLOP_A_BYTE, peak))
         corners = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in roof)
-        told.append(f"{device_of(cost)} {rate:.3g} of {peak:.4g} TFLOP/s at {intensity:.0f} FLOP a byte")
+        labels.append(f"{device_of(cost)} {rate:.3g} of {peak:.4g} TFLOP/s at {intensity:.0f} FLOP a byte")
         drawn.append(f'<polyline class="{look} roof" points="{corners}"/>')
         x, y = across(intensity), up(rate)
-        drawn.append(f'<circle class="{look}" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{told[-1]}</title></circle>')
+        drawn.append(f'<circle class="{look}" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{labels[-1]}</title></circle>')
         # On both sides by turns: neighbours do not cover each other.
         drawn.append(_text(x + (-9 if at % 2 else 9), y + 4, device_of(cost), "end" if at % 2 else "start", "name"))
     drawn.append(_text((_WIDE + left) / 2, height - 4, "FLOP of the matrix unit a byte moved", "middle"))
     drawn.append(_text(left, 9, "TFLOP/s", "end"))
-    return f"<h4>Roofline</h4>{_chart(height, 'Roofline: ' + '; '.join(told), drawn)}"
+    return f"<h4>Roofline</h4>{_chart(height, 'Roofline: ' + '; '.join(labels), drawn)}"
 
 
 def _at(cost: Cost) -> tuple[float, float]:

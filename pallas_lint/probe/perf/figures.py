@@ -33,15 +33,15 @@ def headline(cost: Mapping[str, Any], *, brief: bool = False) -> str:
     device = device_of(cost)
     if cost["microseconds"] is None:
         return f"{device}: no number"
-    told = [f"{device} {microseconds(cost['microseconds'])}"]
+    parts = [f"{device} {microseconds(cost['microseconds'])}"]
     if brief:
-        return told[0]
+        return parts[0]
     if cost["bound"] != "unknown":
-        told.append(f"{cost['bound']}-bound")
+        parts.append(f"{cost['bound']}-bound")
     unit, share = max(cost["units"].items(), key=lambda each: each[1], default=("", 0.0))
     if share >= 0.01:
-        told.append(f"{UNITS.get(unit, unit)} {100 * share:.0f} %")
-    return " · ".join(told)
+        parts.append(f"{UNITS.get(unit, unit)} {100 * share:.0f} %")
+    return " · ".join(parts)
 
 
 def line_text(cost: Mapping[str, Any], line: Mapping[str, Any]) -> str:

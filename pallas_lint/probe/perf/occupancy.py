@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.places import Around
+    from pallas_lint.probe.places import FindingBuilder
     from pallas_lint.probe.results import LaunchResult
 
 # Of a multiprocessor of compute capability 9.0 and 10.0, from NVIDIA's CUDA C++ programming guide.
@@ -52,7 +52,7 @@ def occupancy(figures: Mapping[str, int]) -> Occupancy | None:
     return Occupancy(fit[limit], fit[limit] * warps, limit)
 
 
-def told(figures: Mapping[str, int]) -> str:
+def summary(figures: Mapping[str, int]) -> str:
     """ "194 registers a thread, none spilled; 8 of 64 warps at a time, limited by shared memory (147 kB a block)"."""
     found = occupancy(figures)
     if found is None:
@@ -64,7 +64,7 @@ def told(figures: Mapping[str, int]) -> str:
     )
 
 
-def findings(launch: LaunchResult, about: Around) -> Iterator[Finding]:
+def findings(launch: LaunchResult, about: FindingBuilder) -> Iterator[Finding]:
     """What a GPU's multiprocessors do not like, by target."""
     causes = launch.facts["causes"]
     for stage in launch.stages:
@@ -74,7 +74,7 @@ def findings(launch: LaunchResult, about: Around) -> Iterator[Finding]:
         backend, device = (stage.target or "triton").partition(":")[::2]
         told_of = {"backend": backend.replace("-", "_"), "device": device or None}
         if stage.figures.get("spilled_bytes"):
-            yield about.placed(
+            yield about.finding_at(
                 (), "PAL820", Severity.INFO,
                 f"{stage.figures['registers']} registers are too few: each thread moves "
                 f"{size(stage.figures['spilled_bytes'])} to memory and back",
@@ -82,7 +82,7 @@ def findings(launch: LaunchResult, about: Around) -> Iterator[Finding]:
                 **told_of,
             )  # fmt: skip
         elif found.share <= _FEW and not causes["products"]:
-            yield about.placed(
+            yield about.finding_at(
                 (), "PAL821", Severity.INFO,
                 f"{found.warps} of {_WARPS} warps run at a time, limited by {found.limit}: too few to hide how long "
                 "memory takes",

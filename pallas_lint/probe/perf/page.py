@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pallas_lint.probe.cost.causes import Traffic
-    from pallas_lint.probe.cost.told import Cost
+    from pallas_lint.probe.cost.results import Cost
     from pallas_lint.probe.results import LaunchResult
 
 _LEAST = 0.005  # of the time
@@ -24,21 +24,21 @@ def section(launch: LaunchResult, line: Callable[[str, int], str | None], place:
     """What was asked of a launch's cost; empty where nothing was. `place` links a line."""
     if not launch.costs:
         return ""
-    told = [cost for cost in launch.costs if cost["microseconds"] is not None]
+    predicted = [cost for cost in launch.costs if cost["microseconds"] is not None]
     parts = ["<h3>Predicted cost</h3>"]
-    if told:
-        parts += [_figures(told), charts.roofline(told)]
+    if predicted:
+        parts += [_figures(predicted), charts.roofline(predicted)]
     for cost in launch.costs:
-        begin = "" if cost in told else "no number: "
+        begin = "" if cost in predicted else "no number: "
         told_of = (f"{cost['target']}: {begin}{doubt}" for doubt in cost["doubts"])
         parts += (f'<p class="quiet">{escape(text)}</p>' for text in told_of)
-    if told:
-        parts.append(_lines(told, line, place))
+    if predicted:
+        parts.append(_lines(predicted, line, place))
     causes = launch.facts["causes"]
     if causes is not None and causes["traffic"]:
         parts.append(_traffic(causes["traffic"]))
-    if told:
-        parts.append(charts.first_steps(told[0]))
+    if predicted:
+        parts.append(charts.first_steps(predicted[0]))
     return "".join(parts)
 
 
@@ -100,8 +100,8 @@ def _traffic(traffic: Sequence[Traffic]) -> str:
 
 
 def _times(number: float) -> str:
-    told = f"{number:.3g}"
-    return "once" if told == "1" else f"{told} times"
+    number_text = f"{number:.3g}"
+    return "once" if number_text == "1" else f"{number_text} times"
 
 
 def _bar(share: float, look: str, text: str) -> str:
@@ -119,12 +119,12 @@ def _table(
 ) -> str:  # fmt: skip
     """Rows of cells that are HTML, with a heading each where they have one."""
     heads = "".join(f'<th scope="col">{escape(each)}</th>' if each else "<td></td>" for each in head)
-    told = f"<caption>{escape(caption)}</caption>" if caption else ""
+    heading = f"<caption>{escape(caption)}</caption>" if caption else ""
     body = []
     for name, cells in rows:
         begin = f'<th scope="row">{escape(name)}</th>' if name is not None else ""
         body.append(f"<tr>{begin}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     return (
-        f'<div class="wide"><table class="{look}">{told}<thead><tr>{heads}</tr></thead>'
+        f'<div class="wide"><table class="{look}">{heading}<thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )

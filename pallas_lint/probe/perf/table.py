@@ -46,15 +46,15 @@ def _fitting(lines: Iterable[str], width: int | None) -> Iterator[str]:
 
 def _of_gpus(told_stages: list[dict[str, Any]]) -> Iterator[str]:
     for stage in told_stages:
-        told = occupancy.told(stage.get("figures") or {})
-        if told:
-            yield f"  {stage['target']}: {told}"
+        summary = occupancy.summary(stage.get("figures") or {})
+        if summary:
+            yield f"  {stage['target']}: {summary}"
 
 
 def _of_tpus(costs: list[dict[str, Any]], style: Style, source_line: SourceLine, width: int | None) -> Iterator[str]:
-    told = [cost for cost in costs if cost["microseconds"] is not None]
-    if told:
-        rows = [*map(_row, told)]
+    predicted = [cost for cost in costs if cost["microseconds"] is not None]
+    if predicted:
+        rows = [*map(_row, predicted)]
         table = [*_table([_HEAD, *rows], style.dim)]
         if width is not None and max(map(columns_of, table)) > width:
             pairs = [[f"{name} {cell}" for name, cell in zip(_HEAD[1:], row[1:], strict=True)] for row in rows]
@@ -62,7 +62,7 @@ def _of_tpus(costs: list[dict[str, Any]], style: Style, source_line: SourceLine,
                 *_fitting((f"  {row[0]}: {', '.join(each)}" for row, each in zip(rows, pairs, strict=True)), width)
             ]
         yield from table
-        yield from _lines(told[0], style, source_line, width)
+        yield from _lines(predicted[0], style, source_line, width)
     for cost in costs:
         for doubt in cost["doubts"]:
             begin = "" if cost["microseconds"] is not None else "no number: "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.protocol import Argument
     from pallas_lint.probe.results import ProbeResult
-    from pallas_lint.probe.session import Conditions
+    from pallas_lint.probe.session import ProbeOptions
     from pallas_lint.probe.specs import Spec
 
 ANY = "any"  # in place of a target: what stands in the way of each
@@ -51,7 +51,7 @@ class Tuning:
     choices: Choices
     python: str
     cwd: Path
-    conditions: Conditions
+    conditions: ProbeOptions
     tell: Callable[[str], None]
     now: Mapping[str, tuple[str, Argument]] = field(factory=dict)  # values that are tried whatever the choices are
     texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved

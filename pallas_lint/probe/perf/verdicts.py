@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.finding import Finding
     from pallas_lint.probe.cost.causes import Causes, Place
-    from pallas_lint.probe.cost.told import Cost, LineCost
-    from pallas_lint.probe.places import Around
+    from pallas_lint.probe.cost.results import Cost, LineCost
+    from pallas_lint.probe.places import FindingBuilder
     from pallas_lint.probe.results import LaunchResult
 
 _FEW = 8  # steps; of fewer nothing can be saved by making them larger
@@ -39,15 +39,21 @@ class _Told(NamedTuple):
     place: Place | None = None
 
 
-def findings(launch: LaunchResult, about: Around) -> Iterator[Finding]:
+def findings(launch: LaunchResult, about: FindingBuilder) -> Iterator[Finding]:
     """What could be faster, by target."""
     for cost in launch.costs:
         if cost["microseconds"] is None:
             continue
-        for told in (*_steps(cost), *_memory(launch, cost), *_computing(launch, cost), *_cores(launch, cost)):
-            places = [told.place] if told.place is not None else ()
-            yield about.placed(
-                places, told.code, Severity.INFO, told.message, told.help, backend="tpu", device=device_of(cost)
+        for verdict in (*_steps(cost), *_memory(launch, cost), *_computing(launch, cost), *_cores(launch, cost)):
+            places = [verdict.place] if verdict.place is not None else ()
+            yield about.finding_at(
+                places,
+                verdict.code,
+                Severity.INFO,
+                verdict.message,
+                verdict.help,
+                backend="tpu",
+                device=device_of(cost),
             )
 
 

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.places import Around
+    from pallas_lint.probe.places import FindingBuilder
     from pallas_lint.probe.protocol import Difference, Ended, InInterpreter
     from pallas_lint.probe.results import LaunchResult
 
 
-def findings(launch: LaunchResult, around: Around, guessed: str, *, explained: bool) -> Iterator[Finding]:
+def findings(launch: LaunchResult, builder: FindingBuilder, guessed: str, *, explained: bool) -> Iterator[Finding]:
     """What is wrong there. `guessed`: what to do about values that were; `explained`: whether it is known why."""
     stage = launch.stage("run")
     if stage is None:
@@ -28,15 +28,15 @@ def findings(launch: LaunchResult, around: Around, guessed: str, *, explained: b
             sure = not (guessed or explained or launch.facts["targets_guessed"])
             message = f"on {device}, {problem['message']}"
             advice = guessed or "on random operands, beside interpret mode"
-            yield around.placed((), "PAL908", Severity.ERROR if sure else Severity.WARNING, message, advice)
+            yield builder.finding_at((), "PAL908", Severity.ERROR if sure else Severity.WARNING, message, advice)
         elif problem["kind"] == "out-of-bounds":
             # What nobody wrote may be read and thrown away.
             severity = Severity.WARNING if problem["type"] == "read" or guessed else Severity.ERROR
-            yield around.placed(problem["places"], "PAL908", severity, problem["message"], guessed)
+            yield builder.finding_at(problem["places"], "PAL908", severity, problem["message"], guessed)
         elif problem["kind"] == "raised":
             message = f"it does not run on the device that is here: {messages.sentence(problem)}"
-            yield around.placed(problem["places"], "PAL908", Severity.ERROR, message)
+            yield builder.finding_at(problem["places"], "PAL908", Severity.ERROR, message)
         else:
             severity = Severity.ERROR if problem["kind"] == "crash" else Severity.WARNING
             message = f"on the device that is here it does not come to an end: {problem['message']}"
-            yield around.placed((), "PAL908", severity, message)
+            yield builder.finding_at((), "PAL908", severity, message)

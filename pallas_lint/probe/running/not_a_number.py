@@ -9,7 +9,7 @@ from pallas_lint.probe import messages, reasons
 
 if TYPE_CHECKING:
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.places import Around
+    from pallas_lint.probe.places import FindingBuilder
     from pallas_lint.probe.protocol import NotANumber
     from pallas_lint.probe.results import LaunchResult
 
@@ -20,29 +20,29 @@ _READ_THE_INPUT = (
 _WRITE_FIRST = "outputs and scratch start with whatever the memory held: write them before they are read"
 
 
-def finding(problem: NotANumber, launch: LaunchResult, around: Around, guessed: str) -> Finding:
+def finding(problem: NotANumber, launch: LaunchResult, builder: FindingBuilder, guessed: str) -> Finding:
     """The finding of one result. `guessed`: what to do where it depends on integers that were made up."""
     hangs_on = reasons.hangs_on(problem)
     if problem["origin"] == "computed":
-        return _computed(problem, launch, around, guessed)
+        return _computed(problem, launch, builder, guessed)
     ragged = [each["operand"] for each in launch.of_grid if each["kind"] == "ragged" and each["role"] == "in"]
     whatever_is_given = problem["always"] and "the grid" not in guessed
     if hangs_on:
-        return _placed(problem, launch, around, Severity.INFO, hangs_on)
+        return _placed(problem, launch, builder, Severity.INFO, hangs_on)
     if launch.facts["targets_guessed"] and _is_alias(problem, launch):
-        return _placed(problem, launch, around, Severity.INFO, _READ_THE_INPUT)
+        return _placed(problem, launch, builder, Severity.INFO, _READ_THE_INPUT)
     if problem.get("reaches") is False or (guessed and not whatever_is_given):
-        return _placed(problem, launch, around, Severity.INFO, guessed or "the function returns nothing of it")
+        return _placed(problem, launch, builder, Severity.INFO, guessed or "the function returns nothing of it")
     steered = problem.get("steered")
     if steered and not problem.get("memory"):
         names = " and ".join(f"`{name}`" for name in steered)
         advice = f"the values of {names} decide what is written: right where nobody reads the rest"
-        return _placed(problem, launch, around, Severity.INFO, advice)
+        return _placed(problem, launch, builder, Severity.INFO, advice)
     if problem.get("out_of_order"):
-        return _out_of_order(problem, launch, around, guessed)
+        return _out_of_order(problem, launch, builder, guessed)
     if ragged and problem["origin"] == "uninitialised" and not problem.get("memory"):
         names = ", ".join(f"`{name}`" for name in ragged)
-        return around.placed(
+        return builder.finding_at(
             (),
             "PAL413",
             Severity.ERROR,
@@ -54,7 +54,7 @@ def finding(problem: NotANumber, launch: LaunchResult, around: Around, guessed: 
     # Whatever integers were made up, where nothing decides what is written it stays unwritten on others, too.
     certain = not guessed or (steered == [] and not problem.get("memory"))
     sure = problem["origin"] == "uninitialised" and bool(reads or problem.get("reaches")) and certain
-    return _placed(problem, launch, around, Severity.ERROR if sure else Severity.WARNING, _WRITE_FIRST)
+    return _placed(problem, launch, builder, Severity.ERROR if sure else Severity.WARNING, _WRITE_FIRST)
 
 
 def _is_alias(problem: NotANumber, launch: LaunchResult) -> bool:
@@ -65,7 +65,7 @@ def _is_alias(problem: NotANumber, launch: LaunchResult) -> bool:
     return bool(read) and aliased.issuperset(read)
 
 
-def _computed(problem: NotANumber, launch: LaunchResult, around: Around, guessed: str) -> Finding:
+def _computed(problem: NotANumber, launch: LaunchResult, builder: FindingBuilder, guessed: str) -> Finding:
     """NaN that the kernel's own arithmetic makes."""
     made = next((check for check in launch.of_checks if check["kind"] in ("nan", "division")), None)
     divided = made is not None and made["kind"] == "division"
@@ -74,7 +74,7 @@ def _computed(problem: NotANumber, launch: LaunchResult, around: Around, guessed
     advice = guessed or hangs_on or "run on random operands; they may be outside what the kernel is for"
     if made is not None and not hangs_on:
         advice = f"{messages.sentence(made)}; keep its operands in range: `jnp.where(x > 0, x, 1)`"
-    return around.placed(
+    return builder.finding_at(
         made["places"] if made is not None else (),
         "PAL906",
         Severity.WARNING if sure else Severity.INFO,
@@ -83,7 +83,7 @@ def _computed(problem: NotANumber, launch: LaunchResult, around: Around, guessed
     )
 
 
-def _out_of_order(problem: NotANumber, launch: LaunchResult, around: Around, guessed: str) -> Finding:
+def _out_of_order(problem: NotANumber, launch: LaunchResult, builder: FindingBuilder, guessed: str) -> Finding:
     """Steps of parallel axes that need what others leave. In order it is wrong, too, where an input gets lost."""
     lost = problem.get("lost")
     message = f"{reasons.share(problem)} where the steps of parallel axes are shared out or reordered"
@@ -95,11 +95,11 @@ def _out_of_order(problem: NotANumber, launch: LaunchResult, around: Around, gue
             'mark the axes along which steps need what others leave "arbitrary": chips with two cores share the rest'
         )
     severity = Severity.ERROR if lost and not guessed else Severity.WARNING
-    return _placed(problem, launch, around, severity, guessed or advice, message)
+    return _placed(problem, launch, builder, severity, guessed or advice, message)
 
 
 def _placed(
-    problem: NotANumber, launch: LaunchResult, around: Around, severity: Severity, advice: str, said: str = ""
+    problem: NotANumber, launch: LaunchResult, builder: FindingBuilder, severity: Severity, advice: str, said: str = ""
 ) -> Finding:
     """PAL907, where memory that nobody wrote is read first if that is known."""
     memory = problem.get("memory", [])
@@ -111,4 +111,4 @@ def _placed(
         message = f"{said or reasons.share(problem)}: it depends on memory that nobody wrote"
     else:
         message = f"{problem['count']} of {problem['size']} values of `{problem['operand']}` are never written"
-    return around.placed(problem.get("places", ()), "PAL907", severity, message, advice)
+    return builder.finding_at(problem.get("places", ()), "PAL907", severity, message, advice)

@@ -103,10 +103,10 @@ def _listed(original: Callable[..., Any]) -> Callable[..., Any]:
 @cache
 def _describe(owner: Any) -> None:
     """Have devices, or clients, of a class say what they are as `of` tells."""
-    for name, told in (("platform", "platform"), ("device_kind", "kind")):
+    for name, attribute in (("platform", "platform"), ("device_kind", "kind")):
         real = getattr(owner, name, None)
         if real is not None:
-            setattr(owner, name, property(_attribute(real, told)))
+            setattr(owner, name, property(_attribute(real, attribute)))
 
 
 def _attribute(real: Any, name: str) -> Callable[[Any], str]:

@@ -100,8 +100,8 @@ class Capture:
         kind = devices.parse(tpus[0] if tpus else "tpu:v5e").kind
 
         def get_device_kind() -> str:
-            told = str(original())
-            return kind if told == "cpu" else told
+            backend = str(original())
+            return kind if backend == "cpu" else backend
 
         module.get_device_kind = get_device_kind  # type: ignore[attr-defined]
         count = getattr(module, "get_num_device_cores", None)
@@ -134,7 +134,7 @@ class Capture:
             _quiet_jax()
             digests = [fingerprint.of(record) if self.known is not None else None for record in records]
             known = [self.known(digest) if self.known is not None and digest else None for digest in digests]
-            fresh = [at for at, told in enumerate(known) if told is None]
+            fresh = [at for at, events in enumerate(known) if events is None]
 
             def emit(event: Event) -> None:
                 if event["event"] == "launch":
@@ -142,8 +142,8 @@ class Capture:
                     event = {**event, "digest": digest} if digest is not None else event
                 server.send(replies, event)
 
-            for at, told in enumerate((told for told in known if told is not None), len(fresh)):
-                for event in told:
+            for at, events in enumerate((events for events in known if events is not None), len(fresh)):
+                for event in events:
                     server.send(replies, cast("Event", {**event, "launch": at}))
             examine(
                 [records[at] for at in fresh],

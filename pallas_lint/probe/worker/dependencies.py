@@ -76,7 +76,7 @@ class Watch:
             return True
         return isinstance(folder, str) and (os.path.realpath(folder) + os.sep).startswith(self._installed)
 
-    def told(self) -> RestsOn:
+    def event(self) -> RestsOn:
         """All that this process has read and imported so far."""
         files, beyond = self._own.copy(), self._beyond
         files.update(_loaded_libraries())

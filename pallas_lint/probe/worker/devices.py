@@ -62,7 +62,7 @@ def parse(text: str) -> Target:
 
 
 @contextlib.contextmanager
-def told(target: Target, seen: Target | None = None) -> Iterator[None]:
+def imitated(target: Target, seen: Target | None = None) -> Iterator[None]:
     """Context in which tracing and lowering take the target's device for the one that is there.
 
     The user's code finds that of `seen`, where one is given.

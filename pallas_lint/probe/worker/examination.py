@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeVar, cast
 
-from ..cost.told import Cost
+from ..cost.results import Cost
 from ..protocol import (
     Checked,
     Emit,
     FunctionRequest,
     Memory,
-    Outcome,
     OverBudget,
     Picture,
     Problem,
+    RequestOptions,
     RunProblem,
     StageName,
-    Terms,
+    StageResult,
 )
 from ..protocol import Operand as OperandFacts
 from . import devices, environment
@@ -59,7 +59,7 @@ SPARSE = "tpu7x"  # a TPU that has SparseCores; not every one has
 
 def examine(
     records: list[Record],
-    terms: Terms,
+    terms: RequestOptions,
     stages: tuple[str, ...],
     emit: Emit,
     *,
@@ -109,7 +109,7 @@ class _Task:
 
     name: str
     of: StageOf
-    work: Callable[[], Outcome]
+    work: Callable[[], StageResult]
     emit: Emit
     ended: Callable[[bool | None], None]
     applies: Callable[[], bool]  # asked when its turn comes
@@ -126,7 +126,7 @@ class _Examination:
 
     at: int
     launch: Launch
-    terms: Terms
+    terms: RequestOptions
     stages: tuple[str, ...]
     emit: Emit
     elsewhere: Elsewhere | None
@@ -235,7 +235,7 @@ class _Examination:
         return {**needed, "device": tpus[0].device, "limit": memory.limit(tpus[0].device, self.launch)}
 
     def _operand(self, at: int, operand: Operand) -> OperandFacts:
-        told: OperandFacts = {
+        facts: OperandFacts = {
             "name": operand.name,
             "role": operand.role,
             "shape": list(operand.shape),
@@ -244,16 +244,16 @@ class _Examination:
             "memory_space": operand.memory_space,
         }
         if self.grid is not None and at in self.grid.starts and self.launch.points:
-            told["blocks_visited"] = self.grid.visited(at)
-            told["blocks_total"] = self.grid.total(at)
-        return told
+            facts["blocks_visited"] = self.grid.visited(at)
+            facts["blocks_total"] = self.grid.total(at)
+        return facts
 
     # -- stages ----------------------------------------------------------------------------------------------------
 
     def _task(
         self,
         name: StageName,
-        work: Callable[[], Outcome],
+        work: Callable[[], StageResult],
         target: devices.Target | None = None,
         applies: Callable[[], bool] = lambda: True,
     ) -> _Task:
@@ -299,8 +299,8 @@ class _Examination:
             picture = {str(at): self.grid.picture(at) for at in self.grid.starts}
             reasons = sorted(set(self.grid.unknown.values()))
             detail = "; ".join(reasons) or None
-        told = self._targets() if self.terms["targets"] or self.launch.backend else []  # not for a guessed one
-        over = [*filter(None, map(self._over_budget, map(devices.parse, told)))]
+        targets = self._targets() if self.terms["targets"] or self.launch.backend else []  # not for a guessed one
+        over = [*filter(None, map(self._over_budget, map(devices.parse, targets)))]
         if over:
             ok, problems = False, [*problems, *over]
         self._tell(picture)
@@ -318,17 +318,17 @@ class _Examination:
             return self.launch.backend in ("triton", "mosaic_gpu") and problem.get("operand") in self.launch.reads
         return problem["kind"] in ("out-of-range", "uncovered", "unread", "parallel-writes")
 
-    def _verify(self) -> Outcome:
+    def _verify(self) -> StageResult:
         return self._verified
 
     @cached_property
-    def _verified(self) -> Outcome:
+    def _verified(self) -> StageResult:
         targets = [devices.parse(text).device for text in self.terms["targets"]]
         two_cores = not targets or any(device in devices.TWO_CORES for device in targets)
         modelled = self.terms["promela"]
         return self._as_made(lambda: verify.examine(self.launch, modelled=modelled, two_cores=two_cores))
 
-    def _interpret(self) -> Outcome:
+    def _interpret(self) -> StageResult:
         if self.launch.record.kind == "core_map":
             raise devices.Missing("this jax's core_map can only be run with the function around it")
         if self._hangs:
@@ -376,7 +376,7 @@ class _Examination:
         read = problem.get("memory") or self.launch.reads
         return bool(read) and aliased.issuperset(read)
 
-    def _checks(self) -> Outcome:
+    def _checks(self) -> StageResult:
         if self.launch.record.kind != "pallas_call":
             raise devices.Missing("checkify sees only through pallas_call")
         if self.launch.record.axes:
@@ -408,7 +408,7 @@ class _Examination:
                 each["hangs_on"] = fillings.causes(self.launch, values, fails, "bif")
         return found
 
-    def _run_here(self) -> Outcome:
+    def _run_here(self) -> StageResult:
         if self._hangs:
             raise devices.Missing("not run: it waits for ever")
         outcome = real.examine(self.launch, self.costs)
@@ -431,14 +431,14 @@ class _Examination:
         with settings.restored(self.launch.record.settings):
             return work()
 
-    def _lower(self, target: devices.Target) -> Outcome:
+    def _lower(self, target: devices.Target) -> StageResult:
         lowered = self._as_made(lambda: lowering.lower(self.launch, target))
         if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
             with contextlib.suppress(devices.Missing):  # which the stage `compile` tells
                 self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
         return {}
 
-    def _compile(self, target: devices.Target) -> Outcome:
+    def _compile(self, target: devices.Target) -> StageResult:
         over = self._over_budget(target)
         if over is not None:
             return {"ok": False, "problems": [over]}
@@ -461,7 +461,7 @@ class _Examination:
     def _compiled(self, target: devices.Target, alone: lowering.Alone | None = None) -> dict[str, int]:
         return self._as_made(lambda: lowering.compiled(self.launch, target, alone))
 
-    def _cost(self, target: devices.Target, schedules: cost.Schedules) -> Outcome:
+    def _cost(self, target: devices.Target, schedules: cost.Schedules) -> StageResult:
         if not (self._went("lower", target) and self._went("compile", target)):
             return {"cost": cost.unknown(self.launch, target, "it does not compile")}
         found = cost.examine(self.launch, self.at, target, schedules)
@@ -488,7 +488,7 @@ class _Examination:
         return {"kind": "memory", "limit": limit, "target": target.text, **needed}
 
 
-def _not_judged() -> Outcome:
+def _not_judged() -> StageResult:
     raise devices.Missing(grid.STANDS_FOR_OTHERS)
 
 

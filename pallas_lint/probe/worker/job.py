@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from ..protocol import Culprit, Emit, FunctionRequest, Outcome, Place, Problem
+from ..protocol import Culprit, Emit, FunctionRequest, Place, Problem, StageResult
 from . import answers, dependencies, devices, environment
 from .budget import Budget
 from .examination import SPARSE, examine
@@ -37,7 +37,7 @@ def run(request: FunctionRequest, emit: Emit) -> None:
     watch = dependencies.Watch() if request.get("watched") else None
     _Job(request, emit).run()
     if watch is not None:
-        emit(watch.told())
+        emit(watch.event())
 
 
 class NotThere(Exception):
@@ -165,7 +165,7 @@ class _Job:
             return
         stage(self.emit, "reference", partial(self._compared, function))
 
-    def _varied(self, function: Any) -> Outcome:
+    def _varied(self, function: Any) -> StageResult:
         """Compare the function with the one of the same name in another text of its file."""
         module = type(sys)(self.module.__name__)
         module.__file__, module.__package__ = self.request["file"], self.module.__package__
@@ -175,7 +175,7 @@ class _Job:
             other = getattr(other, part)
         return {"problems": self._differences(other, function, lenient=True)}
 
-    def _compared(self, function: Any) -> Outcome:
+    def _compared(self, function: Any) -> StageResult:
         wanted: Any = self.module
         for part in (self.request["reference"] or "").split("."):
             wanted = getattr(wanted, part)
@@ -224,7 +224,7 @@ class _Job:
         recorder.install()
         jax.clear_caches()
         try:
-            with devices.told(self.device, self._seen()):
+            with devices.imitated(self.device, self._seen()):
                 return jax.block_until_ready(function(*positional, **keywords))
         except Exception as error:
             if not recorder.records:
@@ -342,7 +342,7 @@ class _Job:
             recorder = Recorder()
             recorder.install()
             try:
-                with _of_threads(), devices.told(self.device, self._seen()), compiler_options() as begun:
+                with _of_threads(), devices.imitated(self.device, self._seen()), compiler_options() as begun:
                     self.program = jax.make_jaxpr(call)(*self._placed(given.leaves))
             except Exception as error:
                 expected = placements.expected(error, seen, self.shardings)
@@ -371,7 +371,7 @@ def _of_threads() -> Iterator[None]:
     """Context in which what fails for want of a thread's results says what that thread raised."""
     raised: list[BaseException] = []
     original = threading.excepthook
-    threading.excepthook = lambda told: raised.append(told.exc_value or told.exc_type())
+    threading.excepthook = lambda failure: raised.append(failure.exc_value or failure.exc_type())
     try:
         yield
     except Exception:

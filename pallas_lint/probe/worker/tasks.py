@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar, cast
 
-from ..protocol import Emit, Outcome, Raised, StageEnd, StageName, TaskEnd
+from ..protocol import Emit, Raised, StageEnd, StageName, StageResult, TaskEnd
 from . import devices
 from .budget import TooLong
-from .inputs.arguments import Misfit
+from .inputs.arguments import ArgumentMismatch
 from .launches import locate, operations
 from .launches.launch import Launch
 from .stages import lowering
@@ -33,7 +33,7 @@ def problem(error: BaseException, launch: Launch | None = None) -> Raised:
         telling = telling.__cause__
     while getattr(telling, "exceptions", None):  # of a group, the first one says what is wrong
         telling = telling.exceptions[0]  # type: ignore[attr-defined]
-    told: Raised = {
+    raised: Raised = {
         "kind": "raised",
         "type": type(telling).__name__,
         "message": (str(telling).strip() or locate.assertion(telling))[:8_000],
@@ -41,9 +41,9 @@ def problem(error: BaseException, launch: Launch | None = None) -> Raised:
         "in_index_map": locate.in_index_map(error),
         "in_launch": locate.in_launch(error),
     }
-    if isinstance(error, Misfit):
-        told["example"] = error.example
-    return told
+    if isinstance(error, ArgumentMismatch):
+        raised["example"] = error.example
+    return raised
 
 
 def task(name: str, work: Callable[[], T], emit: Emit) -> T | None:
@@ -65,7 +65,7 @@ def task(name: str, work: Callable[[], T], emit: Emit) -> T | None:
 def stage(
     emit: Emit,
     name: str,
-    work: Callable[[], Outcome],
+    work: Callable[[], StageResult],
     of: StageOf | None = None,
     share: float | None = None,
     launch: Launch | None = None,
@@ -76,7 +76,7 @@ def stage(
     """
     emit({"event": "begin", "task": name} if share is None else {"event": "begin", "task": name, "share": share})
     begun = time.perf_counter()
-    outcome: Outcome
+    outcome: StageResult
     try:
         outcome = {"ok": True, **work()}
     except TooLong as error:
@@ -88,6 +88,6 @@ def stage(
     except Exception as error:
         outcome = {"ok": False, "problems": [problem(error, launch)]}
     about = {} if of is None else {"launch": of.launch, "stage": of.stage, "target": of.target}
-    told = {"event": "end", "task": name, "seconds": time.perf_counter() - begun, **about, **outcome}
-    emit(cast("StageEnd | TaskEnd", told))
+    event = {"event": "end", "task": name, "seconds": time.perf_counter() - begun, **about, **outcome}
+    emit(cast("StageEnd | TaskEnd", event))
     return outcome["ok"]

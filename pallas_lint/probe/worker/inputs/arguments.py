@@ -12,7 +12,7 @@ class BadArgument(ValueError):
     """An argument that this jax cannot make; the message is one sentence."""
 
 
-class Misfit(TypeError):
+class ArgumentMismatch(TypeError):
     """Arguments that a function does not take. `example` are some that it takes, as they are written."""
 
     def __init__(self, message: str, example: list[str]) -> None:
@@ -36,7 +36,7 @@ class Arguments:
         )
 
     def fit(self, function: Any) -> None:
-        """Raises Misfit where the function does not take them."""
+        """Raises ArgumentMismatch where the function does not take them."""
         import inspect
 
         try:
@@ -52,7 +52,7 @@ class Arguments:
                 parameters=[each.replace(annotation=each.empty) for each in parameters],
                 return_annotation=signature.empty,
             )
-            raise Misfit(f"{error}; it takes {bare}"[:_MOST_LETTERS], examples(parameters)) from None
+            raise ArgumentMismatch(f"{error}; it takes {bare}"[:_MOST_LETTERS], examples(parameters)) from None
 
     def _plan(self, spec: Any) -> Any:
         kind, value = spec["kind"], spec.get("value")

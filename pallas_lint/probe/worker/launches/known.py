@@ -204,8 +204,8 @@ def computed(equation: Any, values: list[Any]) -> list[Any]:
 
     try:
         with jax.ensure_compile_time_eval():
-            told = equation.primitive.get_bind_params(equation.params)
-            functions, params = told if isinstance(told, tuple) else ((), told)  # to 0.11 functions stand apart
+            bound = equation.primitive.get_bind_params(equation.params)
+            functions, params = bound if isinstance(bound, tuple) else ((), bound)  # to 0.11 functions stand apart
             found = equation.primitive.bind(*functions, *values, **params)
     except Exception:  # it is of another device, or of an axis that is not here
         return [None] * len(equation.outvars)

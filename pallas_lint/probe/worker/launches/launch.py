@@ -284,32 +284,32 @@ def kernel_jaxpr(params: dict[str, Any]) -> Any:
 
 def _names(params: dict[str, Any]) -> list[str]:
     debug = getattr(kernel_jaxpr(params), "debug_info", None)
-    told = [str(name) for name in getattr(debug, "arg_names", None) or ()]
+    given_names = [str(name) for name in getattr(debug, "arg_names", None) or ()]
     variables = getattr(kernel_jaxpr(params), "invars", ())
-    return [names.readable(name, var.aval) for name, var in zip(told, variables)]
+    return [names.readable(name, var.aval) for name, var in zip(given_names, variables)]
 
 
 def _operands(record: Record, mapping: Any) -> list[Operand]:
     params, avals = record.params, record.avals
     dynamic, prefetch = mapping.num_dynamic_grid_bounds, mapping.num_index_operands
-    told = _names(params)
+    given_names = _names(params)
     refs = [var.aval for var in kernel_jaxpr(params).invars]
     found: list[Operand] = []
     for at in range(prefetch):
         aval = avals[dynamic + at]
-        found.append(_operand(_name(told, len(found), f"prefetch {at}"), "prefetch", aval, at, space="smem"))
+        found.append(_operand(_name(given_names, len(found), f"prefetch {at}"), "prefetch", aval, at, space="smem"))
     for at, block in enumerate(mapping.block_mappings):
         role: Literal["in", "out"] = "in" if at < mapping.num_inputs else "out"
         array = getattr(block, "array_aval", None) or block.array_shape_dtype
         origin = str(getattr(block, "origin", ""))
         index = at if role == "in" else at - mapping.num_inputs
-        operand = _operand(_name(told, len(found), origin or f"{role} {index}"), role, array, index)
+        operand = _operand(_name(given_names, len(found), origin or f"{role} {index}"), role, array, index)
         operand.block = dimensions(block)
         operand.memory_space = _space(getattr(block, "transformed_block_aval", None))
         operand.mapping = block
         found.append(operand)
     for at, aval in enumerate(refs[len(found) :]):
-        name = _name(told, len(found), f"scratch {at}")
+        name = _name(given_names, len(found), f"scratch {at}")
         found.append(_operand(name, "scratch", aval, at, space=_space(aval)))
     return found
 
@@ -318,19 +318,19 @@ def _plain_operands(record: Record) -> list[Operand]:
     """The operands of a launch that has no blocks: `pl.kernel`, `core_map`."""
     arrays = [(at, aval) for at, aval in enumerate(record.avals) if hasattr(aval, "shape")]
     outs = record.params.get("out_avals") or ()
-    told = names.parameters(_kernel(record.params)[1], len(arrays) + len(outs))
+    given_names = names.parameters(_kernel(record.params)[1], len(arrays) + len(outs))
     found = [
-        _operand(_name(told, number, f"argument {at}"), "in", aval, at, space=_space(aval))
+        _operand(_name(given_names, number, f"argument {at}"), "in", aval, at, space=_space(aval))
         for number, (at, aval) in enumerate(arrays)
     ]
     return found + [
-        _operand(_name(told, len(arrays) + at, f"output {at}"), "out", aval, at, space="any")
+        _operand(_name(given_names, len(arrays) + at, f"output {at}"), "out", aval, at, space="any")
         for at, aval in enumerate(outs)
     ]
 
 
-def _name(told: list[str], at: int, otherwise: str) -> str:
-    return (told[at] if at < len(told) else "") or otherwise
+def _name(given_names: list[str], at: int, otherwise: str) -> str:
+    return (given_names[at] if at < len(given_names) else "") or otherwise
 
 
 def _operand(name: str, role: Any, aval: Any, index: int, space: str | None = None) -> Operand:
@@ -386,19 +386,19 @@ def compiler_params(params: dict[str, Any]) -> list[tuple[str, Any]]:
 
 def _semantics(params: dict[str, Any]) -> tuple[str, ...] | None:
     for _, given in compiler_params(params):
-        told = (
+        semantics = (
             given.get("dimension_semantics") if hasattr(given, "get") else getattr(given, "dimension_semantics", None)
         )
-        if told:
-            return tuple(str(getattr(each, "name", each)).lower().rpartition(".")[2] for each in told)
+        if semantics:
+            return tuple(str(getattr(each, "name", each)).lower().rpartition(".")[2] for each in semantics)
     return None
 
 
 def _limit(params: dict[str, Any]) -> int | None:
     for _, given in compiler_params(params):
-        told = given.get("vmem_limit_bytes") if hasattr(given, "get") else getattr(given, "vmem_limit_bytes", None)
-        if told:
-            return int(told)
+        limit = given.get("vmem_limit_bytes") if hasattr(given, "get") else getattr(given, "vmem_limit_bytes", None)
+        if limit:
+            return int(limit)
     return None
 
 

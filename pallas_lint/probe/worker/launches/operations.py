@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 from ...protocol import Place
@@ -15,7 +16,6 @@ from . import locate
 from .launch import Launch, jaxprs_in, kernel_jaxpr
 
 _NAMED = re.compile(r'loc\("(\w+):"\("[^"\n]*"\)\)')  # without a `callsite`
-_SLICED = re.compile(r'"tpu\.memref_slice".*? : \(memref<((?:\d+x)+)\w+.*? -> memref<((?:\d+x)+)\w+')
 _RETURNED = re.compile(r"failed to legalize operation 'func\.return'.{0,400}\bi64\b")
 
 
@@ -25,15 +25,22 @@ def places(launch: Launch, error: BaseException) -> list[Place]:
     if _RETURNED.search(text):
         wide = (operand for operand in launch.operands if operand.mapping is not None and _is_wide(operand.mapping))
         return [place for operand in wide if (place := operand.index_map_place) is not None][:1]
-    named, sliced = _NAMED.search(text), _SLICED.search(text)
+    named, sliced = _NAMED.search(text), _sliced(text)
     if named is not None:
         found = [place for each, place, own in _placed(launch) if not own and str(each.primitive) == named[1]]
         return found[:1] if len({(place["file"], place["line"]) for place in found}) == 1 else []
-    if sliced is not None:
+    if sliced:
         # Compilers come to the first one first.
-        shapes = {tuple(map(int, sizes.split("x")[:-1])) for sizes in sliced.groups()}
-        return [place for each, place, _ in _placed(launch) if shapes <= _shapes(each) and not jaxprs_in(each)][:1]
+        return [place for each, place, _ in _placed(launch) if sliced <= _shapes(each) and not jaxprs_in(each)][:1]
     return []
+
+
+def _sliced(text: str) -> set[tuple[int, ...]]:
+    """The shapes of what is sliced and of the slice, where a compiler prints a slice of a ref."""
+    line = text.partition('"tpu.memref_slice"')[2].partition("\n")[0]
+    operands, _, result = line.rpartition(" : ")[2].partition(" -> ")
+    types = [operands.partition("memref<")[2], result.partition("memref<")[2]]
+    return {tuple(map(int, takewhile(str.isdigit, each.split("x")))) for each in types if each}
 
 
 def _placed(launch: Launch) -> Iterator[tuple[Any, Place, bool]]:

@@ -73,9 +73,9 @@ class Calls:
                 return None
             own = [frame for frame in _outward(launching) if frame.f_code.co_filename == launching.f_code.co_filename]
             for frame in reversed(own):
-                told = self._told(frame)
-                if told is not None and not self._fails(frame):
-                    function, arguments = told
+                call = self._told(frame)
+                if call is not None and not self._fails(frame):
+                    function, arguments = call
                     return {"function": function, "arguments": arguments, "on": _on(params), "seen": self._seen(frame)}
         except Exception:  # the program goes on whatever becomes of the record
             return None
@@ -103,8 +103,8 @@ class Calls:
             return {}
         names = set(parameters(code)[0]) & set(frame.f_code.co_freevars) - rebound(code)
         got = frame.f_locals
-        told = {each: self._speller.spelled(got[each]) for each in sorted(names) if each in got}
-        return {each: text for each, text in told.items() if text is not None}
+        spelled = {each: self._speller.spelled(got[each]) for each in sorted(names) if each in got}
+        return {each: text for each, text in spelled.items() if text is not None}
 
     # -- where it was seen -----------------------------------------------------------------------------------------
 
@@ -188,9 +188,9 @@ _names: dict[tuple[str, CodeType], str | None] = {}  # equal code may stand in s
 
 def _qualified(code: CodeType) -> str | None:
     """A function's name in its file; before Python 3.11 only function objects know it."""
-    told = getattr(code, "co_qualname", None)
-    if told is not None:
-        return str(told)
+    qualified = getattr(code, "co_qualname", None)
+    if qualified is not None:
+        return str(qualified)
     key = code.co_filename, code
     if key not in _names:
         holders = [each for each in gc.get_referrers(code) if isinstance(each, FunctionType)]

@@ -40,15 +40,15 @@ class Entries:
         got = {**frame.f_locals}
         names, rest, pairs = parameters(code)
         bound = rebound(code) | {name for name in changed(code) if _is_changeable(got.get(name))}
-        told: dict[str, str | None] = {name: self._spell(got[name]) for name in names if name in got.keys() - bound}
+        spelled: dict[str, str | None] = {name: self._spell(got[name]) for name in names if name in got.keys() - bound}
         if rest is not None and rest not in bound and isinstance(got.get(rest), tuple):
-            told.update((f"*{at}", self._spell(each)) for at, each in enumerate(got[rest]))
+            spelled.update((f"*{at}", self._spell(each)) for at, each in enumerate(got[rest]))
         if pairs is not None and pairs not in bound and isinstance(got.get(pairs), dict):
-            told.update((name, self._spell(each)) for name, each in got[pairs].items())
+            spelled.update((name, self._spell(each)) for name, each in got[pairs].items())
         same, caught = self._caught.get((threading.get_ident(), id(code)), (0, {}))
         if same == id(frame):
-            told.update(caught)
-        return {name: text for name, text in told.items() if text is not None}
+            spelled.update(caught)
+        return {name: text for name, text in spelled.items() if text is not None}
 
     def _watch(self) -> None:
         monitoring = getattr(sys, "monitoring", None)

@@ -114,9 +114,9 @@ def _fields(value: Any) -> list[str] | None:
     """The fields of a dataclass, a NamedTuple, an attrs class; None for anything else."""
     if isinstance(value, type):
         return None
-    for told in ("__dataclass_fields__", "_fields"):
-        fields = getattr(type(value), told, None)
-        if fields is not None and (told != "_fields" or isinstance(value, tuple)):
+    for marker in ("__dataclass_fields__", "_fields"):
+        fields = getattr(type(value), marker, None)
+        if fields is not None and (marker != "_fields" or isinstance(value, tuple)):
             return [str(name) for name in fields]
     attrs = getattr(type(value), "__attrs_attrs__", None)
     return None if attrs is None else [str(each.name) for each in attrs]

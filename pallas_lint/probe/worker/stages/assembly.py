@@ -73,8 +73,8 @@ class Assembly:
 
         Empty where that was not told, or of several.
         """
-        told = _read(self.log) or self._last(".ptxas")
-        used, spilled = _USED.findall(told), _SPILLED.findall(told)
+        report = _read(self.log) or self._last(".ptxas")
+        used, spilled = _USED.findall(report), _SPILLED.findall(report)
         launched = [tuple(map(int, each)) for each in self._launched()]
         if len(used) != 1 or len(launched) != 1:
             return {}

@@ -71,14 +71,14 @@ def _product(equation: Any) -> Product | None:
     k = math.prod(one.shape[at] for at in contracted)
     shared = max(k * math.prod(one.shape[at] for at in batch), 1)
     precision = equation.params.get("precision")
-    told = precision if isinstance(precision, tuple) else (precision,)
+    precisions = precision if isinstance(precision, tuple) else (precision,)
     return {
         "place": places[0],
         "dtype": arguments.short_name(one.dtype),
         "m": math.prod(one.shape) // shared,
         "k": k,
         "n": math.prod(other.shape) // shared,
-        "exact": str(one.dtype) == "float32" and any(str(each).endswith(("HIGH", "HIGHEST")) for each in told),
+        "exact": str(one.dtype) == "float32" and any(str(each).endswith(("HIGH", "HIGHEST")) for each in precisions),
     }
 
 

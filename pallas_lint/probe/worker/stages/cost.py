@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ...cost.prediction import Line, Prediction, predict
 from ...cost.program import TICKS
-from ...cost.told import Cost, LineCost, Pipeline
+from ...cost.results import Cost, LineCost, Pipeline
 from .. import environment
 from ..devices import Target
 from ..launches.launch import Launch
@@ -165,6 +165,6 @@ def _values(launch: Launch, module: Module) -> Mapping[int, list[int]]:
     """The words of the integer operands whose values are known, by the operand's position."""
     import numpy as np
 
-    told = ((at, np.asarray(value)) for at, value in enumerate(launch.record.values) if value is not None)
-    words = ((at, module.words(at, value)) for at, value in told)
+    values = ((at, np.asarray(value)) for at, value in enumerate(launch.record.values) if value is not None)
+    words = ((at, module.words(at, value)) for at, value in values)
     return {at: known for at, known in words if known is not None}

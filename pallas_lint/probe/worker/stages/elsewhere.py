@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ...protocol import Emit, LeftToCompile, ModulesRequest, Outcome
+from ...protocol import Emit, LeftToCompile, ModulesRequest, StageResult
 from .. import devices, environment
 from ..budget import Budget, TooLong, used
 from ..launches import boundary
@@ -138,5 +138,5 @@ def compile_modules(request: ModulesRequest, emit: Emit) -> None:
         )
 
 
-def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: devices.Target) -> Outcome:
+def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: devices.Target) -> StageResult:
     return {"figures": lowering.compiled_elsewhere(data, module, target)}

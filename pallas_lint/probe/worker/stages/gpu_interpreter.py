@@ -95,7 +95,7 @@ class _Write(tuple[Any, ...]):
 
 
 @contextlib.contextmanager
-def equal_writes(told: list[str]) -> Iterator[None]:
+def equal_writes(reported: list[str]) -> Iterator[None]:
     """Context in which two writes of the same values to the same place do not race: whichever is first, they are there.
 
     What is so is `told` as races are.
@@ -146,7 +146,7 @@ def equal_writes(told: list[str]) -> Iterator[None]:
                     self.writes[buffer] = [*equal, *self.writes[buffer][:-1], mine]
             for write in equal:
                 sides = (f"  write of {buffer}[{side[2]}] from {side[0]}, {side[3]}" for side in (mine, write))
-                told.append("\n".join(("RACE DETECTED", *sides)))
+                reported.append("\n".join(("RACE DETECTED", *sides)))
 
     memory.get_buffer_content, memory.swap_buffer_content, state.check_write = read, swapped, checked
     for task, original in copies:

@@ -79,12 +79,12 @@ def _lowered(launch: Launch, target: Target, device: Any, row_major: bool) -> An
             jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=meshes.everywhere(mesh, device and kind))
             for aval, kind in zip(launch.record.avals, kinds)
         ]
-        with devices.told(target):
+        with devices.imitated(target):
             traced = jax.jit(meshes.mapped(call, mesh), keep_unused=True).trace(*structs)
             return traced.lower(lowering_platforms=(target.platform,))
     avals = [_struct(aval, device, kind) for aval, kind in zip(launch.record.avals, kinds)]
     try:
-        with devices.told(target):
+        with devices.imitated(target):
             if device is None:
                 return jax.jit(call, keep_unused=True).trace(*avals).lower(lowering_platforms=(target.platform,))
             ins = tuple(_place(device, kind) for kind in kinds)
@@ -118,7 +118,7 @@ def _say_where(launch: Launch, avals: list[Any], changes: dict[str, Any], target
         return
     lanes = {**changes, "compiler_params": dataclasses.replace(given, lowering_semantics=lane)}  # type: ignore[type-var]
     try:
-        with devices.told(target):
+        with devices.imitated(target):
             jax.jit(lambda *operands: launch.record.bind(*operands, **lanes), keep_unused=True).trace(*avals).lower(
                 lowering_platforms=(target.platform,)
             )
@@ -172,7 +172,7 @@ def compiled_elsewhere(data: bytes, module: LeftToCompile, target: Target) -> di
     structs = [jax.ShapeDtypeStruct(*aval, sharding=place(kind)) for aval, (_, _, kind) in zip(avals, ins)]
     # jax compiles only what it lowered itself: the module of a function of the same type, on devices of the target, is
     # replaced. Where operands lie is said by that function alone: the module was made for this process's devices.
-    with devices.told(target):
+    with devices.imitated(target):
         if mesh is None:
             function = jax.jit(stand_in, out_shardings=place(None), keep_unused=True)
         else:
@@ -196,11 +196,11 @@ def _lies_in(module: Any, at: int, memory: str) -> None:
     from jax._src.lib.mlir import ir
 
     main = next(each for each in module.body.operations if ir.StringAttr(each.attributes["sym_name"]).value == "main")
-    told = list(ir.ArrayAttr(main.attributes["arg_attrs"])) if "arg_attrs" in main.attributes else []
-    told = told or [ir.DictAttr.get({}) for _ in main.arguments]
-    own = {entry.name: entry.attr for entry in ir.DictAttr(told[at])}
-    told[at] = ir.DictAttr.get({**own, "mhlo.memory_kind": ir.StringAttr.get(memory)})
-    main.attributes["arg_attrs"] = ir.ArrayAttr.get(told)
+    attributes = list(ir.ArrayAttr(main.attributes["arg_attrs"])) if "arg_attrs" in main.attributes else []
+    attributes = attributes or [ir.DictAttr.get({}) for _ in main.arguments]
+    own = {entry.name: entry.attr for entry in ir.DictAttr(attributes[at])}
+    attributes[at] = ir.DictAttr.get({**own, "mhlo.memory_kind": ir.StringAttr.get(memory)})
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
 
 
 def figures_of(lowered: Any, target: Target, alone: Alone | None = None) -> dict[str, int]:

@@ -51,8 +51,8 @@ def buffers(operand: Operand, launch: Launch, constant: bool) -> int:
         return 1
     if launch.points == 1 or constant:
         return 1
-    told = getattr(getattr(operand.mapping, "pipeline_mode", None), "buffer_count", None)
-    return told if isinstance(told, int) else 2
+    count = getattr(getattr(operand.mapping, "pipeline_mode", None), "buffer_count", None)
+    return count if isinstance(count, int) else 2
 
 
 def needed(launch: Launch, constants: dict[int, bool]) -> Needed | None:

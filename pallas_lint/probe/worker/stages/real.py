@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...cost.told import Cost
-from ...protocol import Difference, Outcome, Problem
+from ...cost.results import Cost
+from ...protocol import Difference, Problem, StageResult
 from .. import devices, environment
 from ..launches.launch import Launch
 from . import gpu_interpreter, interpret
@@ -65,7 +65,7 @@ def _devices(platforms: Iterable[str]) -> Iterator[Any]:
             yield jax.devices(platform)[0]
 
 
-def examine(launch: Launch, predicted: Iterable[Cost] = ()) -> Outcome:
+def examine(launch: Launch, predicted: Iterable[Cost] = ()) -> StageResult:
     """Whether results are those of an interpreter, and how long a run takes. Raises what the device raises.
 
     A cost that was predicted for this very device is told beside the time.
@@ -90,14 +90,14 @@ def examine(launch: Launch, predicted: Iterable[Cost] = ()) -> Outcome:
             raise devices.Missing(f"it is for another device: {interpret.sentence(error)}") from error
         raise
     name = getattr(device, "device_kind", str(device))
-    told = f"{name}: {_microseconds(seconds)}, median of {_RUNS} runs after {_WARM}, L2 flushed"
-    told += _beside(name, predicted)
+    detail = f"{name}: {_microseconds(seconds)}, median of {_RUNS} runs after {_WARM}, L2 flushed"
+    detail += _beside(name, predicted)
     try:
         expected = _interpreted(launch, values)
     except Exception as error:
-        return {"detail": f"{told}; not compared: {interpret.sentence(error)}", "figures": _figures(seconds)}
+        return {"detail": f"{detail}; not compared: {interpret.sentence(error)}", "figures": _figures(seconds)}
     found: list[Difference] = [*interpret.differences(results, expected, lenient=True)]
-    return {"ok": not found, "problems": [*found], "detail": told, "figures": _figures(seconds)}
+    return {"ok": not found, "problems": [*found], "detail": detail, "figures": _figures(seconds)}
 
 
 def _beside(name: str, predicted: Iterable[Cost]) -> str:

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from ...protocol import FunctionRequest, InInterpreter, Outcome, Place, Problem
+from ...protocol import FunctionRequest, InInterpreter, Place, Problem, StageResult
 from .. import devices, main
 from ..launches import locate
 
@@ -37,7 +37,7 @@ _IN_FILE = re.compile(r"[0-9a-f]+ in (?P<file>.+):(?P<line>\d+)")
 _BLOCK = re.compile(r"in block (\([\d,]+\))")
 
 
-def beside(outcome: Outcome, request: FunctionRequest, at: int) -> Outcome:
+def beside(outcome: StageResult, request: FunctionRequest, at: int) -> StageResult:
     """What came of a launch on a GPU, and what the sanitizer sees of the one with this number."""
     tool = shutil.which(_TOOL)
     if tool is None:
@@ -46,12 +46,12 @@ def beside(outcome: Outcome, request: FunctionRequest, at: int) -> Outcome:
     found: list[InInterpreter] = []
     try:
         found += _accesses(_told_by(tool, alone))
-        told = f"{_TOOL} finds {'errors' if found else 'nothing'}"
+        detail = f"{_TOOL} finds {'errors' if found else 'nothing'}"
     except devices.Missing as error:
-        told = str(error)
+        detail = str(error)
     problems: list[Problem] = [*outcome.get("problems", ()), *found]
     return {**outcome, "ok": outcome.get("ok", True) and not found, "problems": problems,
-            "detail": f"{outcome.get('detail')}; {told}"}  # fmt: skip
+            "detail": f"{outcome.get('detail')}; {detail}"}  # fmt: skip
 
 
 def _told_by(tool: str, request: FunctionRequest) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...devices.events import Lines
+from ...devices.events import EventTraces
 from ...devices.promela import model
+from ...devices.report import Verdict
 from ...devices.system import TooMuch
-from ...devices.told import Verdict
-from ...devices.verdicts import Verdicts, judge
-from ...protocol import OnDevices, Outcome
+from ...devices.verdicts import Verdicts, check_traces
+from ...protocol import OnDevices, StageResult
 from .. import devices
 from ..launches.launch import Launch
 from ..unrolling.launches import blocks_of, lines_of
@@ -24,7 +24,7 @@ def concerns(launch: Launch) -> bool:
     return launch.backend in (None, "tpu") and any("semaphore" in name or "dma" in name for name in launch.primitives)
 
 
-def examine(launch: Launch, *, modelled: bool, two_cores: bool) -> Outcome:
+def examine(launch: Launch, *, modelled: bool, two_cores: bool) -> StageResult:
     """The verdicts; where it is to be `modelled`, the model for spin, too. Raises Missing where there is no model.
 
     `two_cores`: whether it may run on a chip that has two, and that share the points of a parallel axis out.
@@ -46,37 +46,37 @@ def _where(error: Unmodelled, launch: Launch) -> str:
     return f" (line {place['line']})" if near else f" ({Path(place['file']).name}, line {place['line']})"
 
 
-def _on_devices(launch: Launch, modelled: bool, two_cores: bool) -> Outcome:
+def _on_devices(launch: Launch, modelled: bool, two_cores: bool) -> StageResult:
     lines = lines_of(launch)
-    found = judge(lines)
+    found = check_traces(lines)
     mesh = " x ".join(f"{name} = {size}" for name, size in lines.axes.items()) or "one device"
     detail = f"{mesh}: {_looked_at(lines)}"
     # What the barrier and copies to other devices mean there is not known.
     if two_cores and launch.shared_axis is not None and not (found.found or lines.axes or lines.has_barrier):
         found = _on_two_cores(launch, launch.shared_axis)
         detail += "; two cores, too"
-    told = _told(found.found, detail, found.steps)
+    result = _told(found.found, detail, found.steps)
     if modelled:
         try:
-            told["model"] = model(lines, launch.kernel)
+            result["model"] = model(lines, launch.kernel)
         except TooMuch as error:
-            told["detail"] = f"{detail}; no model: {error}"
-    return told
+            result["detail"] = f"{detail}; no model: {error}"
+    return result
 
 
 def _on_two_cores(launch: Launch, axis: int) -> Verdicts:
     """The verdicts where two cores share an axis of the grid: never sure, since many chips have one core."""
-    found = judge(lines_of(launch, shared=axis))
+    found = check_traces(lines_of(launch, shared=axis))
     for each in found.found:
         each.message = f"where two cores (v4, v5p) share axis {axis} of the grid, which is parallel: {each.message}"
         each.sure = False
     return found
 
 
-def _on_gpu(launch: Launch) -> Outcome:
+def _on_gpu(launch: Launch) -> StageResult:
     steps, details = 0, []
     for lines in blocks_of(launch):
-        found = judge(lines)
+        found = check_traces(lines)
         steps += found.steps
         details.append(_looked_at(lines))
         if found.found:  # those of the other block are the same, as a rule
@@ -84,12 +84,12 @@ def _on_gpu(launch: Launch) -> Outcome:
     return _told([], "; ".join(dict.fromkeys(details)), steps)
 
 
-def _looked_at(lines: Lines) -> str:
+def _looked_at(lines: EventTraces) -> str:
     vague = f", {lines.vague} accesses hang on data and are left out" if lines.vague else ""
     return f"{lines.count} events, every order{vague}"
 
 
-def _told(found: list[Verdict], detail: str, steps: int) -> Outcome:
+def _told(found: list[Verdict], detail: str, steps: int) -> StageResult:
     problems: list[OnDevices] = [
         {
             "kind": each.kind, "message": each.message, "places": each.places, "sure": each.sure,

@@ -72,10 +72,13 @@ class _Flow:
         name, params = str(equation.primitive), equation.params
         plain = [each for each in given if each.buffer is None]
         if name == "dma_start":
-            told = params["tree"].unflatten(given)
-            target = told[2:4] if len(told) == 9 else told[1:2]
+            parts = params["tree"].unflatten(given)
+            target = parts[2:4] if len(parts) == 9 else parts[1:2]
             # Where it reads decides what is written, and not where.
-            steering, value = _named(*target, told[-1]), _named(*told) | self.held.get(_reference(told[0]) or "", _NONE)
+            steering, value = (
+                _named(*target, parts[-1]),
+                _named(*parts) | self.held.get(_reference(parts[0]) or "", _NONE),
+            )
             self._write(_reference(target[0]), guards | steering, value)
         elif name in _STORES and given[0].buffer is not None:
             where = given[2:] if name == "swap" else plain[:-1]
@@ -110,10 +113,10 @@ class _Flow:
             self.held[buffer] = self.held.get(buffer, _NONE) | value
 
 
-def _reference(told: Any) -> str | None:
+def _reference(ref: Any) -> str | None:
     """The buffer of an end of a copy: a reference, or from 0.9 on one with its transforms."""
-    told = getattr(told, "ref", told)
-    return told.buffer if isinstance(told, _Value) else None
+    ref = getattr(ref, "ref", ref)
+    return ref.buffer if isinstance(ref, _Value) else None
 
 
 def _named(*parts: Any) -> _NAMES:

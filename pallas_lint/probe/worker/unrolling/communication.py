@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...devices.events import Access, Astray, Copy, Signal, Wait
+from ...devices.events import Access, Copy, InvalidAccess, Signal, Wait
 from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View, first_unknown, view_of
 from .scopes import MOST_VALUES
 from .unroller import Unroller, rule
@@ -94,7 +94,7 @@ def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         raise Unmodelled("how much is signalled hangs on data", place, amount)
     to = _line(run, device, core, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
-        run.tell(Astray(place, run.step, "signal", to))
+        run.tell(InvalidAccess(place, run.step, "signal", to))
     elif amount:
         run.tell(Signal(place, run.step, part(ref, transforms, place).semaphore(place, to), int(amount)))
     return []
@@ -130,11 +130,11 @@ def part(ref: Any, transforms: Any, place: Any) -> View:
 
 def _ends(equation: Any, values: list[Any], place: Any) -> tuple[View, View, View | None, View | None, Any]:
     """Source, destination, semaphore of the destination and of the source, device."""
-    told = tuple(equation.params["tree"].unflatten(values))
-    if len(told) == 9:  # to 0.9 references and their transforms stand apart
-        source, on_source, target, on_target, received, on_received, sent, on_sent, device = told
+    parts = tuple(equation.params["tree"].unflatten(values))
+    if len(parts) == 9:  # to 0.9 references and their transforms stand apart
+        source, on_source, target, on_target, received, on_received, sent, on_sent, device = parts
     else:
-        source, target, received, sent, device = told
+        source, target, received, sent, device = parts
         on_source = on_target = on_received = on_sent = ()
 
     def semaphore(ref: Any, transforms: Any) -> View | None:
@@ -156,7 +156,7 @@ def _copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         return []
     to = _line(run, device, None, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
-        run.tell(Astray(place, run.step, "copy", to))
+        run.tell(InvalidAccess(place, run.step, "copy", to))
         return []
     if to != run.line and target.buffer.moves:
         raise Unmodelled(_PIPELINED, place)

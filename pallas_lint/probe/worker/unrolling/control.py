@@ -64,8 +64,8 @@ def _cond(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     if any(map(communicates, branches)):
         raise Unmodelled("a branch that communicates hangs on data", run.place(equation), which)
     # It takes one of them: what each reads and writes may be read and written.
-    told = [run.perhaps(branch, operands) for branch in branches]
-    return [results[0] if all(_same(results[0], other) for other in results) else UNKNOWN for results in zip(*told)]
+    outcomes = [run.perhaps(branch, operands) for branch in branches]
+    return [results[0] if all(_same(results[0], other) for other in results) else UNKNOWN for results in zip(*outcomes)]
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ...devices.events import Lines
+from ...devices.events import EventTraces
 from ..launches.launch import Launch, Operand, kernel_jaxpr
 from . import communication, control, forks, scheduling, warpgroups  # noqa: F401  they say what operations do
 from .references import UNKNOWN, Buffer, Unknown, Unmodelled
@@ -18,7 +18,7 @@ MOST_LINES = 64
 MOST_EVENTS = 200_000  # of all lines
 
 
-def lines_of(launch: Launch, *, shared: int | None = None) -> Lines:
+def lines_of(launch: Launch, *, shared: int | None = None) -> EventTraces:
     """What each device of the launch's mesh does; with two cores where these share an axis of the grid.
 
     Raises Unmodelled.
@@ -33,13 +33,13 @@ def lines_of(launch: Launch, *, shared: int | None = None) -> Lines:
         lost |= sent
 
 
-def _lines(launch: Launch, cores: list[Core], lost: frozenset[Any]) -> tuple[Lines, list[Unroller]]:
+def _lines(launch: Launch, cores: list[Core], lost: frozenset[Any]) -> tuple[EventTraces, list[Unroller]]:
     """What each device does where nothing is known of what is in some buffers. Raises Unmodelled."""
     axes = launch.record.axes
     count = math.prod(axes.values()) * len(cores)
     if count > MOST_LINES:
         raise Unmodelled(f"a mesh of {count} devices, more than {MOST_LINES}")
-    lines, runs = Lines([], [], axes), []
+    lines, runs = EventTraces([], [], axes), []
     for device, place in enumerate(itertools.product(*map(range, axes.values()))):
         grid = launch.grid_on(place)
         if grid is None and launch.record.kind == "pallas_call":
@@ -57,7 +57,7 @@ def _lines(launch: Launch, cores: list[Core], lost: frozenset[Any]) -> tuple[Lin
     return lines, runs
 
 
-def blocks_of(launch: Launch) -> Iterator[Lines]:
+def blocks_of(launch: Launch) -> Iterator[EventTraces]:
     """What the warpgroups of a cluster of a Mosaic GPU kernel do: of the grid's first cluster, and of the last.
 
     Others differ from these in what they read and write, as a rule, and not in what they wait for. Raises Unmodelled.
@@ -78,7 +78,7 @@ def blocks_of(launch: Launch) -> Iterator[Lines]:
         for run in cluster.begin(threads, mesh.thread_name):
             _unroll(run, launch)
             cluster.vague += run.vague
-        lines = Lines(cluster.lines, cluster.names, {}, cluster.vague)
+        lines = EventTraces(cluster.lines, cluster.names, {}, cluster.vague)
         if lines.count > MOST_EVENTS:
             raise Unmodelled(f"the warpgroups do more than {MOST_EVENTS} things")
         yield lines
@@ -121,9 +121,9 @@ def _unroll(run: Unroller, launch: Launch) -> None:
 
 def _plain(launch: Launch, jaxpr: Any, variables: Any, run: Unroller) -> list[Any]:
     """The memory behind references that come without blocks, those to operands first; plain values are unknown."""
-    told = [str(name) for name in getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()]
+    given_names = [str(name) for name in getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()]
     operands = [operand.name for operand in launch.operands]
-    names = operands if launch.kernel_place is not None and len(operands) == len(variables) else told
+    names = operands if launch.kernel_place is not None and len(operands) == len(variables) else given_names
     named = len(names) == len(variables)
     values = launch.record.values_on(tuple(run.coordinates.values()) if run.work is None else ())
     written = _written(launch, jaxpr) if run.work is not None else set()

@@ -37,8 +37,8 @@ def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = 
 
 def scoped(run: Unroller, equation: Any, body: Any, *, shared: bool = False) -> list[Buffer]:
     """The buffers that an operation makes for the jaxpr in it. Entered again, it has the memory that it had."""
-    told = [str(name) for name in getattr(getattr(body, "debug_info", None), "arg_names", None) or ()]
-    names = [readable(name, var.aval) for name, var in zip(told, body.invars)]
+    given_names = [str(name) for name in getattr(getattr(body, "debug_info", None), "arg_names", None) or ()]
+    names = [readable(name, var.aval) for name, var in zip(given_names, body.invars)]
     made, number = [], address(equation)
     run.entered[number] += 1
     for at, var in enumerate(body.invars):

@@ -1,4 +1,4 @@
-"""What is told of a launch's cost: the contract's "Cost"."""
+"""The predicted cost of a launch, as the contract has it ("Cost")."""
 
 from __future__ import annotations
 
