@@ -15,8 +15,8 @@ export default defineConfig({
   // One editor at a time: it is a server, an extension host, a language server and a browser on maybe two cores.
   workers: 1,
   // Much longer than needed: a virtual machine may get a third of its cores for minutes.
-  timeout: 600_000,
-  expect: { timeout: 120_000, toPass: { timeout: 180_000 } },
+  timeout: 300_000,
+  expect: { timeout: 60_000, toPass: { timeout: 90_000 } },
   // What a busy machine made too late passes the second time, and is reported as flaky; what is broken fails again.
   retries: 1,
   forbidOnly: true,
@@ -24,7 +24,7 @@ export default defineConfig({
   reporter: [["list"]],
   outputDir: process.env.PALLAS_LINT_E2E_OUTPUT ?? path.join(os.tmpdir(), "pallas-lint-e2e"),
   use: {
-    actionTimeout: 120_000,
+    actionTimeout: 60_000,
     navigationTimeout: 120_000,
     viewport: { width: 1280, height: 800 },
     screenshot: "only-on-failure",

@@ -16,7 +16,7 @@ import { jaxPython } from "../harness/programs";
 import { MARK } from "./tests/mark";
 
 test("the extension in its host", async ({ page }, info) => {
-  test.setTimeout(1_800_000);
+  test.setTimeout(1_200_000);
   const here = path.join(__dirname, "..");
   const root = fs.mkdtempSync(path.join(os.tmpdir(), "pallas-lint-e2e-"));
   // Under the folder of mocha, which the extension host has to find.

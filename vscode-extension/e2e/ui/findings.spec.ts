@@ -1,10 +1,9 @@
 import { expect, test } from "../harness/editor";
 
+const DARK = { "workbench.colorTheme": "Default Dark Modern" };
 const FIX_ON_SAVE = { "editor.codeActionsOnSave": { "source.fixAll.pallasLint": "explicit" } };
 
-test("a squiggle, its hover, the problems panel, its quick-fix, the file on disk, and a code in a comment", async ({
-  start,
-}) => {
+test("a squiggle, its hover, its quick-fix, the file on disk", async ({ start }) => {
   const editor = await start({ workspace: "kernels", user: { "pallasLint.importStrategy": "useBundled" } });
   await editor.open("matmul.py");
   await editor.hideSideBar();
@@ -14,11 +13,6 @@ test("a squiggle, its hover, the problems panel, its quick-fix, the file on disk
   await expect(editor.line("def matmul_kernel")).toContainText("f32[");
   await editor.picture("editor");
 
-  const status = editor.page.locator('.statusbar-item[id*="languageStatus"]').first();
-  await status.hover();
-  await expect(editor.page.locator(".hover-language-status").first()).toContainText("pallas-lint");
-  await editor.picture("status");
-
   const hover = await editor.hover(editor.squiggles().first());
   await expect(hover).toContainText("TPU products need 32 bits");
   await expect(hover.locator("a.code-link", { hasText: "PAL106" })).toBeVisible();
@@ -26,6 +20,22 @@ test("a squiggle, its hover, the problems panel, its quick-fix, the file on disk
   await editor.picture("hover");
 
   await editor.page.mouse.move(5, 5);
+  await editor.click(editor.squiggles().first());
+  const fix = await editor.fixes("PAL106: Accumulate in float32");
+  await expect(editor.page.locator(".action-widget").first()).toContainText("Disable dot-accumulator");
+  await editor.picture("quickfix");
+  await fix.click();
+  await expect(editor.squiggles()).toHaveCount(1);
+  await editor.save();
+  await expect
+    .poll(() => editor.onDisk("matmul.py"))
+    .toContain("acc_ref[...] += jnp.dot(a, b, preferred_element_type=jnp.float32)");
+});
+
+test("the problems panel lists findings with their related places", async ({ start }) => {
+  const editor = await start({ workspace: "kernels" });
+  await editor.open("matmul.py");
+  await expect(editor.squiggles()).toHaveCount(2);
   await editor.command("View: Focus Problems");
   const problems = editor.page.locator(".markers-panel");
   await expect(problems).toContainText("PAL106");
@@ -33,25 +43,6 @@ test("a squiggle, its hover, the problems panel, its quick-fix, the file on disk
   await expect(problems).toContainText("launched here");
   await expect(editor.page.locator('[id="status.problems"]')).toContainText("2");
   await editor.picture("diagnostics");
-  await editor.hidePanel();
-
-  await editor.click(editor.squiggles().first());
-  await editor.fixes("PAL106: Accumulate in float32");
-  await expect(editor.page.locator(".action-widget").first()).toContainText("Disable dot-accumulator");
-  await editor.picture("quickfix");
-  await editor.fix("PAL106: Accumulate in float32");
-  await expect(editor.squiggles()).toHaveCount(1);
-  await editor.save();
-  await expect
-    .poll(() => editor.onDisk("matmul.py"))
-    .toContain("acc_ref[...] += jnp.dot(a, b, preferred_element_type=jnp.float32)");
-
-  await editor.click(editor.line("b = b_ref"));
-  await editor.page.keyboard.press("End");
-  await editor.page.keyboard.type("  # pallas-lint: disable=PAL10");
-  await editor.page.keyboard.press("Control+Space");
-  await expect(editor.page.locator(".suggest-widget .monaco-list-row", { hasText: "PAL106" })).toBeVisible();
-  await editor.picture("completion");
 });
 
 test("safe fixes on save", async ({ start }) => {
@@ -72,7 +63,7 @@ test("safe fixes on save", async ({ start }) => {
   await editor.picture("fix-on-save");
 });
 
-test("a changed setting changes what is shown, and the target is picked", async ({ start }) => {
+test("a changed setting changes what is shown", async ({ start }) => {
   const editor = await start({ workspace: "kernels", files: { ".vscode/settings.json": "{}\n" } });
   await editor.open("matmul.py");
   await expect(editor.squiggles()).toHaveCount(2);
@@ -87,8 +78,11 @@ test("a changed setting changes what is shown, and the target is picked", async 
   await expect(editor.squiggles("error")).toHaveCount(1);
   editor.write(".vscode/settings.json", '{"pallasLint.target": ["triton"]}\n');
   await expect(editor.squiggles("error")).toHaveCount(0);
+});
 
-  editor.write(".vscode/settings.json", "{}\n");
+test("the target is picked", async ({ start }) => {
+  const editor = await start({ workspace: "kernels" });
+  await editor.open("offsets.py");
   await expect(editor.squiggles("warning")).toHaveCount(1);
   await editor.command("pallas-lint: Select Target…");
   const picker = editor.page.locator(".quick-input-widget");
@@ -100,4 +94,32 @@ test("a changed setting changes what is shown, and the target is picked", async 
   await picker.getByRole("button", { name: "OK" }).click();
   await expect(editor.squiggles("error")).toHaveCount(1);
   expect(JSON.parse(editor.onDisk(".vscode/settings.json"))["pallasLint.target"]).toEqual(["tpu"]);
+});
+
+test("rule codes are completed in a comment", async ({ start }) => {
+  const editor = await start({ workspace: "kernels" });
+  await editor.open("matmul.py");
+  await editor.hideSideBar();
+  await expect(editor.squiggles()).toHaveCount(2);
+  await editor.click(editor.line("b = b_ref"));
+  await editor.page.keyboard.press("End");
+  await editor.page.keyboard.type("  # pallas-lint: disable=PAL10");
+  await editor.page.keyboard.press("Control+Space");
+  const row = editor.page.locator(".suggest-widget .monaco-list-row", { hasText: "PAL106" });
+  await expect(row).toBeVisible();
+  await editor.picture("completion");
+});
+
+test("in a dark theme", async ({ start }) => {
+  const editor = await start({ workspace: "kernels", user: DARK });
+  await editor.open("matmul.py");
+  await editor.hideSideBar();
+  await expect(editor.squiggles()).toHaveCount(2);
+  await editor.lens("TPU");
+  await expect(editor.page.locator(".monaco-workbench.vs-dark")).toBeVisible();
+  const hover = await editor.hover(editor.word("pallas_call"));
+  await expect(hover).toContainText("matmul_kernel");
+  await expect(hover.locator("table")).toContainText("index map");
+  await expect(hover.locator("tr", { hasText: "acc_ref" })).toContainText("f32[bm, bn]");
+  await editor.picture("launch-dark");
 });

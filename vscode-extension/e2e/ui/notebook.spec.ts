@@ -10,7 +10,7 @@ test("a notebook: a finding in a cell, fixed and saved", async ({ start }) => {
   await expect(editor.line("def glu_kernel")).toContainText("w_ref: [*w.shape]");
   await editor.picture("notebook");
   await editor.click(editor.squiggles().first());
-  await editor.fix("PAL106: Accumulate in float32");
+  await (await editor.fixes("PAL106: Accumulate in float32")).click();
   await expect(editor.squiggles()).toHaveCount(1);
   await editor.save();
   await expect.poll(() => editor.onDisk("glu.ipynb")).toContain("jnp.dot(x, w, preferred_element_type=jnp.float32)");

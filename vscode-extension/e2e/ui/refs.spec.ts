@@ -54,22 +54,12 @@ test("refs have the colour of their memory, while one types too", async ({ start
   await expect(piece(editor, "out_ref[row", "buffer_ref")).toHaveCount(0);
 });
 
-test("in a dark theme: the hover of a launch, and refs in the cells of a notebook", async ({ start }) => {
+test("refs are coloured in the cells of a notebook", async ({ start }) => {
   const editor = await start({
     workspace: "kernels",
     user: { "workbench.colorTheme": "Default Dark Modern" },
   });
-  await editor.open("matmul.py");
-  await editor.hideSideBar();
-  await expect(editor.squiggles()).toHaveCount(2);
-  await editor.lens("TPU");
-  await expect(editor.page.locator(".monaco-workbench.vs-dark")).toBeVisible();
-  const hover = await editor.hover(editor.word("pallas_call"));
-  await expect(hover).toContainText("matmul_kernel");
-  await expect(hover.locator("table")).toContainText("index map");
-  await expect(hover.locator("tr", { hasText: "acc_ref" })).toContainText("f32[bm, bn]");
-  await editor.picture("launch-dark");
-
   await editor.openNotebook("glu.ipynb");
+  await editor.hideSideBar();
   await expect.poll(() => colour(editor, "def glu_kernel", "w_ref")).toBe(DARK.vmem);
 });

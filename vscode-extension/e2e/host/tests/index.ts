@@ -14,7 +14,7 @@ export async function run(): Promise<void> {
     ui: "bdd",
     reporter: "spec",
     color: false,
-    timeout: 300_000,
+    timeout: 180_000,
     slow: 10_000,
     grep: process.env.PALLAS_LINT_HOST_TESTS,
   });

@@ -43,7 +43,7 @@ export async function until<T>(
   what: string,
   ask: () => T | undefined | false | Promise<T | undefined | false>,
 ): Promise<T> {
-  const deadline = Date.now() + 180_000;
+  const deadline = Date.now() + 90_000;
   for (;;) {
     const answer = await ask();
     if (answer !== undefined && answer !== false) {

@@ -1,5 +1,5 @@
-import { expect, test } from "../../harness/editor";
-import { jaxPython } from "../../harness/programs";
+import { expect, test } from "../harness/editor";
+import { jaxPython } from "../harness/programs";
 
 test.use({ environment: { PATH: "/nowhere" } });
 

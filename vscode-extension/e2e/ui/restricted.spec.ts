@@ -3,8 +3,8 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 
-import { expect, test } from "../../harness/editor";
-import { jaxPython } from "../../harness/programs";
+import { expect, test } from "../harness/editor";
+import { jaxPython } from "../harness/programs";
 
 // Known before the editor starts: its environment leads there.
 const ROOT = path.join(os.tmpdir(), `pallas-lint-e2e-restricted-${process.pid}`);

@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 
-import { expect, test } from "../../harness/editor";
-import { jaxPython } from "../../harness/programs";
+import { expect, test } from "../harness/editor";
+import { jaxPython } from "../harness/programs";
 
 test.use({ extensions: ["ms-python.vscode-python-envs-99.0.0"] });
 
