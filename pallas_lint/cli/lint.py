@@ -344,7 +344,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     stream = sys.stderr if to_stderr else sys.stdout
     notes, judged = linted.all_notes, linted.judged
     if options.verbose:
-        notes += _told(linted)
+        notes += _notes_of(linted)
     report = reports.Report(
         findings=findings,
         errors=linted.all_errors,
@@ -450,7 +450,7 @@ def _write_baseline(linted: _Run, lines: Lines) -> int:
     return TROUBLE if linted.all_errors else OK
 
 
-def _told(linted: _Run) -> list[str]:
+def _notes_of(linted: _Run) -> list[str]:
     """For -v: which settings and which jax version were used, and which known calls were not looked at."""
     distinct = {ById(file.settings): file.settings for file in linted.files}.values()
     left_out = [

@@ -87,7 +87,3 @@ def stale_finding(path: str, line: int, message: str, help_: str = _RECORD) -> F
     """A finding about what says how a function is called."""
     place = Span(path, Position(line, 1), Position(line, 2))
     return Finding("PAL003", "stale-known-call", Severity.INFO, message, place, help_)
-
-
-def _likely(finding: Finding) -> Finding:
-    return evolve(finding, severity=Severity.WARNING)

@@ -50,7 +50,7 @@ def _parameters(pieces: Mapping[tuple[str, bool], Piece], spec: Spec) -> list[st
 
 
 def _text(value: Argument) -> str:
-    """An argument as known calls write it: what arrays hold is not told."""
+    """An argument as known calls write it: without the contents of arrays."""
     if value["kind"] == "array":
         return f"{value['dtype']}[{','.join(map(str, value['shape']))}]"
     if value["kind"] == "dtype":

@@ -27,7 +27,7 @@ _MAX_PIECES = 200  # functions of one file that are run
 _STEPS_OF_A_TEST = 30_000
 _STEPS_OF_OTHERS = 10_000
 _STEPS_FOR_A_CALL = 10_000
-_MAX_READ = 500_000  # characters of other files: what needs more is a framework, and ends in what nobody knows
+_MAX_READ = 500_000  # characters of other files: code that needs more is a framework, whose values stay unknown
 _MAX_OF_A_FUNCTION = 16  # calls of one launcher that are kept of one file
 _ROUNDS = 3  # callers of callers in the file
 

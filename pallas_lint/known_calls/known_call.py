@@ -15,7 +15,7 @@ _MAX_MESSAGE_LENGTH = 100  # characters of the arguments in a message
 
 
 class ValueProblem(ValueError):
-    """A text that is no value of a known call; the message is one sentence."""
+    """Text that cannot be read as a value of a known call; the message is one sentence."""
 
 
 @frozen

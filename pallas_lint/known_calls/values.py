@@ -27,7 +27,7 @@ from pallas_lint.kernels.model.values import (
 from pallas_lint.known_calls.known_call import ValueProblem
 from pallas_lint.probe.specs import DTYPES
 from pallas_lint.syntax import nodes
-from pallas_lint.syntax.literals import without_warnings
+from pallas_lint.syntax.literals import replaced_outside_strings, without_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +41,6 @@ _ARRAY = re.compile(r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?|\?)\
 _DTYPE = re.compile(r"\bdtype:(\w+)")
 _FUNCTION = re.compile(r"\bfn:([\w./-]+):([\w.]+)")
 _OBJECT = re.compile(r"(?<![\w./'\"-])([\w./-]+):([^\W\d][\w.]*)\(")
-# One that does not end goes on to the end of the text, which is no Python either way.
-_STRING = re.compile(r"'(?:\\.?|[^'\\])*'?|\"(?:\\.?|[^\"\\])*\"?")
 _MAX_STRING_LENGTH = 64
 _MAX_LENGTH = 2000  # characters of a value: longer ones help no reader
 _DEPTH = 4
@@ -71,7 +69,7 @@ def read(text: str, find: Find, make: Make = lambda cls, known: UNKNOWN) -> Valu
 def _read(text: str, find: Find, make: Make) -> Value:
     try:
         with without_warnings():
-            tree = ast.parse(_with_placeholders(text).strip(), mode="eval").body
+            tree = ast.parse(replaced_outside_strings(text, _with_placeholders).strip(), mode="eval").body
         return _value(tree, find, make)
     except ValueProblem as error:
         raise ValueProblem(f"'{text[:80]}': {error}") from error
@@ -81,16 +79,7 @@ def _read(text: str, find: Find, make: Make) -> Value:
 
 
 def _with_placeholders(text: str) -> str:
-    """The text as Python can parse it: `i32[]` and `dtype:f32` are no expressions."""
-    parts: list[str] = []
-    end = 0
-    for string in _STRING.finditer(text):
-        parts += [_replaced(text[end : string.start()]), string[0]]
-        end = string.end()
-    return "".join((*parts, _replaced(text[end:])))
-
-
-def _replaced(text: str) -> str:
+    """Text outside of strings as Python can parse it: `i32[]` and `dtype:f32` are no expressions."""
     text = _ARRAY.sub(lambda match: f"_array({match[1]!r}, {match[2]!r})", text)
     text = _DTYPE.sub(r"_dtype('\1')", text)
     text = _FUNCTION.sub(r"_function('\1', '\2')", text)

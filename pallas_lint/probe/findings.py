@@ -66,7 +66,7 @@ def findings_of(
         if wrong is not None:
             errors.append(wrong)
         else:
-            found.append(_Around(result, places).raised(trouble, "trace"))
+            found.append(_ExceptionFindings(result, places).raised(trouble, "trace"))
     for launch in result.launches:
         found += _Launch(result, places, launch, reasons.causes(launch)).findings()
         builder = FindingBuilder(result, places, launch)
@@ -82,7 +82,7 @@ def _compared(result: ProbeResult, places: Places) -> Iterator[Finding]:
     """What the comparison with a reference function shows."""
     event = result.compared
     assert event is not None
-    about = _Around(result, places, result.launches[0] if result.launches else None)
+    about = _ExceptionFindings(result, places, result.launches[0] if result.launches else None)
     if event["ok"] is None and event.get("detail"):
         yield about.finding_at((), "PAL908", Severity.INFO, f"it is not compared with the reference: {event['detail']}")
     for problem in event.get("problems") or []:
@@ -138,7 +138,7 @@ def _merged(found: list[Finding]) -> list[Finding]:
 
 
 @define
-class _Around(FindingBuilder):
+class _ExceptionFindings(FindingBuilder):
     """What exceptions around launches come to."""
 
     def raised(self, problem: Raised, at: str, stage: Stage | None = None) -> Finding:
@@ -196,7 +196,7 @@ def _help(known: messages.Known | None, primitive: str | None) -> str:
 
 
 @define
-class _Launch(_Around):
+class _Launch(_ExceptionFindings):
     """The findings of one launch, each cause told once."""
 
     launch: LaunchResult

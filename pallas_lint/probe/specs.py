@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from pallas_lint.records import frozen
-from pallas_lint.syntax.literals import without_warnings
+from pallas_lint.syntax.literals import replaced_outside_strings, without_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,8 +30,6 @@ DTYPES = frozenset(
 )
 _LONG_NAMES = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
 _ARRAY_CALL = "_array"  # what stands for an array while Python parses the rest
-# One that does not end goes on to the end of the text, which is no Python either way.
-_STRING = re.compile(r"'(?:\\.?|[^'\\])*'?|\"(?:\\.?|[^\"\\])*\"?")
 
 
 class SpecError(ValueError):
@@ -108,7 +106,7 @@ def parse_argument(text: str) -> Argument:
     """
     try:
         with without_warnings():
-            tree = ast.parse(_with_placeholders(text).strip(), mode="eval").body
+            tree = ast.parse(replaced_outside_strings(text, _with_placeholders).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SpecError(f"cannot read the argument '{text}': write f32[8,128], a list of such, or a literal") from error
     return _read(tree, text)
@@ -118,7 +116,7 @@ def parse_arguments(text: str, file: str, function: str, line: int | None = None
     """The spec of a function with arguments as a probe comment has them: `f32[8,128], bm=8`. Raises SpecError."""
     try:
         with without_warnings():
-            call = ast.parse(f"f({_with_placeholders(text)})", mode="eval").body
+            call = ast.parse(f"f({replaced_outside_strings(text, _with_placeholders)})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SpecError(f"cannot read the arguments '{text}': write them as f32[8,128], bm=8") from error
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
@@ -190,16 +188,7 @@ def _defined(definition: re.Match[str], classes: list[tuple[int, str]]) -> str |
 
 
 def _with_placeholders(text: str) -> str:
-    """The text with arrays as calls, which Python can parse: `i32[]` and `key<fry>[2]` are no expressions."""
-    parts: list[str] = []
-    end = 0
-    for string in _STRING.finditer(text):
-        parts += [_replaced(text[end : string.start()]), string[0]]
-        end = string.end()
-    return "".join((*parts, _replaced(text[end:])))
-
-
-def _replaced(text: str) -> str:
+    """Text outside of strings, arrays as calls that Python can parse: `i32[]` and `key<fry>[2]` are no expressions."""
     text = re.sub(r"(\])\s*=\s*(?=[\[a\d-])", r"\1@", text)
     return _ARRAY.sub(lambda match: f"{_ARRAY_CALL}({match[1]!r}, {match[2].strip()!r})", text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+# One that does not end goes on to the end of the text, which is no Python either way.
+_STRING = re.compile(r"'(?:\\.?|[^'\\])*'?|\"(?:\\.?|[^\"\\])*\"?")
 
 
 @contextmanager
@@ -19,6 +23,16 @@ def without_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def replaced_outside_strings(text: str, replace: Callable[[str], str]) -> str:
+    """The text with each part between string literals replaced."""
+    parts: list[str] = []
+    end = 0
+    for string in _STRING.finditer(text):
+        parts += [replace(text[end : string.start()]), string[0]]
+        end = string.end()
+    return "".join((*parts, replace(text[end:])))
 
 
 def literal(text: str) -> Any:

@@ -119,7 +119,7 @@ class Tuning:
             result = Session(worker, self.cwd, self.conditions, texts=self.texts).probe(spec)
         finally:
             free.put(worker)
-        return _told(values, result)
+        return _tried_of(values, result)
 
     def best(self, target: str) -> list[Tried]:
         """What has a number on a target, the fastest first."""
@@ -130,7 +130,7 @@ class Tuning:
         return list(dict.fromkeys(target for one in self.tried for target in (*one.took, *one.why)))
 
 
-def _told(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
+def _tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
     took: dict[str, float] = {}
     why: dict[str, str] = {}
     for cost in (cost for launch in result.launches for cost in launch.costs):

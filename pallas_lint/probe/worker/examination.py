@@ -75,7 +75,7 @@ def examine(
 
     Tasks to `skip` are over, those that `failed` among them. `budget` has the time that is left for the others.
 
-    `whole` tells whether the function that made the launches returns nothing but finite numbers, told whether they do;
+    `whole` returns whether the function that made the launches returns finite numbers only, given whether they do;
     `schedules` has what compilers write while they compile, where it is asked what launches cost; `together` runs the
     function, the kernels that stand in a `shard_map` with the parameters of an interpreter that it is given.
     """

@@ -93,7 +93,7 @@ class _Job:
                 self._reference(function)
 
     def _is_finite(self, function: Callable[..., Any], records: list[Record], finite: bool) -> bool | None:
-        """Whether nothing that the whole function returns depends on memory that nobody wrote; None: not to be told.
+        """Whether nothing that the whole function returns depends on uninitialised memory; None: unknown.
 
         `finite`: whether all results of its launches are.
         """

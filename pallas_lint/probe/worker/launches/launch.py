@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -255,6 +255,19 @@ def equations(jaxpr: Any) -> Iterator[Any]:
         yield equation
         for inner in jaxprs_in(equation):
             yield from equations(inner)
+
+
+def axes_behind(jaxpr: Any, known: dict[Any, set[int]]) -> Callable[[Iterable[Any]], set[int]]:
+    """The axes of the grid that atoms of a jaxpr are computed from, `known` those of its inputs."""
+    axes = dict(known)
+
+    def of(atoms: Iterable[Any]) -> set[int]:
+        return set().union(*(axes.get(atom, ()) for atom in atoms if not hasattr(atom, "val")))
+
+    for equation in jaxpr.eqns:
+        mine = {equation.params["axis"]} if str(equation.primitive) == "program_id" else of(equation.invars)
+        axes.update(dict.fromkeys(equation.outvars, mine))
+    return of
 
 
 def jaxprs_in(equation: Any) -> list[Any]:

@@ -20,7 +20,7 @@ _RETURNED = re.compile(r"failed to legalize operation 'func\.return'.{0,400}\bi6
 
 
 def places(launch: Launch, error: BaseException) -> list[Place]:
-    """Where the operation stands that a compiler refuses; empty where that cannot be told."""
+    """Where the operation stands that a compiler refuses; empty where that is unknown."""
     text = "\n".join(map(str, locate.chain(error)))
     if _RETURNED.search(text):
         wide = (operand for operand in launch.operands if operand.mapping is not None and _is_wide(operand.mapping))

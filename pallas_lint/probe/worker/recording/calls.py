@@ -73,7 +73,7 @@ class Calls:
                 return None
             own = [frame for frame in _outward(launching) if frame.f_code.co_filename == launching.f_code.co_filename]
             for frame in reversed(own):
-                call = self._told(frame)
+                call = self._spelled_call(frame)
                 if call is not None and not self._fails(frame):
                     function, arguments = call
                     return {"function": function, "arguments": arguments, "on": _on(params), "seen": self._seen(frame)}
@@ -81,7 +81,7 @@ class Calls:
             return None
         return None
 
-    def _told(self, frame: FrameType) -> tuple[str, dict[str, str]] | None:
+    def _spelled_call(self, frame: FrameType) -> tuple[str, dict[str, str]] | None:
         """A function and what it got; None where it has no name, or nothing is known of its arguments."""
         name = _qualified(frame.f_code)
         if name is None or name.startswith("<"):

@@ -106,15 +106,15 @@ def examine(launch: Launch, at: int, target: Target, schedules: Schedules) -> Co
     others = sorted({*found} - {module.kernel})
     if others and prediction.microseconds is not None:
         doubts.append(f"what XLA does to operands or results is not in it: {', '.join(others)}")
-    return _told(launch, target, replace(prediction, doubts=tuple(doubts)))
+    return _as_cost(launch, target, replace(prediction, doubts=tuple(doubts)))
 
 
 def unknown(launch: Launch, target: Target, why: str) -> Cost:
     """Nothing can be told, for this reason."""
-    return _told(launch, target, Prediction(doubts=(why,)))
+    return _as_cost(launch, target, Prediction(doubts=(why,)))
 
 
-def _told(launch: Launch, target: Target, found: Prediction) -> Cost:
+def _as_cost(launch: Launch, target: Target, found: Prediction) -> Cost:
     avals = (*launch.record.avals, *launch.record.params.get("out_avals", ()))
     return {
         "target": target.text,

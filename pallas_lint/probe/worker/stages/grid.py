@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from ...protocol import GridProblem, OfOperand, Place
-from ..launches.launch import Launch, Operand
+from ..launches.launch import Launch, Operand, axes_behind
 from . import overwrites
 
 MOST_POINTS = 1_000_000
@@ -275,12 +275,5 @@ def _dependencies(mapping: Any, axes: int) -> list[set[int]]:
     """For each index that an index map returns, the axes of the grid that it is computed from."""
     jaxpr = mapping.index_map_jaxpr
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-    known = {var: {axis} for axis, var in enumerate(jaxpr.invars[:axes])}
-
-    def of(atoms: Any) -> set[int]:
-        found: set[int] = set()
-        return found.union(*(known.get(atom, ()) for atom in atoms if not hasattr(atom, "val")))
-
-    for equation in jaxpr.eqns:
-        known.update(dict.fromkeys(equation.outvars, of(equation.invars)))
+    of = axes_behind(jaxpr, {var: {axis} for axis, var in enumerate(jaxpr.invars[:axes])})
     return [of([atom]) for atom in jaxpr.outvars]

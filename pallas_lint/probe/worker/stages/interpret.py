@@ -356,7 +356,7 @@ def reset() -> None:
 
 @dataclass
 class _Runs:
-    """Runs of a launch, memory that nobody wrote filled with one thing or another.
+    """Runs of a launch with uninitialised memory filled with NaN or zeros.
 
     `first` is the program that was run first, where that was in the interpreter of the launch's own device.
     """
@@ -394,7 +394,7 @@ class _Runs:
 
 
 def _quietly(execute: Callable[[list[Any]], list[Any]], values: list[Any]) -> list[Any]:
-    """What a program returns; what it says of races was heard before."""
+    """What a program returns; races were reported by the first run."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             return execute(values)
@@ -441,11 +441,12 @@ def _not_a_number(runs: _Runs, values: list[Any], results: list[Any], zeroed: li
     problem = _of_result(launch, at, wrong)
     problem["origin"], problem["always"] = origin, always
     problem["infinite"] = not bool(np.isnan(results[at].astype(np.float64)).any())
-    if origin != "uninitialised" or not straight.passes_on(launch):
+    passes_on = origin == "uninitialised" and straight.passes_on(launch)
+    if not passes_on:
         problem["hangs_on"] = fillings.causes(launch, values, _failing(runs, origin, at), "bf")
     if origin == "uninitialised":
         _name_memory(runs, values, problem, lambda seen: bool((_not_finite(seen[at]) & wrong).any()))
-        if not straight.passes_on(launch):
+        if not passes_on:
             _in_grid_order(launch, values, at, problem, wrong)
         deciding = steered.outputs(launch)
         if problem["operand"] in deciding:

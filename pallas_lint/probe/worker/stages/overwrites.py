@@ -6,7 +6,7 @@ from typing import Any
 
 from ...protocol import Place
 from ..launches import locate
-from ..launches.launch import Launch, kernel_jaxpr
+from ..launches.launch import Launch, axes_behind, kernel_jaxpr
 
 # What may order the steps, or make one of them the only one that stores.
 _ORDERING = frozenset({
@@ -24,21 +24,15 @@ def overwritten(launch: Launch, axes_of: dict[int, set[int]]) -> dict[int, list[
     if jaxpr is None or not _ORDERING.isdisjoint(launch.primitives):
         return {}
     refs = {var: at for at, var in enumerate(jaxpr.invars)}
-    axes: dict[Any, set[int]] = {var: axes_of.get(at, set()) for var, at in refs.items()}  # that a value depends on
-
-    def of(atoms: list[Any]) -> set[int]:
-        return set().union(*(axes.get(atom, ()) for atom in atoms if not hasattr(atom, "val")))
-
+    axes = axes_behind(jaxpr, {var: axes_of.get(at, set()) for var, at in refs.items()})
     concurrent = _concurrent(launch)
     found: dict[int, list[Place]] = {}
     for equation in jaxpr.eqns:
-        mine = {equation.params["axis"]} if str(equation.primitive) == "program_id" else of(equation.invars)
-        axes.update(dict.fromkeys(equation.outvars, mine))
         ref, value, where = _stored(equation)
         if ref not in refs or refs[ref] not in axes_of or launch.operands[refs[ref]].role != "out":
             continue
         shared = concurrent - axes_of[refs[ref]]
-        if of([value]) & shared and not of(where) & shared:
+        if axes([value]) & shared and not axes(where) & shared:
             found.setdefault(refs[ref], locate.of_equation(equation))
     return found
 

@@ -45,7 +45,7 @@ def beside(outcome: StageResult, request: FunctionRequest, at: int) -> StageResu
     alone: FunctionRequest = {**request, "alone": at}
     found: list[InInterpreter] = []
     try:
-        found += _accesses(_told_by(tool, alone))
+        found += _accesses(_output_of(tool, alone))
         detail = f"{_TOOL} finds {'errors' if found else 'nothing'}"
     except devices.Missing as error:
         detail = str(error)
@@ -54,7 +54,7 @@ def beside(outcome: StageResult, request: FunctionRequest, at: int) -> StageResu
             "detail": f"{outcome.get('detail')}; {detail}"}  # fmt: skip
 
 
-def _told_by(tool: str, request: FunctionRequest) -> str:
+def _output_of(tool: str, request: FunctionRequest) -> str:
     """What it writes. Raises Missing."""
     with tempfile.TemporaryDirectory(prefix="pallas-lint-") as folder:
         log = os.path.join(folder, "log")

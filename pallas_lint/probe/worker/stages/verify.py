@@ -55,7 +55,7 @@ def _on_devices(launch: Launch, modelled: bool, two_cores: bool) -> StageResult:
     if two_cores and launch.shared_axis is not None and not (found.found or lines.axes or lines.has_barrier):
         found = _on_two_cores(launch, launch.shared_axis)
         detail += "; two cores, too"
-    result = _told(found.found, detail, found.steps)
+    result = _result_of(found.found, detail, found.steps)
     if modelled:
         try:
             result["model"] = model(lines, launch.kernel)
@@ -80,8 +80,8 @@ def _on_gpu(launch: Launch) -> StageResult:
         steps += found.steps
         details.append(_looked_at(lines))
         if found.found:  # those of the other block are the same, as a rule
-            return _told(found.found, details[-1], steps)
-    return _told([], "; ".join(dict.fromkeys(details)), steps)
+            return _result_of(found.found, details[-1], steps)
+    return _result_of([], "; ".join(dict.fromkeys(details)), steps)
 
 
 def _looked_at(lines: EventTraces) -> str:
@@ -89,7 +89,7 @@ def _looked_at(lines: EventTraces) -> str:
     return f"{lines.count} events, every order{vague}"
 
 
-def _told(found: list[Verdict], detail: str, steps: int) -> StageResult:
+def _result_of(found: list[Verdict], detail: str, steps: int) -> StageResult:
     problems: list[OnDevices] = [
         {
             "kind": each.kind, "message": each.message, "places": each.places, "sure": each.sure,

@@ -75,11 +75,8 @@ class _Flow:
             parts = params["tree"].unflatten(given)
             target = parts[2:4] if len(parts) == 9 else parts[1:2]
             # Where it reads decides what is written, and not where.
-            steering, value = (
-                _named(*target, parts[-1]),
-                _named(*parts) | self.held.get(_reference(parts[0]) or "", _NONE),
-            )
-            self._write(_reference(target[0]), guards | steering, value)
+            value = _named(*parts) | self.held.get(_reference(parts[0]) or "", _NONE)
+            self._write(_reference(target[0]), guards | _named(*target, parts[-1]), value)
         elif name in _STORES and given[0].buffer is not None:
             where = given[2:] if name == "swap" else plain[:-1]
             self._write(given[0].buffer, guards | given[0].names | _union(where), _union(plain))
