@@ -429,7 +429,7 @@ def without_internals(text: str) -> str:
         text = pattern.sub(words, text)
     if _STRUCTURES.search(text):
         before, colon, _ = text.partition(": ")
-        return f"{before if colon else 'it'}: jax fails with an error about its own structures"
+        return f"{before + colon if colon else ''}jax fails with an error about its own structures"
     return text
 
 

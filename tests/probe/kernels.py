@@ -87,6 +87,22 @@ def ragged(x):
     return _launch(_total, x, lambda i: (i, 0), lambda i: (i, 0), grid=(4,), shape=(32, 128))
 
 
+def _halved(x_ref, o_ref):
+    o_ref[...] = x_ref[...] // 2
+
+
+def halved(x):
+    return _launch(_halved, x, lambda i: (i, 0), lambda i: (i, 0), grid=(4,), shape=(32, 128))
+
+
+def _half_written(x_ref, o_ref):
+    o_ref[:4] = x_ref[:4]
+
+
+def half_written(x):
+    return _launch(_half_written, x, lambda i: (i, 0), lambda i: (i, 0), grid=(4,), shape=(32, 128))
+
+
 def _cumsum(x_ref, o_ref):
     o_ref[...] = jnp.cumsum(x_ref[...], axis=1)
 

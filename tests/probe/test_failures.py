@@ -176,7 +176,7 @@ def test_notebooks(tmp_path: Path, name: str) -> None:
         ),
         ("got JitTracer<float32[8,128]>", "got a traced float32[8,128]"),
         ("checks: safe_zip() argument 1 has length 0", "checks: jax fails with an error about its own structures"),
-        ("Too many leaves for PyTreeDef; expected 1", "it: jax fails with an error about its own structures"),
+        ("Too many leaves for PyTreeDef; expected 1", "jax fails with an error about its own structures"),
         ("a block of (8, 128) at o_ref[0:8]", "a block of (8, 128) at o_ref[0:8]"),
     ],
 )

@@ -30,6 +30,9 @@ pytestmark = pytest.mark.slow
         ("parallel_sum", [X], {"PAL404"}),
         ("never_initialised", [X], {"PAL907"}),
         ("ragged", ["f32[30,128]"], {"PAL413"}),
+        ("halved", ["i32[30,128]"], {"PAL413"}),
+        ("halved", ["i32[32,128]"], set()),
+        ("half_written", ["i32[32,128]"], {"PAL907"}),
         ("nan", [X], {"PAL906"}),
         ("gather", ["i32[4]=[3,1,0,2]", X], set()),
         ("gather", ["i32[4]=[3,1,0,9]", X], {"PAL307"}),
@@ -390,6 +393,40 @@ def test_capture_of_a_program(form: str, tmp_path: Path) -> None:
     assert sorted(launch["kernel"] for launch in report["launches"]) == ["copy", "matmul_kernel"]
     assert "result 256.0 told" in done.stderr
     assert done.returncode == 0
+
+
+VMAPPED = """
+import sys, jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+def gather(at, x):
+    def kernel(at_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...] + at_ref[0]
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(at, x)
+
+at, x = jnp.arange(6 * 5).reshape(6, 5, 1), jnp.ones((6, 5, 8, 128))
+seen = []
+jax.debug.callback(seen.append, 1)
+jax.vmap(lambda one: jax.debug.callback(seen.append, one))(jnp.arange(3))  # the program's own stay as they are
+program = jax.jit(jax.vmap(jax.vmap(gather)))
+callbacks = str(jax.make_jaxpr(program)(at, x)).count("debug_callback[")
+total = jax.block_until_ready(program(at, x)).sum()
+if "alone" in sys.argv:
+    jax.block_until_ready(jax.jit(gather)(at[0, 0], x[0, 0]))
+jax.effects_barrier()
+print("callbacks", callbacks, "seen", len(seen), "total", int(total))
+"""
+
+
+@pytest.mark.parametrize(("words", "launches"), [([], 1), (["alone"], 2)])
+def test_capture_under_vmap_examines_what_ran(words: list[str], launches: int, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(VMAPPED)
+    command = (python(), "program.py", *words)
+    done = run("--capture", "--stage", "grid", "--output-format", "json", "--", *command, cwd=tmp_path)
+    report = json.loads(done.stdout)
+    grids = sorted(launch["grid"] for launch in report["launches"])
+    assert grids[-1] == [6, 5] and len(grids) == launches
+    assert f"callbacks 1 seen 4 total {30 * 8 * 128 + 1024 * sum(range(30))}" in done.stderr
 
 
 TESTS = """

@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from ...protocol import Place
+from .. import environment
 from . import locate, settings
 
 PRIMITIVES = (
@@ -44,6 +45,16 @@ class Record:
     @property
     def kind(self) -> str:
         return str(self.primitive)
+
+    @property
+    def batches(self) -> int:
+        """How many times it was batched by `vmap`."""
+        return len(getattr(self.params.get("grid_mapping"), "vmapped_dims", ()))
+
+    @property
+    def may_have_run(self) -> bool:
+        """Whether nothing shows that it was traced only: values that were awaited came."""
+        return not self.awaited or any(self.values[at] is not None for at in self.awaited)
 
     @property
     def stands_for_others(self) -> bool:
@@ -97,8 +108,20 @@ class Recorder:
 
     @property
     def launches(self) -> list[Record]:
-        """What was noted, without launches of types that stand for arrays where that of the arrays was noted, too."""
-        found = list(self.records.values())
+        """What was noted, without launches that only stand for others.
+
+        Those are of types that stand for arrays where that of the arrays was noted, too, and those that did not run
+        since jax made another one of them under `vmap`.
+        """
+        batched: dict[int, int] = {}
+        for record in self.records.values():
+            kernel = id(record.params.get("jaxpr"))
+            batched[kernel] = max(batched.get(kernel, 0), record.batches)
+        found = [
+            record
+            for record in self.records.values()
+            if record.may_have_run or record.batches == batched[id(record.params.get("jaxpr"))]
+        ]
         sites = [str(record.stack[:1]) for record in found if not record.stands_for_others]
         return [record for record in found if not record.stands_for_others or str(record.stack[:1]) not in sites]
 
@@ -159,6 +182,7 @@ class Recorder:
                 if at in record.awaited:
                     wanted.append(at)
         if wanted:
+            _leave_out_batches()
             place = [jax.lax.axis_index(axis) for axis in record.axes]
 
             def observe(*values: Any) -> None:
@@ -244,6 +268,27 @@ def _keep(record: Record, wanted: list[int], place: tuple[Any, ...], *values: An
             own.setdefault(at, np.asarray(value))
         if record.values[at] is None:
             record.values[at] = np.asarray(value)
+
+
+@cache
+def _leave_out_batches() -> None:
+    """Under `vmap`, have jax drop calls of `_keep`, which it would unroll: those of the batched launch are made anyway.
+
+    Where jax's primitive for such calls is not found, they stay: that costs time, no more.
+    """
+    batching = environment.optional("jax.interpreters.batching")
+    primitive = getattr(environment.optional("jax._src.debugging"), "debug_callback_p", None)
+    rules = [getattr(batching, name, None) for name in ("fancy_primitive_batchers", "primitive_batchers")]
+    for table in (table for table in rules if isinstance(table, dict) and primitive in table):
+        unroll = table[primitive]
+
+        def batch(*operands: Any, unroll: Callable[..., Any] = unroll, **params: Any) -> Any:
+            closure = getattr(params.get("callback"), "__closure__", None) or ()
+            if any(getattr(cell.cell_contents, "func", None) is _keep for cell in closure):
+                return [], ()
+            return unroll(*operands, **params)
+
+        table[primitive] = batch
 
 
 def _aval(operand: Any) -> Any:

@@ -22,6 +22,7 @@ ON_TPU = "TPU interpreter"  # how a launch was run
 _MOST_BYTES = 16 << 30  # of operands and results
 _MOST_REPEATED = 256  # grid points of a launch that is run again on other values
 MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
+_MAKES_MEMORY = frozenset({"run_scoped", "dma_start", "empty"})  # operations through which there is more of it
 _OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
 _ACCESS = re.compile(r"(read|write) of ")
 _PLACE = re.compile(r", (/[^\s:]+\.py):(\d+):(\d+)")
@@ -406,7 +407,7 @@ def _poisoned(runs: _Runs, values: list[Any], results: list[Any]) -> list[RunPro
     """Results that depend on memory that nobody wrote, and NaN that the kernel makes of finite operands."""
     launch = runs.launch
     bad = [at for at, result in enumerate(results) if not is_finite(result)]
-    if not bad and not _holds_integers(launch):
+    if not bad and (not _holds_integers(launch) or _holds_no_fill(launch, results)):
         return []
     try:
         zeroed = runs.zeros(values)
@@ -424,6 +425,21 @@ def _holds_integers(launch: Launch) -> bool:
     """Whether memory that is no NaN where nobody wrote it may reach a result."""
     mine = [each for each in launch.operands if each.role == "out" or each.name in launch.reads]
     return any(not each.dtype.startswith(("f", "bf", "c")) and each.memory_space != "semaphore" for each in mine)
+
+
+def _holds_no_fill(launch: Launch, results: list[Any]) -> bool:
+    """Whether the kernel reads only what it was given, and nothing in its results is what memory was filled with."""
+    import numpy as np
+
+    dimensions = [(size, *of) for each in launch.operands for size, of in zip(each.shape, each.block or ())]
+    padded = any(kind == "element" or size % width for size, kind, width in dimensions)
+    if padded or launch.reads or not _MAKES_MEMORY.isdisjoint(launch.primitives):
+        return False
+    for result in (result for result in results if not is_floating(result)):
+        limits = np.iinfo(result.dtype) if np.issubdtype(result.dtype, np.integer) else None
+        if limits is None or ((result == limits.max) | (result == limits.min)).any():
+            return False
+    return True
 
 
 def _not_a_number(runs: _Runs, values: list[Any], results: list[Any], zeroed: list[Any] | None, at: int) -> NotANumber:
