@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pallas_lint.backend_inference import infer_backends
 from pallas_lint.config.targets import Target
 from pallas_lint.context import Context
-from pallas_lint.finding import ELSEWHERE, Finding, LintError, Position, Related, Severity, Span
+from pallas_lint.finding import Finding, LintError, Position, Severity, Span
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
@@ -17,7 +17,7 @@ from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.launch_forms import FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import CallResult
-from pallas_lint.known_calls.call_messages import annotate_with_calls, likely, place_of, stale
+from pallas_lint.known_calls.call_messages import likely, stale
 from pallas_lint.known_calls.choice import choose
 from pallas_lint.known_calls.comments import known_calls_in
 from pallas_lint.known_calls.shapes_file import Shapes
@@ -26,7 +26,7 @@ from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.registry import PluginError, all_rules
 from pallas_lint.rule import Rule
 from pallas_lint.targeting import acts_like_hardware, interpreted_places, targets_of
-from pallas_lint.triage import suppressions
+from pallas_lint.triage import pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -107,19 +107,14 @@ def check_file(
     analysis.inferred_backends = infer_backends(analysis, settings, project)
     run = _RuleRunner(source, module, analysis, settings, is_stale)
     every = [*run.syntax_errors(), *run.rules(), *run.limits(), *stale(analysis, shapes)]
-    found = list(annotate_with_calls(_unique(every), every, analysis, known_calls))
-    kept, used = _suppressed(found, source, settings, module, report_unused=not run.broken)
-    kept = [finding for finding in kept if finding.code != "PAL002" or analysis.judged(finding.span.start.line)]
-    kept = [source.with_cell_positions(finding) for finding in _grouped(kept)]
-    if settings.unfixed:
-        kept = [evolve(each, fixes=()) if each.code in settings.unfixed else each for each in kept]
+    file_context = pipeline.FileContext(source, settings, module, analysis, known_calls, not run.broken)
     result = FileResult(
         source.path,
-        tuple(sorted(kept, key=lambda finding: finding.sort_key)),
+        pipeline.of_file(every, file_context),
         tuple(run.errors),
         analysis.kernel_count,
         tuple(sorted(str(file) for file in {*graph.touched, shapes.file} if file not in (module.file, None))),
-        used,
+        tuple(sorted(file_context.used_suppressions)),
         "\n".join(run.tracebacks) or None,
     )
     return FileAnalysis(result, analysis, known_calls)
@@ -420,53 +415,3 @@ def _targets_for(rule: type[Rule], targets: tuple[Target, ...] | None) -> tuple[
     if not targets:
         return (None,) if rule.runs_without_backend else ()
     return tuple(target for target in targets if target.backend in rule.backends)
-
-
-def _unique(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding for one place, code and backend: a helper may be reached by many kernels and launches.
-
-    The most severe one stays, and of those the first: what holds for any call comes before what holds for one.
-    """
-    best: dict[tuple[object, ...], Finding] = {}
-    for finding in findings:
-        key = place_of(finding)
-        known = best.get(key)
-        if known is None or finding.severity.rank > known.severity.rank:
-            best[key] = finding
-    return list(best.values())
-
-
-def _grouped(findings: list[Finding]) -> Iterator[Finding]:
-    """The same where rules say a thing once a file: the first finding stands for all, with their places and fixes."""
-    groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in sorted(findings, key=lambda finding: finding.sort_key):
-        entry = all_rules().get(finding.code)
-        if entry is not None and entry.package is None and entry.rule.group_by_message:
-            groups.setdefault((finding.code, finding.span.path, finding.message), []).append(finding)
-        else:
-            yield finding
-    for first, *others in groups.values():
-        places = (*first.related, *(Related(other.span, ELSEWHERE) for other in others))
-        fixes = [
-            evolve(alike[0], edits=tuple(edit for each in alike for edit in each.edits))
-            for alike in zip(*(each.fixes for each in (first, *others)), strict=False)
-        ]
-        yield evolve(first, related=places, fixes=tuple(fixes)) if others else first
-
-
-def _suppressed(
-    findings: list[Finding], source: Source, settings: Settings, module: Module, *, report_unused: bool
-) -> tuple[list[Finding], tuple[tuple[str, int], ...]]:
-    """The findings that no comment and no per-file setting silences, and the comments in other files that did."""
-    enabled = {path: settings.enabled_in(path) for path in {source.path, *(f.span.path for f in findings)}}
-    findings = [finding for finding in findings if finding.code in enabled[finding.span.path]]
-    codes, tree = enabled[source.path], module.outline.tree
-    kept = suppressions.apply(source, findings, codes, report_unused=report_unused, tree=tree)
-    used: set[tuple[str, int]] = set()
-    for path in {finding.span.path for finding in kept} - {source.path}:
-        other = module.graph.source_of(path)
-        if other is None:
-            continue
-        kept, lines = suppressions.silence(other, kept)
-        used |= lines
-    return kept, tuple(sorted(used))

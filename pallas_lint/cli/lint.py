@@ -28,7 +28,7 @@ from pallas_lint.run.runner import RunResult, check_source, combine
 from pallas_lint.run.runner import run as run_files
 from pallas_lint.text import files
 from pallas_lint.text.paths import shown_path
-from pallas_lint.triage.pipeline import merged
+from pallas_lint.triage.pipeline import ReportContext, of_report
 
 if TYPE_CHECKING:
     import argparse
@@ -338,9 +338,8 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     options, lines = linted.options, Lines(linted.cwd, linted.texts)
     if options.write_baseline:
         return _write_baseline(linted, lines)
-    linted, left = _without_known(linted, lines)
-    jax_of = {file.shown: file.settings.jax for file in linted.files}
-    findings = [lines.with_cells(finding) for finding in merged(left, jax_of)]
+    linted, found = _reported(linted, lines)
+    findings = [lines.with_cells(finding) for finding in found]
     stream = sys.stderr if to_stderr else sys.stdout
     notes, judged = linted.all_notes, linted.judged
     if options.verbose:
@@ -426,16 +425,25 @@ def _show_kernels(linted: _Run) -> int:
     return TROUBLE if report.errors else OK
 
 
-def _without_known(linted: _Run, lines: Lines) -> tuple[_Run, Sequence[Finding]]:
-    """The run with what is to be said of baselines, and the findings that none of them knows."""
-    named, found = linted.options.baseline, linted.result.findings
-    if named is None and not any(file.settings.baseline for file in linted.files):
-        return linted, sorted(found, key=lambda finding: finding.sort_key)
-    from pallas_lint.cli import baselines
+def _reported(linted: _Run, lines: Lines) -> tuple[_Run, list[Finding]]:
+    """The run with what is to be said of baselines, and the findings that are shown."""
+    notes: list[str] = []
+    errors: list[LintError] = []
 
-    left = baselines.Run(linted.files, found, linted.cwd, named, lines.line).without_known()
-    linted = evolve(linted, errors=[*linted.errors, *left.errors], notes=[*linted.notes, *left.notes])
-    return linted, left.findings
+    def without_known(findings: Sequence[Finding]) -> Sequence[Finding]:
+        named = linted.options.baseline
+        if named is None and not any(file.settings.baseline for file in linted.files):
+            return findings
+        from pallas_lint.cli import baselines
+
+        left = baselines.Run(linted.files, findings, linted.cwd, named, lines.line).without_known()
+        notes.extend(left.notes)
+        errors.extend(left.errors)
+        return left.findings
+
+    jax_of = {file.shown: file.settings.jax for file in linted.files}
+    found = of_report(linted.result.findings, ReportContext(jax_of, without_known))
+    return evolve(linted, errors=[*linted.errors, *errors], notes=[*linted.notes, *notes]), found
 
 
 def _write_baseline(linted: _Run, lines: Lines) -> int:

@@ -20,6 +20,7 @@ from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project
 from pallas_lint.start import collect_rarely
 from pallas_lint.text.files import read
+from pallas_lint.triage.pipeline import of_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 _BYTES_THAT_PAY = 400_000
 _BYTES_PER_PROCESS = 150_000
 _FILES_PER_TASK = 8
-UNUSED_SUPPRESSION = "PAL002"
 
 
 @frozen
@@ -138,14 +138,11 @@ def run(
 
 def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
     """The verdicts as one result: findings without repetitions, sorted."""
-    findings = {finding: None for verdict in verdicts for finding in verdict.findings}
-    # A comment in a helper may silence what only the kernel in another file makes of it.
     used = {place for verdict in verdicts for place in verdict.used_suppressions}
-    kept = [f for f in findings if f.code != UNUSED_SUPPRESSION or (f.span.path, f.span.start.line) not in used]
     errors = {error: None for verdict in verdicts for error in verdict.errors}
     return RunResult(
         tuple(verdicts),
-        tuple(sorted(kept, key=lambda finding: finding.sort_key)),
+        of_run([finding for verdict in verdicts for finding in verdict.findings], used),
         tuple(sorted(errors, key=lambda error: (error.path, error.line or 0, error.message))),
         sum(verdict.kernels for verdict in verdicts),
         len(verdicts),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pallas_lint.records import define, evolve, field
-from pallas_lint.run.runner import combine
+from pallas_lint.records import define, field
+from pallas_lint.triage.pipeline import of_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -68,21 +68,12 @@ class DiagnosticStore:
         return self._open.get(origin) or self._from_workspace.get(origin)
 
     def findings(self, path: str) -> tuple[Finding, ...]:
-        """What lies in a file, whichever file's kernels it concerns.
-
-        What several of them find at one place is one finding, which points at all of them.
-        """
-        verdicts = [self._verdict(origin) for origin in sorted(self._touching.get(path, ()))]
-        if len(verdicts) == 1 and verdicts[0] is not None:
-            return tuple(finding for finding in verdicts[0].findings if finding.span.path == path)
-        found: dict[tuple[object, ...], Finding] = {}
-        for finding in combine([verdict for verdict in verdicts if verdict is not None]).findings:
-            if finding.span.path == path:
-                key = (finding.code, finding.span, finding.cell, finding.backend, finding.message)
-                known = found.setdefault(key, finding)
-                if known is not finding:
-                    found[key] = evolve(known, related=tuple(dict.fromkeys((*known.related, *finding.related))))
-        return tuple(found.values())
+        """What lies in a file, whichever file's kernels it concerns."""
+        touching = [self._verdict(origin) for origin in sorted(self._touching.get(path, ()))]
+        verdicts = [verdict for verdict in touching if verdict is not None]
+        used = {place for verdict in verdicts for place in verdict.used_suppressions}
+        here = [finding for verdict in verdicts for finding in verdict.findings if finding.span.path == path]
+        return of_run(here, used)
 
     @property
     def paths(self) -> list[str]:

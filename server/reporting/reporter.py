@@ -16,10 +16,10 @@ from pallas_lint.config.settings import SettingsError
 from pallas_lint.notebooks.notebook import Notebook
 from pallas_lint.text import paths
 from pallas_lint.triage.baseline import BaselineError
-from pallas_lint.triage.pipeline import merged
+from pallas_lint.triage.pipeline import ReportContext, of_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pallas_lint.server.app import PallasServer
     from pallas_lint.server.workspace.document_state import DocumentState
@@ -124,11 +124,16 @@ class Reporter:
     def findings(self, path: str) -> tuple[Finding, ...]:
         """The findings in a file that are to be shown; a baseline that cannot be read hides none."""
         found, folder = self.store.findings(path), self._server.folders.of(Path(path))
-        try:
-            found = folder.new(found, self._server.documents.text_of)
-        except BaselineError as error:
-            self._server.tell([error.message])
-        return tuple(merged(found, folder.jax_of(found), at_each_place=True))
+
+        def without_known(findings: Sequence[Finding]) -> Sequence[Finding]:
+            try:
+                return folder.new(findings, self._server.documents.text_of)
+            except BaselineError as error:
+                self._server.tell([error.message])
+                return findings
+
+        context = ReportContext(folder.jax_of(found), without_known, at_each_place=True)
+        return tuple(of_report(found, context))
 
     def _of_settings(self, path: str) -> list[lsp.Diagnostic]:
         source = self._server.documents.text_of(path)

@@ -17,7 +17,7 @@ from pallas_lint.run.project import is_excluded
 from pallas_lint.triage.baseline import Baseline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pallas_lint.config.settings import Settings
     from pallas_lint.config.targets import JaxVersions
@@ -87,7 +87,7 @@ class Folder:
             self._left_out[file] = known
         return known
 
-    def new(self, findings: tuple[Finding, ...], text_of: Callable[[str], Source | None]) -> tuple[Finding, ...]:
+    def new(self, findings: Sequence[Finding], text_of: Callable[[str], Source | None]) -> Sequence[Finding]:
         """Of the findings in one file those that its baseline does not know. Raises BaselineError."""
         if not findings:
             return findings
@@ -101,7 +101,7 @@ class Folder:
         new, _ = self._baseline(settings.root / settings.baseline).split(
             findings, self.path, lambda _, line, cell=None: source.line_as_written(line, cell) if source else None
         )
-        return tuple(new)
+        return new
 
     def jax_of(self, findings: Iterable[Finding]) -> dict[str, JaxVersions]:
         """The jax versions that files are checked for, by path, as far as their settings can be read."""
