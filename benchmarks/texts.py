@@ -56,7 +56,7 @@ def composed(lines: int, *, whole: bool = False) -> str:
 
     `whole`: those too for which a whole file is judged anew at each edit.
     """
-    from pallas_lint.registry import all_rules
+    from pallas_lint.ruleset.registry import all_rules
 
     imports: dict[str, None] = {}
     parts: list[str] = []

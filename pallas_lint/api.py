@@ -8,9 +8,9 @@ Tests of rules use `pallas_lint.testing`.
 
 from __future__ import annotations
 
-from pallas_lint.backend_failures import Failure, failure
+from pallas_lint.checker.backend_failures import Failure, failure
+from pallas_lint.checker.context import Context
 from pallas_lint.config.targets import JaxVersions, Target
-from pallas_lint.context import Context
 from pallas_lint.finding import Applicability, Edit, Finding, Fix, Position, Related, Severity, Span
 from pallas_lint.kernels.grid.blocks import Block, blocks_of
 from pallas_lint.kernels.grid.index_maps import IndexMap
@@ -42,7 +42,7 @@ from pallas_lint.kernels.model.values import (
     options,
     shape_of,
 )
-from pallas_lint.rule import Example, FixKind, Rule
+from pallas_lint.ruleset.rule import Example, FixKind, Rule
 from pallas_lint.syntax import Piece, Site, nodes
 from pallas_lint.syntax.uses import Use
 

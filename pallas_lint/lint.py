@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from pallas_lint.backend_inference import infer_backends
+from pallas_lint.checker.backend_inference import infer_backends
+from pallas_lint.checker.context import Context
+from pallas_lint.checker.targeting import acts_like_hardware, interpreted_places, targets_of
 from pallas_lint.config.targets import Target
-from pallas_lint.context import Context
 from pallas_lint.finding import Finding, LintError, Position, Severity, Span
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.analysis.runs import Abandoned
@@ -23,9 +24,8 @@ from pallas_lint.known_calls.comments import known_calls_in
 from pallas_lint.known_calls.shapes_file import Shapes
 from pallas_lint.memo.finding_cache import USED, FindingCache, Maps
 from pallas_lint.records import define, evolve, field, frozen
-from pallas_lint.registry import PluginError, all_rules
-from pallas_lint.rule import Rule
-from pallas_lint.targeting import acts_like_hardware, interpreted_places, targets_of
+from pallas_lint.ruleset.registry import PluginError, all_rules
+from pallas_lint.ruleset.rule import Rule
 from pallas_lint.triage import pipeline
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def lint_source(source: Source, settings: Settings, project: Project) -> FileRes
     file_analysis = check_file(source, settings, project)
     if file_analysis.analysis is None:
         return file_analysis.result
-    from pallas_lint.summarize_launches import launch_summaries
+    from pallas_lint.checker.summarize_launches import launch_summaries
 
     return evolve(file_analysis.result, launches=tuple(launch_summaries(file_analysis.analysis, settings)))
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.config.settings import Overrides, Settings, SettingsFinder
 from pallas_lint.lint import lint_source
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.run import fixer
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pallas_lint.finding import Finding
-    from pallas_lint.rule import Example, Rule
+    from pallas_lint.ruleset.rule import Example, Rule
 
 MARK = "#!"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.backend_inference import backends_named
+from pallas_lint.checker.backend_inference import backends_named
 from pallas_lint.run.cache_folder import cache_folder
 from pallas_lint.run.project import InputFile, Project
 from pallas_lint.run.runner import run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import pallas_lint.registry
+import pallas_lint.ruleset.registry
 from pallas_lint import compat
 from pallas_lint.config import selection
 from pallas_lint.config.selection import Layer
@@ -25,7 +25,7 @@ from pallas_lint.config.settings import (
 )
 from pallas_lint.config.targets import Target
 from pallas_lint.finding import Severity
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -267,15 +267,15 @@ def test_which_rules_are_enabled(root: Path, config: str, values: dict[str, Any]
 
 def test_opt_in_rules_are_used_when_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = {"PAL001": SimpleNamespace(opt_in=False), "PAL002": SimpleNamespace(opt_in=True)}
-    monkeypatch.setattr(pallas_lint.registry, "all_rules", lambda: rules)
+    monkeypatch.setattr(pallas_lint.ruleset.registry, "all_rules", lambda: rules)
     assert selection.enabled([]) == {"PAL001"}
     assert selection.enabled([Layer(), Layer(extend=("PAL002",))]) == {"PAL001", "PAL002"}
     assert selection.enabled([Layer(select=("PAL0",))]) == {"PAL001", "PAL002", "PAL003"}
 
 
 def test_rules_in_preview_are_used_with_preview_or_by_their_whole_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pallas_lint.registry, "PREVIEW", frozenset({"PAL002"}))
-    pallas_lint.registry.all_rules.cache_clear()
+    monkeypatch.setattr(pallas_lint.ruleset.registry, "PREVIEW", frozenset({"PAL002"}))
+    pallas_lint.ruleset.registry.all_rules.cache_clear()
     try:
         default = DEFAULT - {"PAL002"}
         assert selection.enabled([]) == selection.enabled([Layer(select=("ALL",), ignore=("PAL608",))]) == default
@@ -289,7 +289,7 @@ def test_rules_in_preview_are_used_with_preview_or_by_their_whole_name(monkeypat
         assert selection.enabled([Layer(ignore=("PAL00",))], preview=True) == DEFAULT - {"PAL001", "PAL002", "PAL003"}
     finally:
         monkeypatch.undo()
-        pallas_lint.registry.all_rules.cache_clear()
+        pallas_lint.ruleset.registry.all_rules.cache_clear()
 
 
 def test_per_file_ignores(root: Path) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
-from pallas_lint.registry import RuleEntry, all_rules
+from pallas_lint.ruleset.registry import RuleEntry, all_rules
 from pallas_lint.testing import check_examples
 
 ROOT = Path(__file__).resolve().parent.parent

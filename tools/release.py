@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

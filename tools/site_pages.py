@@ -13,12 +13,12 @@ from pallas_lint import compat
 from pallas_lint.compat import support
 from pallas_lint.cli.rule import markdown
 from pallas_lint.config.settings import Settings, configurable, schema
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.registry import RuleEntry
+    from pallas_lint.ruleset.registry import RuleEntry
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _FAMILIES = {

@@ -69,7 +69,7 @@ def _values(destination: str) -> tuple[str, ...]:
 
 
 def _selectors() -> tuple[str, ...]:
-    from pallas_lint.registry import all_rules
+    from pallas_lint.ruleset.registry import all_rules
 
     return tuple(word for entry in all_rules().values() for word in (entry.code, entry.name))
 

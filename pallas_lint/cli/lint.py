@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pallas_lint import plugins
 from pallas_lint import report as reports
 from pallas_lint.cli import caching, terminal
 from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
@@ -23,6 +22,7 @@ from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, can_link, visible, visible_file, wants_colour
 from pallas_lint.report.wrapping import width_of
+from pallas_lint.ruleset import plugins
 from pallas_lint.run.project import Discovery, InputFile, Project, concerns_pallas, discover
 from pallas_lint.run.runner import RunResult, check_source, combine
 from pallas_lint.run.runner import run as run_files

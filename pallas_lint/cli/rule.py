@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import OK
 from pallas_lint.config.flags import UsageError
-from pallas_lint.registry import PluginError
 from pallas_lint.report.style import Style, wants_colour
 from pallas_lint.report.wrapping import columns_of, width_of, wrapped
+from pallas_lint.ruleset.registry import PluginError
 
 _WIDEST = 100  # columns of a page: longer lines are hard to read
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pallas_lint.registry import RuleEntry
+    from pallas_lint.ruleset.registry import RuleEntry
 
 
 def run(options: argparse.Namespace) -> int:
     """Explain the rules asked for, or list all. Raises UsageError for a rule that is none."""
-    from pallas_lint.registry import all_rules, resolve
+    from pallas_lint.ruleset.registry import all_rules, resolve
 
     rules = all_rules()
     codes: list[str] = []

@@ -152,7 +152,7 @@ def _jax_version(value: object) -> str:
 
 def _selector(value: object) -> str:
     """A string that names at least one rule: code, prefix, name or ALL."""
-    from pallas_lint.registry import resolve
+    from pallas_lint.ruleset.registry import resolve
 
     text = _string(value)
     try:
@@ -247,7 +247,7 @@ def _memory(value: object) -> int:
 
 def _rule_options(value: object) -> dict[str, dict[str, Any]]:
     """{code: {option: value}} from {name or code: {option: value}}; options are the rule's own to check."""
-    from pallas_lint.registry import all_rules
+    from pallas_lint.ruleset.registry import all_rules
 
     _expect(value, dict, "a table")
     _check_size(value)

@@ -29,7 +29,7 @@ def enabled(layers: Iterable[Layer], *, preview: bool = False) -> frozenset[str]
 
     Rules in preview are among them with `preview`, or where a selector is their whole code or name.
     """
-    from pallas_lint.registry import all_rules
+    from pallas_lint.ruleset.registry import all_rules
 
     layers = [layer for layer in layers if layer != Layer()]
     rules = all_rules()
@@ -74,6 +74,6 @@ def _narrower(selectors: Iterable[str], against: Sequence[str], *, ties: bool = 
 
 @lru_cache(maxsize=256)
 def _resolved(selector: str) -> frozenset[str]:
-    from pallas_lint.registry import resolve
+    from pallas_lint.ruleset.registry import resolve
 
     return resolve(selector)

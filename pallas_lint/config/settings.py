@@ -464,7 +464,7 @@ def _overridden(base: Settings, values: Mapping[str, Any]) -> Settings:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of the `pallas-lint.toml` file and of the `[tool.pallas-lint]` table."""
-    from pallas_lint.registry import all_rules
+    from pallas_lint.ruleset.registry import all_rules
 
     rules = all_rules()
     prefixes = {code[:length] for code in rules for length in (3, 4, 5)}

@@ -15,7 +15,7 @@ from pallas_lint.syntax import Site, nodes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Fix
     from pallas_lint.kernels.facts.triton_kernels import TritonKernel
     from pallas_lint.kernels.model.launch import ForeignCall, Launch

@@ -11,7 +11,7 @@ from pallas_lint.kernels.model.values import Array
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Edit, Fix
     from pallas_lint.kernels.facts.padding import Mixed, Padded
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.api_names import PALLAS, api_name, prefixes
+from pallas_lint.checker.api_names import PALLAS, api_name, prefixes
 from pallas_lint.finding import Edit, Fix, Position, Span
 from pallas_lint.records import define
 from pallas_lint.syntax.bindings import text_of
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-    from pallas_lint.api_names import ApiName
+    from pallas_lint.checker.api_names import ApiName
+    from pallas_lint.checker.context import Context
     from pallas_lint.compat import ApiReplacement
-    from pallas_lint.context import Context
     from pallas_lint.syntax.uses import Use
 
 # What a module is called where a file that does not import it needs it; the second name where the first is taken.

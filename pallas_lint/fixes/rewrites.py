@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.api_names import PALLAS, ApiName, api_name, prefixes
+from pallas_lint.checker.api_names import PALLAS, ApiName, api_name, prefixes
 from pallas_lint.fixes.migration import Migration, index, operand, value
 from pallas_lint.kernels.model.values import Func, options
 from pallas_lint.syntax.bindings import text_of

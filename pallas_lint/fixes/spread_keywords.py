@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.api_names import PALLAS, keyword_history
+from pallas_lint.checker.api_names import PALLAS, keyword_history
 from pallas_lint.kernels.model.values import CallResult
 from pallas_lint.records import frozen
 from pallas_lint.syntax import Site, nodes
@@ -12,8 +12,8 @@ from pallas_lint.syntax import Site, nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.api_names import KeywordHistory
-    from pallas_lint.context import Context
+    from pallas_lint.checker.api_names import KeywordHistory
+    from pallas_lint.checker.context import Context
     from pallas_lint.kernels.model.launch import Launch
 
 

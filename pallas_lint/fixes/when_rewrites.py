@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Fix
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.trace import Concretization

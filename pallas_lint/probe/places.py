@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Finding, Position, Related, Severity, Span
 from pallas_lint.records import define
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

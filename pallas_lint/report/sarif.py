@@ -9,15 +9,15 @@ from urllib.parse import quote
 
 from pallas_lint import __version__
 from pallas_lint.finding import DOCS_URL, Severity
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.triage.fingerprints import fingerprints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.finding import Finding, Fix, LintError, Related, Span
-    from pallas_lint.registry import RuleEntry
     from pallas_lint.report import Report
+    from pallas_lint.ruleset.registry import RuleEntry
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}

@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint import __version__, plugins
+from pallas_lint import __version__
 from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
 from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.launch_summary import LaunchSummary
 from pallas_lint.records import define, evolve, field, fields, frozen
 from pallas_lint.report.json import finding_document
+from pallas_lint.ruleset import plugins
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
 
@@ -165,7 +166,7 @@ def _plugins() -> dict[str, int]:
     if _plugin_files is None:
         from importlib.util import find_spec
 
-        from pallas_lint.registry import all_rules
+        from pallas_lint.ruleset.registry import all_rules
 
         _plugin_files = {}
         modules = {str(getattr(info, "module", "")) for info in all_rules().values()}

@@ -20,7 +20,7 @@ from pallas_lint.text.paths import shown_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pallas_lint.backend_inference import Evidence, ProjectEvidence
+    from pallas_lint.checker.backend_inference import Evidence, ProjectEvidence
     from pallas_lint.config.settings import Settings
     from pallas_lint.kernels.interpreter.modules import ModuleGraph, SyntaxCache
     from pallas_lint.known_calls.callers import Callers
@@ -83,7 +83,7 @@ class Project:
 
     @cached_property
     def _evidence(self) -> ProjectEvidence:
-        from pallas_lint.backend_inference import ProjectEvidence
+        from pallas_lint.checker.backend_inference import ProjectEvidence
 
         return ProjectEvidence()
 

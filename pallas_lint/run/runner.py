@@ -295,7 +295,7 @@ def _import_for_all(settings: Iterable[Settings]) -> None:
     if method != "fork":
         return
     import pallas_lint.lint  # noqa: F401  the engine
-    from pallas_lint.registry import all_rules
+    from pallas_lint.ruleset.registry import all_rules
 
     enabled = frozenset[str]().union(*(each.enabled for each in settings))
     for code, entry in all_rules().items():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import ELSEWHERE, Related
 from pallas_lint.known_calls.call_messages import annotate_with_calls, place_of
 from pallas_lint.records import define, evolve, field, frozen
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.triage import suppressions
 from pallas_lint.triage.minimum_version import merge_minimum_version_findings
 from pallas_lint.triage.repeated_findings import folded

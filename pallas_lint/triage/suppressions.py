@@ -254,7 +254,7 @@ def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppre
 
 
 def _entries(text: str, offset: int) -> tuple[SuppressionEntry, ...]:
-    from pallas_lint.registry import codes_of
+    from pallas_lint.ruleset.registry import codes_of
 
     return tuple(
         SuppressionEntry(match[0], codes_of(match[0]), offset + match.start(), offset + match.end())
@@ -302,7 +302,7 @@ def _is_idle(entry: SuppressionEntry, enabled: frozenset[str]) -> bool:
 
 def _hint(selector: str) -> str:
     """What `resolve` says about a word that names no rule: it knows the nearest one."""
-    from pallas_lint.registry import resolve
+    from pallas_lint.ruleset.registry import resolve
 
     try:
         resolve(selector)

@@ -10,12 +10,12 @@ from pallas_lint.kernels.facts.buffer_uses import holds_pipelines
 from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.trace import KernelTrace
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.analysis.functionalised import is_functionalised
 from pallas_lint.records import frozen
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.syntax.uses import Use, Uses
 

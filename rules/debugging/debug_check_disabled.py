@@ -9,12 +9,12 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.analysis.project_text import mentioned
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.trace import Op
 

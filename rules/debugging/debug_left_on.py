@@ -10,7 +10,7 @@ from pallas_lint.fixes.migration import argument_removed
 from pallas_lint.kernels.analysis.detect_tests import is_script, is_test
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.notebooks.reading import SUFFIX
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
 from pallas_lint.syntax.search import holding
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.syntax.uses import Keyword, Use
 

@@ -8,7 +8,7 @@ from pallas_lint import compat
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.analysis.detect_tests import is_test
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
 from pallas_lint.syntax.search import holding
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
 
 _CLASSES = (f"{PALLAS}.tpu.InterpretParams", f"{PALLAS}.tpu.TPUInterpretParams")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pallas_lint.finding import Severity
-from pallas_lint.rule import Rule
+from pallas_lint.ruleset.rule import Rule
 
 
 class DeviceRace(Rule):

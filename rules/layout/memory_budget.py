@@ -19,13 +19,13 @@ from pallas_lint.kernels.facts.memory_budget import (
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.values import Array, CallResult, Const
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Op

@@ -12,14 +12,14 @@ from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.trace import LOOP_INDEX
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Seq, Slice, Value
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.literals import integer_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.facts.ref_indexing import IndexPart, RefIndexing
     from pallas_lint.kernels.grid.index_maps import IndexMap

@@ -6,16 +6,16 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.backend_failures import failure
+from pallas_lint.checker.backend_failures import failure
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Sym, Value
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.trace import Op
 

@@ -12,12 +12,12 @@ from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.trace import Access, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Seq, Slice, Sym, Value
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.trace import KernelTrace
 

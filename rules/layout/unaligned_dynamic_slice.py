@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.backend_failures import up_to
+from pallas_lint.checker.backend_failures import up_to
 from pallas_lint.finding import Severity
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.divisibility import is_counted, loaded_values, proven_divisor, true_divisor
@@ -14,13 +14,13 @@ from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
 from pallas_lint.kernels.model.values import NONE, Array, Const, Dim, Ref, Seq, Slice, Sym, Value
 from pallas_lint.records import evolve, frozen
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.trace import KernelTrace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.backend_failures import failure, lowers
+from pallas_lint.checker.backend_failures import failure, lowers
 from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.loaded_values import load_of, ref_in_place
@@ -14,14 +14,14 @@ from pallas_lint.kernels.model.kinds import INEXACT
 from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, Dim, Ref, Seq, Slice, Value
 from pallas_lint.records import frozen
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.backend_failures import Failure
-    from pallas_lint.context import Context
+    from pallas_lint.checker.backend_failures import Failure
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.trace import Op
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.backend_failures import ends_with
+from pallas_lint.checker.backend_failures import ends_with
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.gpu_buffers import swizzle, tiling, transforms, whole
 from pallas_lint.kernels.model.dtypes import bits, long_name
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref
 from pallas_lint.records import frozen
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.trace import Op
     from pallas_lint.kernels.model.values import Dim, Value

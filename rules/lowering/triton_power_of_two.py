@@ -11,12 +11,12 @@ from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Array, Ref, Seq, from_dim
 from pallas_lint.records import frozen
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Shape, Value

@@ -19,12 +19,12 @@ from pallas_lint.kernels.facts.writes import rows_kept
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.launch import ForeignCall
 from pallas_lint.kernels.model.values import Const, Seq
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.aliases import Leaf
     from pallas_lint.kernels.model.launch import Launch

@@ -12,13 +12,13 @@ from pallas_lint.kernels.facts.writes import gap, outputs_of, writes_to
 from pallas_lint.kernels.grid.row_permutations import is_data_dependent
 from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.kernels.model.values import Array, CallResult, Value
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.launch import ForeignCall, Launch
     from pallas_lint.kernels.model.trace import Access, KernelTrace

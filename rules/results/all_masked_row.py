@@ -13,13 +13,13 @@ from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, Seq, Sym, Value
 from pallas_lint.records import define
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.trace import KernelTrace
 

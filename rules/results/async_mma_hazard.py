@@ -14,13 +14,13 @@ from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import Access, KernelTrace, Op
 from pallas_lint.kernels.model.values import NONE, Const, Func, Ref
 from pallas_lint.records import define, field
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.loop_unrolling import EventInstance
     from pallas_lint.kernels.model.launch import Launch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pallas_lint.backend_failures import up_to
+from pallas_lint.checker.backend_failures import up_to
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.copies import (
     GPU,
@@ -22,13 +22,13 @@ from pallas_lint.kernels.facts.copies import (
 from pallas_lint.kernels.model.known_names import integer, is_integer
 from pallas_lint.kernels.model.trace import Access
 from pallas_lint.kernels.model.values import NONE, CallResult, Dictionary, Ref, Seq
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace

@@ -14,12 +14,12 @@ from pallas_lint.kernels.grid.grid_simulation import axes_text, models
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Const, Ref, Seq, Slice, Sym, Value
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.buffer_uses import BufferUse
     from pallas_lint.kernels.grid.blocks import Block, Blocks

@@ -11,12 +11,12 @@ from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.trace import Access, Op, refs_in
 from pallas_lint.kernels.model.values import Const, Ref
 from pallas_lint.records import define
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.trace import Guard, KernelTrace
 

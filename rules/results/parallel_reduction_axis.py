@@ -9,13 +9,13 @@ from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
 from pallas_lint.kernels.grid.blocks import grid_of
 from pallas_lint.kernels.grid.grid_simulation import Simulation, models, tested_axes
 from pallas_lint.kernels.launches.dimension_semantics import semantics_site
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.facts.buffer_uses import Buffer
     from pallas_lint.kernels.grid.blocks import Grid

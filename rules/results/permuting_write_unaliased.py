@@ -11,13 +11,13 @@ from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import all_seen
 from pallas_lint.kernels.grid.row_permutations import is_filled_before, row_permutations
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Seq, Sym
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.aliases import Leaf
     from pallas_lint.kernels.facts.triton_kernels import TritonKernel, TritonMove

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
 from pallas_lint.kernels.grid.grid_simulation import Fault, Simulation, Visit, axes_text, models, step_text
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.buffer_uses import Buffer
     from pallas_lint.kernels.grid.blocks import Block

@@ -9,12 +9,12 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.grid_points import terms_in
 from pallas_lint.kernels.grid.index_ranges import divided, extents, number, parts_of, reach_of, size_of, start_of
 from pallas_lint.kernels.model.values import Const, Slice, Sym
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.grid.index_ranges import SliceUse
     from pallas_lint.kernels.model.trace import KernelTrace

@@ -13,13 +13,13 @@ from pallas_lint.kernels.facts.writes import alias_not_fetched
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.trace import Access
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Func, Ref

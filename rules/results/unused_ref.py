@@ -11,14 +11,14 @@ from pallas_lint.kernels.facts.aliases import aliased_outputs, pairs
 from pallas_lint.kernels.facts.writes import alias_not_fetched, all_seen, outputs_of, use_of
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.trace import Access
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Func, Ref

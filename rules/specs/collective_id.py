@@ -8,12 +8,12 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.values import NONE
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.launch import Launch
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.known_names import name_of
 from pallas_lint.kernels.model.values import Dictionary, Seq
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.trace import Op
 

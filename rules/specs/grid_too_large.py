@@ -9,12 +9,12 @@ from pallas_lint.compat.versions import parse
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.blocks import grid_of
 from pallas_lint.kernels.model.values import Seq, dim
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.grid.blocks import Grid
     from pallas_lint.kernels.model.launch import Launch

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.api_names import PALLAS, ApiName, known_prefix
+from pallas_lint.checker.api_names import PALLAS, ApiName, known_prefix
 from pallas_lint.compat.versions import UnknownVersionError, parse
 from pallas_lint.finding import Severity
 from pallas_lint.fixes.migration import Migration, short
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.syntax.uses import Use
 

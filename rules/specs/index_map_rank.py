@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.values import NONE, Const, Sym
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.grid.index_maps import IndexMap
     from pallas_lint.kernels.model.values import Value

@@ -8,13 +8,13 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.launches.roles import expected
 from pallas_lint.kernels.launches.signatures import signature_of
 from pallas_lint.kernels.model.values import Sym
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Func

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.api_names import api_name, keywords
+from pallas_lint.checker.api_names import api_name, keywords
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.known_names import PALLAS, is_integer, is_shape_struct, is_spec
 from pallas_lint.kernels.model.values import Array, Func, Seq, Sym, Value
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax.uses import Use

@@ -10,12 +10,12 @@ from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import NONE
-from pallas_lint.rule import Example, Rule
+from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.launch import Launch
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.server.protocol.session import argument
 
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.server.probing.probed import launches_at
 
-from pallas_lint.backend_failures import BACKENDS
+from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.kernels.facts.memory_budget import VMEM, budgets_of, size
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.model.known_names import is_spec

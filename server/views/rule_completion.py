@@ -10,7 +10,7 @@ from pallas_lint.server.protocol.positions import range_of
 
 from pallas_lint.finding import Span
 from pallas_lint.records import evolve
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
     from pygls.workspace import PositionCodec

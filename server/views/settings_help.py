@@ -11,7 +11,7 @@ from pallas_lint.server.views.rule_completion import rule_items, word_before
 
 from pallas_lint.config.settings import configurable, schema
 from pallas_lint.records import frozen
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.server.views.markdown import Markdown, own
 
 from pallas_lint import compat
-from pallas_lint.backend_failures import BACKENDS
+from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.compat import support
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pallas_lint.server.workspace.engine_queue import EngineQueue, Movable, Took
 from pallas_lint.server.workspace.folders import file_of
 from pallas_lint.server.workspace.last_shown import LastShown
 
-from pallas_lint.backend_inference import backends_named
+from pallas_lint.checker.backend_inference import backends_named
 from pallas_lint.config.settings import SettingsError
 from pallas_lint.notebooks import reading
 from pallas_lint.notebooks.notebook import Notebook
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lsprotocol import types as lsp
     from pallas_lint.server.workspace.folders import Folders
 
-    from pallas_lint.backend_inference import Named
+    from pallas_lint.checker.backend_inference import Named
     from pallas_lint.config.settings import Settings
     from pallas_lint.known_calls.known_call import KnownCall
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.testing import without_marks
 
 if TYPE_CHECKING:

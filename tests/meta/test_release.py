@@ -16,7 +16,7 @@ import yaml
 from pallas_lint import __version__
 from pallas_lint.compat.versions import parse as parse_version
 from pallas_lint.finding import DOCS_URL
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -13,8 +13,8 @@ from pallas_lint.rules.registry import FORMER_NAMES, OPT_IN, PREVIEW, RULES
 from pallas_lint import compat
 from pallas_lint.finding import Finding, Severity
 from pallas_lint.fixes.migration import advice
-from pallas_lint.registry import RuleEntry, all_rules, resolve
-from pallas_lint.rule import Rule
+from pallas_lint.ruleset.registry import RuleEntry, all_rules, resolve
+from pallas_lint.ruleset.rule import Rule
 from pallas_lint.testing import MARK, lint
 
 PROPER_NAMES = {"Pallas", "Triton", "Mosaic", "Python"}

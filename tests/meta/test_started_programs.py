@@ -62,7 +62,7 @@ REASONS = {
     "pallas_lint/probe/cost/machine.py Machine.bound: exec": "a translation of a compiler's listing",
     "pallas_lint/probe/cost/program.py Program.code: compile": "the same",
     "pallas_lint/records.py _compiled_init: exec": OWN,
-    "pallas_lint/registry.py RuleEntry.rule: importlib.import_module": "rules of packages that are installed beside it",
+    "pallas_lint/ruleset/registry.py RuleEntry.rule: importlib.import_module": "of packages installed beside it",
     "pallas_lint/report/__init__.py render: importlib.import_module": OWN,
     "pallas_lint/syntax/nodes.py _first_init.__init__: exec": OWN,
     "pallas_lint/syntax/parser.py _grammar: spec.loader.exec_module": "the parser's compiled module, as installed",

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.testing import lint
 from tests.problems.cases import STAGES, Case, all_cases
 from tests.problems.undecided import UNDECIDED

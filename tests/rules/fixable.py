@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.testing import without_marks
 
 if TYPE_CHECKING:
-    from pallas_lint.rule import Example
+    from pallas_lint.ruleset.rule import Example
 
 
 @frozen

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.run.project import discover
 from pallas_lint.run.runner import run
 from pallas_lint.testing import lint

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_lint.registry import all_rules
-from pallas_lint.rule import Example
+from pallas_lint.ruleset.registry import all_rules
+from pallas_lint.ruleset.rule import Example
 from pallas_lint.testing import check_fine, check_fix, check_flagged
 
 INVALID = [

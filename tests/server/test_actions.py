@@ -15,7 +15,7 @@ from lsprotocol import types as lsp
 
 from pallas_lint import lint
 from pallas_lint.kernels.analysis.runs import Abandoned
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 from tests.server.clients import LIMIT, applied, codes, document, everywhere, session
 from tests.server.test_protocol import CODE, place
 

@@ -15,7 +15,7 @@ from lsprotocol import types as lsp
 from pytest_lsp import make_test_lsp_client
 
 from pallas_lint.finding import ELSEWHERE
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.text.source import Source
 from tests.server.clients import codes, document, session
 from tests.server.test_protocol import CODE
@@ -116,7 +116,7 @@ async def test_the_effective_minimum_is_one_finding_for_both(tmp_path: Path) -> 
 
 
 PLUGIN = """\
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 
 rule = all_rules()["PAL101"].rule
 checked = rule.check_op

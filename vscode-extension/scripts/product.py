@@ -15,7 +15,7 @@ from typing import Any
 from pallas_lint.compat import known_versions
 from pallas_lint.config.settings import schema
 from pallas_lint.config.targets import all_targets
-from pallas_lint.registry import all_rules
+from pallas_lint.ruleset.registry import all_rules
 
 EXTENSION = Path(__file__).resolve().parent.parent
 

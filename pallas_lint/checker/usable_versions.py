@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pallas_lint.api_names import api_name, keywords, reached
+from pallas_lint.checker.api_names import api_name, keywords, reached
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.syntax import Piece
 

@@ -9,7 +9,7 @@ from pallas_lint.records import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Severity
     from pallas_lint.kernels.grid.index_maps import IndexMap
     from pallas_lint.kernels.model.launch import Launch

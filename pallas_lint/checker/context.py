@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Edit, Finding, Fix, Position, Related, Severity, Span
 from pallas_lint.kernels.launches.backend import STRONG
-from pallas_lint.plugins import is_own
 from pallas_lint.records import define, evolve
+from pallas_lint.ruleset.plugins import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Access, KernelTrace, Op
-    from pallas_lint.rule import Rule
+    from pallas_lint.ruleset.rule import Rule
     from pallas_lint.syntax import Site
 
 # What an import statement for a module looks like where a fix needs one that is missing.
@@ -59,7 +59,7 @@ class Context:
         versions = self.settings.jax.versions
         if self.launch is None or len(versions) == 1:
             return versions
-        from pallas_lint.usable_versions import usable_versions
+        from pallas_lint.checker.usable_versions import usable_versions
 
         return usable_versions(self.launch, self)
 
@@ -131,7 +131,7 @@ class Context:
             self.analysis.inferred_backends.get(self.launch) if target is not None and self.launch is not None else None
         )
         if presumed is not None:  # a fix that is safe for one backend may not be for another
-            from pallas_lint.backend_failures import BACKENDS
+            from pallas_lint.checker.backend_failures import BACKENDS
 
             message = f"{message} (presumed {BACKENDS[presumed.backend]}: {presumed.reason})"
             fixes = [evolve(fix, applicability="unsafe") for fix in fixes]

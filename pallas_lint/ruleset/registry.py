@@ -7,17 +7,17 @@ import re
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from pallas_lint import plugins
 from pallas_lint.finding import DOCS_URL
 from pallas_lint.records import define, field
-from pallas_lint.rule import Rule
 from pallas_lint.rules.registry import FORMER_NAMES, OPT_IN, PREVIEW, RULES
+from pallas_lint.ruleset import plugins
+from pallas_lint.ruleset.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pallas_lint.finding import Severity
-    from pallas_lint.rule import FixKind
+    from pallas_lint.ruleset.rule import FixKind
 
 
 class PluginError(Exception):

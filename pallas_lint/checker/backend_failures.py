@@ -13,7 +13,7 @@ from pallas_lint.records import frozen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pallas_lint.context import Context
+    from pallas_lint.checker.context import Context
 
     # (backend, device, version); of Mosaic GPU what is measured hangs on the lowering semantics, not on the device.
     Fails = Callable[[str, "str | None", str], bool]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from pallas_lint.checker.targeting import targets_of
 from pallas_lint.kernels.launches.launching import bodies_of, declared_arrays
 from pallas_lint.kernels.model.dtypes import canonical
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
@@ -23,7 +24,6 @@ from pallas_lint.kernels.model.values import (
 )
 from pallas_lint.launch_summary import LaunchSummary, in_order
 from pallas_lint.syntax import nodes
-from pallas_lint.targeting import targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
+    from pallas_lint.checker.context import Context
     from pallas_lint.compat import ApiHistory
-    from pallas_lint.context import Context
     from pallas_lint.syntax.uses import Keyword, Use
 
 PALLAS = "jax.experimental.pallas"
