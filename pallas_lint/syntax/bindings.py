@@ -97,12 +97,15 @@ def bindings(scope: tree_sitter.Node) -> dict[str, str | None]:
 
 
 def _targets(left: tree_sitter.Node | None) -> Iterator[str]:
-    if left is None or left.type in ("attribute", "subscript"):
-        return
-    if left.type == "identifier":
-        yield text_of(left)
-    for child in left.named_children:
-        yield from _targets(child)
+    """The names in the target of an assignment, however deeply nested."""
+    stack = [left]
+    while stack:
+        node = stack.pop()
+        if node is None or node.type in ("attribute", "subscript"):
+            continue
+        if node.type == "identifier":
+            yield text_of(node)
+        stack.extend(node.named_children)
 
 
 @frozen

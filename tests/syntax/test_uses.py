@@ -191,3 +191,8 @@ def test_what_imports_bind() -> None:
         ("a.d", "d"),
         ("a.e", "f"),
     ]
+
+
+@pytest.mark.parametrize("target", ["with f() as {}: pass", "{} = 1", "for {} in x: pass", "i({} mport jax"])
+def test_however_deeply_a_target_is_nested(target: str) -> None:
+    assert [use.name for use in uses("import jax\n" + target.format("(" * 3000 + "a" + ")" * 3000))][:1] == ["jax"]
