@@ -1,4 +1,4 @@
-"""What a captured program is told, and what it leaves of the calls on record: each a line of JSON.
+"""Messages to and from captured programs: the request, and the calls on record, each a line of JSON.
 
 Shared with the worker, as `protocol` is: nothing but the standard library, and nothing that Python 3.10 lacks.
 """

@@ -1,4 +1,4 @@
-"""What a run of the probe rests on: statements, by their text, of its own file and of others that its code came from.
+"""Statements that a run of the probe depends on, by their text: of its own file and of others that it reaches.
 
 Which those are is read from the words of the code, not from what it does: more than enough, and the same for every
 way to import something.

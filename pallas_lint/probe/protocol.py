@@ -1,4 +1,4 @@
-"""What the probe and its worker say to each other: requests in, events out, each a line of JSON.
+"""Messages between the probe and its worker: requests in, events out, each a line of JSON.
 
 The worker runs in the user's interpreter: nothing but the standard library of Python 3.10 is imported here.
 """

@@ -1,4 +1,4 @@
-"""What the static rules said, held against what the probe saw: confirmed, refuted for these shapes, or left alone.
+"""Findings of the static rules compared with the probe's: confirmed, refuted for these shapes, or left alone.
 
 The probe's own findings are subject to settings and comments as those of the rules are.
 """

@@ -1,4 +1,4 @@
-"""What the worker told, in order and complete: launches with their stages, and what went wrong around them."""
+"""Results of a probe, put together from the worker's events: launches with their stages, and errors around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to probe: `file.py::function` with arguments written as jax prints avals, or comments in the code."""
+"""Probe targets: `file.py::function` with arguments written as jax prints avals, or comments in the code."""
 
 from __future__ import annotations
 

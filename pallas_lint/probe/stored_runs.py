@@ -1,4 +1,4 @@
-"""What probes found, kept in the user's own folder: an editor shows it without running anything.
+"""Results of earlier probes, kept in the user's own folder: an editor shows them without running anything.
 
 One file for each source file, in it a run for each function that was probed and for each launch that was captured. A
 run names the statements that it rests on by their text, those of other files too: it holds as long as all of them are

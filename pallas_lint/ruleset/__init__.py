@@ -1,1 +1,1 @@
-"""What a rule is, and which there are: built-in ones and those of other packages."""
+"""The base class of rules, and the rules there are: built-in ones and those of other packages."""

@@ -1,4 +1,4 @@
-"""What in a kernel a slow schedule can come of, and where it stands."""
+"""Causes of a slow schedule in a kernel's code, and where they stand."""
 
 from __future__ import annotations
 

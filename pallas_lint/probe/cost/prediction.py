@@ -1,4 +1,4 @@
-"""What a kernel costs on a chip, predicted of its schedule."""
+"""The predicted cost of a kernel on a chip, from its schedule."""
 
 from __future__ import annotations
 

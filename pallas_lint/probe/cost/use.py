@@ -1,4 +1,4 @@
-"""How much of its units a schedule uses, bundle by bundle.
+"""Utilisation of a chip's units by a schedule, bundle by bundle.
 
 `*-pre-delay_hlo-static-per-bundle-utilization.txt` names the units, tells how many slots of each a bundle has, and then
 how many are used in each bundle of the schedule. Older releases of libtpu name fewer units, with bars between them;

@@ -1,4 +1,4 @@
-"""What devices do in a kernel: a straight line of events for each."""
+"""Events of a kernel on several devices: a straight line of them for each device."""
 
 from __future__ import annotations
 

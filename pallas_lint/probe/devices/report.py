@@ -1,4 +1,4 @@
-"""What the worker says of running kernels: on several devices, and of results that are wrong."""
+"""The worker's report on running kernels: on several devices, and of results that are wrong."""
 
 from __future__ import annotations
 

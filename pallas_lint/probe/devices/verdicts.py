@@ -1,4 +1,4 @@
-"""What goes wrong on the devices, in words and with a run that shows it."""
+"""Faults of kernels on several devices, in words and with a run that shows them."""
 
 from __future__ import annotations
 

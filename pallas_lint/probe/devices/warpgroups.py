@@ -1,4 +1,4 @@
-"""What goes wrong with the barriers and fences of a GPU's warpgroups alone."""
+"""Faults with the barriers and fences of a GPU's warpgroups alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens on several devices, as charts: a column a device, time goes down."""
+"""Sequence charts of a kernel on several devices: a column a device, time goes down."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the predicted costs of launches come to: findings, block sizes to choose, baselines to keep."""
+"""Uses of predicted costs: findings, block sizes to choose, baselines to keep."""

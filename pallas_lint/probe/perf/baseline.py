@@ -1,4 +1,4 @@
-"""What launches cost on record: written by one run, compared with by later ones."""
+"""Cost baselines: predicted costs of launches, written by one run and compared with by later ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel takes of a GPU's multiprocessor, and how many of its blocks fit there at a time."""
+"""Occupancy of a GPU: resources that a kernel takes of a multiprocessor, and how many of its blocks fit there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a launch costs, in the HTML report: figures, limits, lines, operands and the first steps."""
+"""The cost of a launch in the HTML report: figures, limits, lines, operands and the first steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of launches: their stages, and what they cost: one row a target, and the dearest lines of the first."""
+"""The table of launches with their stages and costs: one row a target, and the dearest lines of the first."""
 
 from __future__ import annotations
 

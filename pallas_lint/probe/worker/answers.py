@@ -1,4 +1,4 @@
-"""What the user's code is answered that asks jax for its devices: those of a device that is not there.
+"""Stand-ins for jax's devices: code that looks them up gets those of the target, which is not there.
 
 Functions that choose their kernel or their sizes by `jax.default_backend()`, `jax.devices()[0].platform` or
 `device_kind`, or that assert them, are traced as on the device in question. jax's own code, which asks the same

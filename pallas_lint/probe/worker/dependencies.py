@@ -1,4 +1,4 @@
-"""What the answer to a request rests on: files that were imported or read, and folders that modules were looked for in.
+"""Dependencies of an answer: files that were imported or read, and folders in which modules were looked for.
 
 Python tells an audit hook of every file that it opens. What a program does beyond that, such as starting another
 program, cannot be seen again: then its answer is not to be kept, and the reason says so.

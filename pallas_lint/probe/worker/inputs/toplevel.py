@@ -1,4 +1,4 @@
-"""What is different in a function that is traced, although the user calls it."""
+"""Differences between a function that is traced and one that the user calls."""
 
 from __future__ import annotations
 

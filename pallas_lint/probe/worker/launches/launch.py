@@ -1,4 +1,4 @@
-"""What a bound launch says about itself, read alike from every jax: grid, operands, blocks, backend."""
+"""The description of a launch, read alike from every jax: grid, operands, blocks, backend."""
 
 from __future__ import annotations
 

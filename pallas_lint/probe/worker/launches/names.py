@@ -1,4 +1,4 @@
-"""What the author of a kernel calls its references, where jax has made up names such as `args[2][1][0]`."""
+"""Names of references as the kernel's author wrote them, where jax has made up some such as `args[2][1][0]`."""
 
 from __future__ import annotations
 

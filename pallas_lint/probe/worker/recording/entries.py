@@ -1,4 +1,4 @@
-"""What a function that runs was called with, whatever its body has bound to its parameters since.
+"""Arguments that a running function was called with, whatever its body has bound to its parameters since.
 
 A parameter that no instruction of the function binds has its argument still, and a container is as it was where the
 function changes none. What the others had is caught as the function is entered, which Python tells from 3.12 on;

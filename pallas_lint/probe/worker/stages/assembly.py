@@ -1,4 +1,4 @@
-"""What a kernel takes of a GPU: registers, spills and shared memory, as ptxas and XLA tell when they compile it.
+"""GPU resources of a kernel: registers, spills and shared memory, as ptxas and XLA print them.
 
 XLA runs the ptxas of the CUDA folder that it is given. It gets one in which ptxas is a script that runs the real one,
 and keeps what that says of each kernel. Mosaic GPU writes the same by itself, where its environment says so.

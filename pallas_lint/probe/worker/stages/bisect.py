@@ -1,4 +1,4 @@
-"""Which operation a compiler dies on: the one without which it does not.
+"""Bisection of a kernel that a compiler dies on: the operation without which it does not.
 
 The operations of the kernel are put out one after the other, those of one primitive on one line together: each is
 replaced by zeros of its type, and the rest is compiled in a child that may die as the first did.

@@ -1,5 +1,7 @@
-"""What in a kernel a slow schedule can come of: its products, its arithmetic in bfloat16, loops over rows, the order of
-its grid. Whether it does come of them is told by the schedule."""
+"""Possible causes of a slow schedule: products, arithmetic in bfloat16, loops over rows, the order of the grid.
+
+The schedule shows whether it comes of them.
+"""
 
 from __future__ import annotations
 

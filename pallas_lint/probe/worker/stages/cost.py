@@ -1,4 +1,4 @@
-"""What a launch costs on a TPU: libtpu writes its schedule while it compiles, and that is run without the device.
+"""The cost stage on TPUs: libtpu writes its schedule while it compiles, and that is run without the device.
 
 libtpu reads its flags when it is loaded, which is in the child that compiles: `Schedules` is made before.
 """

@@ -1,4 +1,4 @@
-"""Which block each grid point touches, for the whole grid at once, and what is wrong with that."""
+"""The grid stage: the block of each operand at each grid point, for all of them at once, and what is wrong there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What XLA made around a kernel that was compiled: its name among the program's operations, its operands' layouts."""
+"""The compiled XLA module around a kernel: its name among the program's operations, its operands' layouts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which memory that nobody wrote a kernel's results depend on, and where it is read."""
+"""Uninitialised memory that a kernel's results depend on, and where it is read."""

@@ -1,4 +1,4 @@
-"""What jax's interpreters find in memory that nobody wrote: zeros instead of NaN, or NaN in one buffer only."""
+"""Fillings of uninitialised memory in jax's interpreters: zeros instead of NaN, or NaN in one buffer only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operands decide, by their values, whether and where a kernel writes its outputs."""
+"""Operands whose values decide whether and where a kernel writes its outputs."""
 
 from __future__ import annotations
 

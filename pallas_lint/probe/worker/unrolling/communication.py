@@ -1,4 +1,4 @@
-"""What a kernel does that others see: signals, waits, copies, and accesses of memory."""
+"""Operations of a kernel that other devices see: signals, waits, copies, and accesses of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What steers a kernel: branches, loops, scopes, and where it stands."""
+"""Control flow of a kernel while it is unrolled: branches, loops, scopes, and the indices of grid and mesh."""
 
 from __future__ import annotations
 

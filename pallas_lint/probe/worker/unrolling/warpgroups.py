@@ -1,4 +1,4 @@
-"""What warpgroups of a Mosaic GPU kernel do that others see: barriers, copies by TMA, matrix units, fences.
+"""Operations of Mosaic GPU warpgroups that others see: barriers, copies by TMA, matrix units, fences.
 
 A barrier counts arrivals and is never lowered: the n-th wait of a line goes on when it has completed n times. Copies to
 main memory and wgmma are waited for by how many younger ones may still be under way.
