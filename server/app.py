@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.probing.prober import Prober
-from pallas_lint.server.probing.recorder import Recorder
-from pallas_lint.server.protocol.session import Session, refresh_views
+from pallas_lint.server.probing.recorder import RecordingRunner
+from pallas_lint.server.protocol.session import ServerProtocol, refresh_views
 from pallas_lint.server.reporting.reporter import Reporter
 from pallas_lint.server.reporting.workspace_linter import WorkspaceLinter
 from pallas_lint.server.views.markdown import message_text
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 class PallasServer(LanguageServer):
     """One server for one client."""
 
-    protocol: Session
+    protocol: ServerProtocol
 
     def __init__(self, *, allow_probe: bool = False, allow_run: bool = False, trusted: bool = True) -> None:
         super().__init__(
@@ -42,7 +42,7 @@ class PallasServer(LanguageServer):
             __version__,
             text_document_sync_kind=lsp.TextDocumentSyncKind.Incremental,
             notebook_document_sync=notebooks.SYNC,
-            protocol_cls=Session,
+            protocol_cls=ServerProtocol,
         )
         # By whoever started the process; no setting changes it.
         self.probe_allowed, self.run_allowed = allow_probe, allow_probe and allow_run
@@ -54,7 +54,7 @@ class PallasServer(LanguageServer):
         self.notebooks = notebooks.Notebooks(self)
         self.workspace_linter = WorkspaceLinter(self)
         self.prober = Prober()
-        self.recorder = Recorder()
+        self.recorder = RecordingRunner()
         self.initial_settings: object = None  # those that came with `initialize`
         self.asking: asyncio.Future[Any] | None = None  # the newest question for settings
         self.configuring: asyncio.Task[None] | None = None  # takes the answer

@@ -47,10 +47,10 @@ def linked(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_path_of_the_project_has_no_link_on_its_way(linked: tuple[Path, Path]) -> None:
     inside, outside = linked
     for path in ("near", "near-folder/file"):
-        with pytest.raises(files.Refused, match="is a link"):
+        with pytest.raises(files.RefusedFile, match="is a link"):
             files.write(inside / path, b"x", inside)
     for path in ("far", "new", "folder/file", "folder/new", "../outside/file", "../inside.txt", str(outside / "new")):
-        with pytest.raises(files.Refused, match="leads out of the project"):
+        with pytest.raises(files.RefusedFile, match="leads out of the project"):
             files.write(inside / path, b"x", inside)
     assert [each.name for each in outside.iterdir()] == ["file"] and (outside / "file").read_bytes() == b"theirs"
     assert (inside / "deep" / "file").read_bytes() == b"old"
@@ -61,7 +61,7 @@ def test_a_path_of_the_project_has_no_link_on_its_way(linked: tuple[Path, Path])
 def test_a_path_that_the_user_names_is_no_link_at_its_end(linked: tuple[Path, Path]) -> None:
     inside, outside = linked
     for path in ("far", "new", "near"):
-        with pytest.raises(files.Refused, match="is a link"):
+        with pytest.raises(files.RefusedFile, match="is a link"):
             files.write(inside / path, b"x", None)
     assert [each.name for each in outside.iterdir()] == ["file"] and (outside / "file").read_bytes() == b"theirs"
     files.write(inside / "folder" / "file", b"x", None)
@@ -72,7 +72,7 @@ def test_a_linked_source_file(linked: tuple[Path, Path]) -> None:
     inside, _ = linked
     assert files.linked_file(inside / "near", inside) == inside / "deep" / "file"
     for path in ("far", "folder/file"):
-        with pytest.raises(files.Refused, match="leads out of the project"):
+        with pytest.raises(files.RefusedFile, match="leads out of the project"):
             files.linked_file(inside / path, inside)
 
 
@@ -115,6 +115,6 @@ def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"x" * (1 << 20))
     assert files.read(file, 1 << 20) == b"x" * (1 << 20)
-    with pytest.raises(files.Refused, match="larger than 1 MiB"):
+    with pytest.raises(files.RefusedFile, match="larger than 1 MiB"):
         file.write_bytes(b"x" * ((1 << 20) + 1))
         files.read(file, 1 << 20)

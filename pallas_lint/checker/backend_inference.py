@@ -62,7 +62,7 @@ _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 
 
 @frozen
-class Evidence:
+class BackendEvidence:
     """What a project says of backends: how many launches stand in files that import each, and what it requires."""
 
     launches: tuple[tuple[Backend, int], ...]
@@ -76,7 +76,7 @@ class ProjectEvidence:
     _named: dict[Path, dict[Path, Named]] = field(factory=dict)  # by the project's folder
     _required: dict[Path, tuple[tuple[str, str], ...]] = field(factory=dict)
 
-    def of(self, folder: Path, overlay: Mapping[Path, Source]) -> Evidence:
+    def of(self, folder: Path, overlay: Mapping[Path, Source]) -> BackendEvidence:
         """The evidence in a project; `overlay` (file -> text) goes before what is on disk."""
         known = self._named.get(folder)
         if known is None:
@@ -93,7 +93,7 @@ class ProjectEvidence:
                 launches[backend] = launches.get(backend, 0) + count
         if folder not in self._required:
             self._required[folder] = _required(folder)
-        return Evidence(tuple(sorted(launches.items())), self._required[folder])
+        return BackendEvidence(tuple(sorted(launches.items())), self._required[folder])
 
     def forget(self, file: Path) -> None:
         """A file has changed on disk."""

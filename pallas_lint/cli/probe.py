@@ -20,7 +20,7 @@ from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.perf import table
 from pallas_lint.probe.places import FindingBuilder, Places
 from pallas_lint.probe.report import launch_document, without_repeats
-from pallas_lint.probe.results import Asked, judged_for, newer_than_known
+from pallas_lint.probe.results import RequestedStages, judged_for, newer_than_known
 from pallas_lint.probe.session import EVERY_TARGET, ProbeOptions, Session
 from pallas_lint.records import evolve
 from pallas_lint.report.lines import Lines
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.finding import Finding
     from pallas_lint.probe.kept_events import KeptEvents
-    from pallas_lint.probe.perf.baseline import Known
+    from pallas_lint.probe.perf.baseline import RecordedCost
     from pallas_lint.probe.results import LaunchResult, ProbeResult
 
 _CHART_INDENT = 10  # columns ahead of a chart below its finding
@@ -205,7 +205,7 @@ def _write_html(
     return []
 
 
-def _record_of_costs(path: str | None) -> Mapping[str, Known]:
+def _record_of_costs(path: str | None) -> Mapping[str, RecordedCost]:
     """What launches took when the file was written, read before anything runs. Raises UsageError."""
     if path is None:
         return {}
@@ -215,12 +215,12 @@ def _record_of_costs(path: str | None) -> Mapping[str, Known]:
         return baseline.read(Path(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except baseline.BaselineError as error:
+    except baseline.CostBaselineError as error:
         raise UsageError(f"{path}: {error}") from error
 
 
 def _slower(
-    results: Sequence[ProbeResult], record: Mapping[str, Known], share: float, places: Places
+    results: Sequence[ProbeResult], record: Mapping[str, RecordedCost], share: float, places: Places
 ) -> Iterator[Finding]:
     """What takes longer than on record."""
     from pallas_lint.probe.perf import baseline
@@ -255,7 +255,7 @@ def _is_of(finding: Finding, launch: Mapping[str, Any]) -> bool:
 
 def _report(
     results: Sequence[ProbeResult], options: argparse.Namespace, finder: SettingsFinder, cwd: Path,
-    known: Sequence[LintError] = (), record: Mapping[str, Known] | None = None,
+    known: Sequence[LintError] = (), record: Mapping[str, RecordedCost] | None = None,
 ) -> int:  # fmt: skip
     lines = Lines(cwd)
     found, errors = all_findings(results, cwd, lines.line)
@@ -273,7 +273,7 @@ def _report(
         errors += promela_files.write(cwd / options.promela, results)
     if options.html:
         errors += _write_html(options.html, results, findings, lines)
-    unjudged = list(Asked(set(options.stage or ()), set(options.target)).unjudged(launches))
+    unjudged = list(RequestedStages(set(options.stage or ()), set(options.target)).unjudged(launches))
     documents = [launch_document(launch, cwd) for launch in launches]
     style = Style(wants_colour(options.color, sys.stdout))
     report = reports.Report(

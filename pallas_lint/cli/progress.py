@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @define
-class Progress:
+class TerminalProgress:
     """Shows what it is told, where there is a terminal to show it on."""
 
     cwd: Path
@@ -61,16 +61,16 @@ class Progress:
 
 
 @contextlib.contextmanager
-def shown(cwd: Path, *, quiet: bool = False) -> Iterator[Progress]:
+def shown(cwd: Path, *, quiet: bool = False) -> Iterator[TerminalProgress]:
     """Context in which a terminal shows what is being done."""
     if quiet or not sys.stderr.isatty():
-        yield Progress(cwd)
+        yield TerminalProgress(cwd)
         return
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
 
     with Live(console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False) as live:
-        progress = Progress(cwd, live, Spinner("dots"))
+        progress = TerminalProgress(cwd, live, Spinner("dots"))
         progress.say("starting")
         yield progress

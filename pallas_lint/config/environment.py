@@ -413,7 +413,7 @@ def _read(path: Path) -> str:
     largest = files.MAX_SETTINGS_BYTES if path.name == "pyproject.toml" else files.MAX_BYTES
     try:
         return files.read(path, largest).decode("utf-8", "replace")
-    except files.Refused as error:
+    except files.RefusedFile as error:
         raise UnreadableError(path, f"cannot read the file: {error.strerror}") from error
     except OSError:
         return ""

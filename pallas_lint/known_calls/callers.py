@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.analysis.project_text import is_project_file, project_files
-from pallas_lint.known_calls.index import Entry, Index, entry_of
+from pallas_lint.known_calls.index import CallerIndex, Entry, entry_of
 from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
@@ -31,7 +31,7 @@ class Callers:
     """The files of one project, who calls whom, and with what. Paths are those in the project."""
 
     folder: Path
-    index: Index = field(factory=Index)
+    index: CallerIndex = field(factory=CallerIndex)
     calls: dict[str, Calls] = field(factory=dict)
     stamps: dict[str, tuple[int, int]] = field(factory=dict)  # time and size of files when they were read
     changed: bool = False  # since it was read from where it is kept

@@ -65,7 +65,7 @@ def _imports(text: str) -> Iterator[tuple[str, str]]:
 
 
 @define(eq=False, slots=False)
-class Index:
+class CallerIndex:
     """The files of one project by their paths in it, with forward slashes."""
 
     entries: dict[str, Entry] = field(factory=dict)

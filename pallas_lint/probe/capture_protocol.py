@@ -10,7 +10,7 @@ from typing import TypedDict, final
 from .protocol import RequestOptions, read_as
 
 
-class Recording(TypedDict):
+class RecordingRequest(TypedDict):
     """What is noted of the calls that lead to launches, of functions in the project's folder `root`."""
 
     root: str
@@ -22,10 +22,10 @@ class Recording(TypedDict):
 class CaptureRequest(RequestOptions):
     """What to do about the launches of a program."""
 
-    record: Recording | None
+    record: RecordingRequest | None
 
 
-class Call(TypedDict):
+class RecordedCall(TypedDict):
     """A call of a function that led to a launch, as shapes files write it."""
 
     function: str
@@ -40,7 +40,7 @@ def read_capture(text: str) -> CaptureRequest:
     return request
 
 
-def read_call(line: str | bytes) -> Call:
+def read_call(line: str | bytes) -> RecordedCall:
     """A call that a captured program has noted. Raises ProtocolError."""
-    call: Call = read_as(line, Call, "call")
+    call: RecordedCall = read_as(line, RecordedCall, "call")
     return call

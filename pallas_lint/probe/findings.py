@@ -68,7 +68,7 @@ def findings_of(
         else:
             found.append(_ExceptionFindings(result, places).raised(trouble, "trace"))
     for launch in result.launches:
-        found += _Launch(result, places, launch, reasons.causes(launch)).findings()
+        found += _LaunchFindings(result, places, launch, reasons.causes(launch)).findings()
         builder = FindingBuilder(result, places, launch)
         found += (*verdicts.findings(launch, builder), *occupancy.findings(launch, builder))
     if result.compared is not None:
@@ -188,7 +188,7 @@ class _ExceptionFindings(FindingBuilder):
         )
 
 
-def _help(known: messages.Known | None, primitive: str | None) -> str:
+def _help(known: messages.MessageMeaning | None, primitive: str | None) -> str:
     """What is known to help, with the name to look up where jax says which one it refused."""
     if known is None:
         return ""
@@ -196,7 +196,7 @@ def _help(known: messages.Known | None, primitive: str | None) -> str:
 
 
 @define
-class _Launch(_ExceptionFindings):
+class _LaunchFindings(_ExceptionFindings):
     """The findings of one launch, each cause told once."""
 
     launch: LaunchResult
@@ -438,28 +438,28 @@ class _Launch(_ExceptionFindings):
 
 # How problems become findings: by stage and kind those of a run, by kind those of a target. A kind that is not here is
 # told by another, or says nothing about the kernel.
-_FINDINGS: dict[tuple[str, str], Callable[[_Launch, Any], Iterator[Finding]]] = {
-    ("grid", "out-of-range"): _Launch.out_of_range,
-    ("grid", "uncovered"): _Launch.uncovered,
-    ("grid", "unread"): _Launch.unread,
-    ("grid", "parallel-writes"): _Launch.parallel_writes,
-    ("grid", "revisited"): _Launch.revisited,
-    ("grid", "shared"): _Launch.shared,
-    ("grid", "memory"): _Launch.over_budget,
-    ("interpret", "nan"): _Launch.not_a_number,
-    ("interpret", "out-of-bounds"): _Launch.out_of_bounds,
-    ("interpret", "race"): _Launch.race,
-    ("interpret", "revisited"): _Launch.refused_to_revisit,
-    ("interpret", "protocol"): _Launch.breaks_a_protocol,
-    ("interpret", "deadline"): _Launch.without_end,
-    ("checks", "out-of-bounds"): _Launch.checked_out_of_bounds,
+_FINDINGS: dict[tuple[str, str], Callable[[_LaunchFindings, Any], Iterator[Finding]]] = {
+    ("grid", "out-of-range"): _LaunchFindings.out_of_range,
+    ("grid", "uncovered"): _LaunchFindings.uncovered,
+    ("grid", "unread"): _LaunchFindings.unread,
+    ("grid", "parallel-writes"): _LaunchFindings.parallel_writes,
+    ("grid", "revisited"): _LaunchFindings.revisited,
+    ("grid", "shared"): _LaunchFindings.shared,
+    ("grid", "memory"): _LaunchFindings.over_budget,
+    ("interpret", "nan"): _LaunchFindings.not_a_number,
+    ("interpret", "out-of-bounds"): _LaunchFindings.out_of_bounds,
+    ("interpret", "race"): _LaunchFindings.race,
+    ("interpret", "revisited"): _LaunchFindings.refused_to_revisit,
+    ("interpret", "protocol"): _LaunchFindings.breaks_a_protocol,
+    ("interpret", "deadline"): _LaunchFindings.without_end,
+    ("checks", "out-of-bounds"): _LaunchFindings.checked_out_of_bounds,
 }
-_ON_TARGETS: dict[str, Callable[[_Launch, Any, Stage], Finding]] = {
-    "raised": _Launch.refused,
-    "memory": _Launch.not_compiled,
-    "crash": _Launch.compiler_ended,
-    "memory-limit": _Launch.compiler_ended,
-    "deadline": _Launch.compiler_ended,
+_ON_TARGETS: dict[str, Callable[[_LaunchFindings, Any, Stage], Finding]] = {
+    "raised": _LaunchFindings.refused,
+    "memory": _LaunchFindings.not_compiled,
+    "crash": _LaunchFindings.compiler_ended,
+    "memory-limit": _LaunchFindings.compiler_ended,
+    "deadline": _LaunchFindings.compiler_ended,
 }
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Known:
+class MessageMeaning:
     """What some messages mean: the rule's code, and advice. `stages`: where they count; empty: anywhere.
 
     `words`: what is wrong, where the messages do not say it in their user's terms; with groups of the pattern.
@@ -31,9 +31,9 @@ class Known:
 
 
 NAME = "NAME"  # in a help: the primitive that jax names
-KNOWN: Sequence[Known] = (
-    Known("PAL501", "pass the array as an input of the launch", (r"captures constants",), ("trace",)),
-    Known(
+KNOWN: Sequence[MessageMeaning] = (
+    MessageMeaning("PAL501", "pass the array as an input of the launch", (r"captures constants",), ("trace",)),
+    MessageMeaning(
         "PAL502",
         "use `pl.when`, `jax.lax.cond` or `jnp.where` on values that are only known when the kernel runs",
         (
@@ -43,9 +43,11 @@ KNOWN: Sequence[Known] = (
         ),
         ("trace",),
     ),
-    Known("PAL412", "slices of refs are not padded as blocks are", (r"Out of bound slice: start=",), ("trace",)),
-    Known("PAL503", "store the value into an output ref", (r"should return None\b",)),
-    Known(
+    MessageMeaning(
+        "PAL412", "slices of refs are not padded as blocks are", (r"Out of bound slice: start=",), ("trace",)
+    ),
+    MessageMeaning("PAL503", "store the value into an output ref", (r"should return None\b",)),
+    MessageMeaning(
         "PAL302",
         "an index map takes one index for each grid axis, then the prefetch refs",
         (
@@ -53,7 +55,7 @@ KNOWN: Sequence[Known] = (
             r"in an index map: .{0,200}positional argument",
         ),
     ),
-    Known(
+    MessageMeaning(
         "PAL303",
         "an index map returns one value for each dimension of the block",
         (
@@ -62,18 +64,18 @@ KNOWN: Sequence[Known] = (
             r"index_map returned a value of type",
         ),
     ),
-    Known(
+    MessageMeaning(
         "PAL304",
         "a kernel takes prefetch operands, inputs, outputs and scratch, in this order",
         (r"in a launch: .{0,200}(takes \d+ positional arguments? but \d+ |missing \d+ required positional argument)",),
         ("trace",),
     ),
-    Known(
+    MessageMeaning(
         "PAL504",
         "axes count from 0 to the rank of the grid",
         (r"program_id.{0,200}axis|axis.{0,200}program_id", r"[Aa]xis .{0,200} out of bounds for grid"),
     ),
-    Known(
+    MessageMeaning(
         "PAL505",
         "give the function a `jax.custom_vjp`",
         (
@@ -82,7 +84,7 @@ KNOWN: Sequence[Known] = (
             r"Reverse-mode (auto)?differentiation does not work",
         ),
     ),
-    Known(
+    MessageMeaning(
         "PAL208",
         "index the ref instead of the loaded value",
         (
@@ -91,13 +93,13 @@ KNOWN: Sequence[Known] = (
         ),
         ("lower",),
     ),
-    Known(
+    MessageMeaning(
         "PAL101",
         f"`pallas-lint support {NAME}` tells where it works and what to use instead",
         (r"Unimplemented primitive in Pallas", r"[Ll]owering rule for .{0,200} not found", r"No lowering rule"),
         ("lower",),
     ),
-    Known(
+    MessageMeaning(
         "PAL201",
         "make the last two block dimensions multiples of (8, 128), or the whole of the array's",
         (
@@ -106,28 +108,28 @@ KNOWN: Sequence[Known] = (
         ),
         ("lower",),
     ),
-    Known(
+    MessageMeaning(
         "PAL211",
         "keep scalars in SMEM and index its elements one by one; store whole arrays to VMEM",
         (r"Cannot store scalars to VMEM", r"Can only (store|load) scalars (to|from) SMEM"),
     ),
-    Known(
+    MessageMeaning(
         "PAL212",
         "copy it into VMEM first, with `pltpu.sync_copy` or `pltpu.make_async_copy`",
         (r"Loads are only allowed on VMEM and SMEM", r"ANY memory space can only be accessed"),
     ),
-    Known(
+    MessageMeaning(
         "PAL209",
         "index refs with scalars and slices",
         (r"Cannot do int indexing on TPU", r"Only take_along_axis-like gathers"),
     ),
-    Known(
+    MessageMeaning(
         "PAL108",
         "loop with `jax.lax.fori_loop` and index refs",
         (r"scan.{0,200}(extensive|xs)|extensive.{0,200}scan",),
         ("lower",),
     ),
-    Known(
+    MessageMeaning(
         "PAL109",
         "convert both to float32, or leave the precision out",
         (
@@ -137,7 +139,7 @@ KNOWN: Sequence[Known] = (
         ("compile",),
         r"it multiplies \1 by \2 at a precision that is for two of float32",
     ),
-    Known(
+    MessageMeaning(
         "PAL109",
         "bring both operands to rank 2 and to one dtype",
         (
@@ -148,7 +150,7 @@ KNOWN: Sequence[Known] = (
         ),
         ("lower", "compile"),
     ),
-    Known(
+    MessageMeaning(
         "PAL601",
         "`pl.debug_check` with `pl.enable_debug_checks` runs on TPU; `checkify.check` needs checkify around the launch",
         (
@@ -156,43 +158,43 @@ KNOWN: Sequence[Known] = (
             r"checkify.check which was not functionalized",
         ),
     ),
-    Known(
+    MessageMeaning(
         "PAL605",
         "give `pl.debug_print` scalars, and a format that the backend takes",
         (r"[Dd]ebug_print.{0,200}(format|placeholder|scalar)", r"format string.{0,200}(placeholder|specifier)"),
         ("lower",),
     ),
-    Known("PAL107", "pad to the next power of two and mask", (r"power of 2",), ("lower",)),
-    Known(
+    MessageMeaning("PAL107", "pad to the next power of two and mask", (r"power of 2",), ("lower",)),
+    MessageMeaning(
         "PAL106",
         "ask for `preferred_element_type=jnp.float32` (or int32)",
         (r"acc (must|to) be 32-bit|only 32-bit matmul results",),
     ),
-    Known(
+    MessageMeaning(
         "PAL105",
         "with `jax_enable_x64` numbers without a dtype have 64 bits: return `jnp.int32(0)` from index maps",
         (r"failed to legalize operation 'func\.(return|func)'.{0,400}\bi64\b",),
         ("lower", "compile"),
         "an index map returns a 64-bit integer, which TPUs do not have",
     ),
-    Known(
+    MessageMeaning(
         "PAL105",
         "TPUs have no 64-bit types: pass and compute float32 or int32",
         (r"64-bit types are not supported", r"rewriting computation to not contain X\{?64"),
         words="it has numbers of 64 bits, which TPUs do not have",
     ),
-    Known(
+    MessageMeaning(
         "PAL213",
         "keep less in SMEM: leave large tables in HBM, and copy or block what a step needs",
         (r"[Rr]an out of memory in memory space smem", r"exceeded smem capacity"),
     ),
-    Known(
+    MessageMeaning(
         "PAL213",
         "use smaller blocks or fewer buffers, or raise `vmem_limit_bytes`",
         (r"Scoped allocation with size ([\d.]+)([KMG]) and limit ([\d.]+)([KMG])",),
         words=r"with what the compiler keeps there it needs \1 \2iB of VMEM, and may use \3 \4iB",
     ),
-    Known(
+    MessageMeaning(
         "PAL213",
         "use smaller blocks or fewer buffers, or raise `vmem_limit_bytes`",
         (
@@ -204,7 +206,7 @@ KNOWN: Sequence[Known] = (
             r"Allocation \(size=\d+\) would exceed memory",
         ),
     ),
-    Known(
+    MessageMeaning(
         "PAL204",
         "say so with `pl.multiple_of(index, tile)` where it is one; else take what is aligned, and roll or mask that",
         (
@@ -214,54 +216,54 @@ KNOWN: Sequence[Known] = (
         ("compile",),
         r"an index into dimension \1 is not known to be a multiple of \2",
     ),
-    Known(
+    MessageMeaning(
         "PAL204",
         "say so with `pl.multiple_of(index, tile)` where it is one; else load aligned and roll",
         (r"UnprovenMemoryAccessAlignment", r"cannot statically prove that index"),
         ("compile",),
     ),
-    Known(
+    MessageMeaning(
         "PAL903",
         "copy whole tiles: make it a multiple, or take all of the dimension",
         (r"size at dimension (\d+) is divisible by the tile dimension (\d+)",),
         ("compile",),
         r"the size of a slice of dimension \1 is no multiple of the tile's, \2",
     ),
-    Known(
+    MessageMeaning(
         "PAL903",
         "copy whole tiles: make it a multiple, or take all of the dimension",
         (r"contiguous inner slice in the DMA transfer must be divisible by (\d+) bytes",),
         ("compile",),
         r"what is copied of the last dimension is no multiple of \1 bytes",
     ),
-    Known(
+    MessageMeaning(
         "PAL903",
         "load all of it and reshape or select, or keep strides to the dimensions before",
         (r"Stride on last dim is not 1",),
         ("compile",),
         "it reads or writes with a stride along the last dimension",
     ),
-    Known(
+    MessageMeaning(
         "PAL903",
         "use a shape that such tiles divide: `wgmma` takes multiples of 64 rows",
         (r"Cannot cast to layout TiledLayout\(tiling=Tiling\(tiles=\(\(([\d, ]+)\)",),
         ("lower",),
         r"the shape of a value does not fit the layout that is asked for, tiles of (\1)",
     ),
-    Known(
+    MessageMeaning(
         "PAL202",
         "keep the last two dimensions, or reshape outside the kernel",
         (r"unsupported shape cast(?s:.){0,300}?: \(vector<([^<>]+)>\) -> vector<([^<>]+)>",),
         ("compile",),
         r"the compiler cannot reshape \1 to \2",
     ),
-    Known(
+    MessageMeaning(
         "PAL202",
         "keep the last two dimensions, or reshape outside the kernel",
         (r"unsupported shape cast|shape_cast", r"[Rr]eshape.{0,200}[Nn]ot implemented|Invalid vector reshape"),
         ("compile",),
     ),
-    Known(
+    MessageMeaning(
         "PAL102",
         "convert to float32 or int32 around it",
         (
@@ -271,14 +273,14 @@ KNOWN: Sequence[Known] = (
         ("lower", "compile"),
         r"the chip has no `\1` of \2",
     ),
-    Known(
+    MessageMeaning(
         "PAL102",
         "convert to int32 around it",
         (r"Only vector<i16> and vector<i32> are supported, but got '(\w+)'",),
         ("lower", "compile"),
         r"the operation takes vectors of i16 and i32, not of \1",
     ),
-    Known(
+    MessageMeaning(
         "PAL102",
         "convert to float32 or int32 around it",
         (
@@ -328,7 +330,7 @@ _PREAMBLE = re.compile(
 _NOISE = re.compile(r"-{5,}|^The above exception.*$|^For simplicity, JAX has removed.*$", re.MULTILINE)
 
 
-def understand(problem: Raised, stage: str) -> Known | None:
+def understand(problem: Raised, stage: str) -> MessageMeaning | None:
     """The meaning of an exception's message at a stage; None where it is not known."""
     text = f"{problem['type']}: {problem['message']}"
     if problem.get("in_index_map"):

@@ -32,7 +32,7 @@ def write(folder: Path, results: Iterable[ProbeResult]) -> list[LintError]:
             folder.mkdir(parents=True, exist_ok=True)
             file = folder.resolve() / name
             if not _is_free(file):
-                raise files.Refused("there is another file of that name")
+                raise files.RefusedFile("there is another file of that name")
             files.write(file, launch.model.encode("utf-8", "backslashreplace"), file.parent)
         except OSError as error:
             errors.append(LintError(str(folder / name), f"the model cannot be written: {error.strerror or error}"))

@@ -20,7 +20,7 @@ from .typed_json import read_as as read_as
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-class Array(TypedDict):
+class ArrayType(TypedDict):
     """An array by its type; `ArrayOf` has values."""
 
     kind: Literal["array"]
@@ -28,7 +28,7 @@ class Array(TypedDict):
     shape: list[int]
 
 
-class ArrayOf(Array, total=False):
+class ArrayOf(ArrayType, total=False):
     values: Any  # nested lists of numbers, or "arange"
 
 
@@ -232,7 +232,7 @@ class _Here(TypedDict, total=False):
     device: str  # of this machine, on which the function ran; else it was interpreted
 
 
-class Mismatch(Worded, _Here):  # of results and the reference's
+class MismatchProblem(Worded, _Here):  # of results and the reference's
     kind: Literal["mismatch"]
 
 
@@ -279,7 +279,7 @@ DeviceProblem = Union[OnDevices, Raised, Ended]  # noqa: UP007
 RunProblem = Union[OnDevices, InInterpreter, Race, NotANumber, Raised, Ended]  # noqa: UP007
 CHECKS = ("nan", "division", "out-of-bounds", "check")
 TargetProblem = Union[OverBudget, Raised, Ended]  # noqa: UP007
-Difference = Union[Mismatch, Raised]  # noqa: UP007
+Difference = Union[MismatchProblem, Raised]  # noqa: UP007
 Problem = Union[GridProblem, DeviceProblem, RunProblem, Checked, TargetProblem, Difference]  # noqa: UP007
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ class _Operand(TypedDict):
     memory_space: str | None
 
 
-class Operand(_Operand, total=False):
+class OperandFacts(_Operand, total=False):
     blocks_visited: int
     blocks_total: int
 
@@ -384,7 +384,7 @@ class Facts(TypedDict):
     targets_guessed: bool
     stages: list[tuple[str, Union[str, None]]]  # noqa: UP007  that it is to go through, with their targets
     memory: Memory | None
-    operands: list[Operand]
+    operands: list[OperandFacts]
     picture: Picture | None
     causes: Causes | None  # where it is asked what it costs
 
@@ -399,12 +399,12 @@ class RestsOn(TypedDict):
     beyond: str | None
 
 
-class _Launch(Facts):
+class _LaunchFields(Facts):
     event: Literal["launch"]
     launch: int
 
 
-class Launch(_Launch, total=False):
+class LaunchEvent(_LaunchFields, total=False):
     digest: str  # of all that its verdict rests on
 
 
@@ -462,7 +462,7 @@ class Closing(TypedDict):
 
 
 Event = Union[  # noqa: UP007
-    Begin, TaskEnd, StageEnd, Parts, Files, RestsOn, Launch, LeftToCompile, Culprit, Died, Error, Closing
+    Begin, TaskEnd, StageEnd, Parts, Files, RestsOn, LaunchEvent, LeftToCompile, Culprit, Died, Error, Closing
 ]
 
 Emit = Callable[[Event], None]
@@ -471,7 +471,7 @@ Emit = Callable[[Event], None]
 
 
 _EVENTS: dict[str, type] = {
-    "begin": Begin, "parts": Parts, "files": Files, "rests": RestsOn, "launch": Launch, "compile": LeftToCompile,
+    "begin": Begin, "parts": Parts, "files": Files, "rests": RestsOn, "launch": LaunchEvent, "compile": LeftToCompile,
     "culprit": Culprit, "died": Died, "error": Error, "finished": Closing, "done": Closing,
 }  # fmt: skip
 

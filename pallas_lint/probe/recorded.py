@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.config.settings import Settings
-    from pallas_lint.probe.capture_protocol import Call
-    from pallas_lint.probe.capture_protocol import Recording as RecordingRequest
+    from pallas_lint.probe.capture_protocol import RecordedCall, RecordingRequest
 
 
 _LONGEST_WAIT = 10.0  # seconds for other recordings to be written; one that stands still holds up no other
@@ -158,7 +157,7 @@ def _calls(folder: Path) -> Iterator[KnownCall]:
                 yield _known_call(call, arguments)
 
 
-def _known_call(call: Call, arguments: tuple[tuple[str, str], ...]) -> KnownCall:
+def _known_call(call: RecordedCall, arguments: tuple[tuple[str, str], ...]) -> KnownCall:
     return KnownCall(call["function"], arguments, call["seen"], call["on"], "file")
 
 

@@ -304,7 +304,7 @@ def _place(stage: Stage, targets: Sequence[str | None]) -> tuple[int, int, int]:
 
 
 @define
-class Asked:
+class RequestedStages:
     """What the user asked for by name: stages, and targets to lower and compile for."""
 
     stages: Collection[str] = ()

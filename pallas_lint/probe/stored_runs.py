@@ -37,7 +37,7 @@ _MOST_RUNS = 50  # of one file; the oldest are forgotten
 
 
 @frozen
-class Run:
+class StoredRun:
     """What one probe of one function found in one file. `function`: None for a launch that a program made.
 
     Findings in the file itself have an empty path.
@@ -70,7 +70,7 @@ def store(
 
     `texts` are those of files whose text on disk is not the one that was probed.
     """
-    by_file: dict[Path, list[Run]] = defaultdict(list)
+    by_file: dict[Path, list[StoredRun]] = defaultdict(list)
     for result in results:
         for file, run in runs_of(result, cwd, findings, texts or {}):
             by_file[file].append(run)
@@ -83,7 +83,7 @@ def store(
 
 def runs_of(
     result: ProbeResult, cwd: Path, findings: Sequence[Finding], texts: Mapping[Path, Source]
-) -> Iterator[tuple[Path, Run]]:
+) -> Iterator[tuple[Path, StoredRun]]:
     """What a result says of each file that launches something in it."""
     by_file: dict[Path, list[LaunchResult]] = defaultdict(list)
     for launch in result.launches:
@@ -106,7 +106,7 @@ def runs_of(
                 lambda path: texts.get(path) or _read(path),
             )
             arguments = spec.spelled if spec is not None else ""
-            yield file, Run(function, arguments, tuple(group), mine, tuple(rests), dict(result.parts))
+            yield file, StoredRun(function, arguments, tuple(group), mine, tuple(rests), dict(result.parts))
 
 
 def _concerns(finding: Finding, launches: Sequence[LaunchResult], cwd: Path, file: Path) -> bool:
@@ -146,7 +146,7 @@ def _read(file: Path) -> Source | None:
         return None
 
 
-def _write(cache: CacheFolder, file: Path, runs: Sequence[Run]) -> None:
+def _write(cache: CacheFolder, file: Path, runs: Sequence[StoredRun]) -> None:
     before = {run.key: run for run in _load(cache, file)}
     runs = [_completed(run, before.pop(run.key, None)) for run in runs]
     kept = [*before.values(), *runs][-_MOST_RUNS:]
@@ -154,7 +154,7 @@ def _write(cache: CacheFolder, file: Path, runs: Sequence[Run]) -> None:
     cache.write(_KIND, _name(file), json.dumps(entry).encode())
 
 
-def _completed(run: Run, before: Run | None) -> Run:
+def _completed(run: StoredRun, before: StoredRun | None) -> StoredRun:
     """A run with what the one before it knows and it did not ask: costs, or how the kernel runs. Of the same code."""
     if before is None or (run.arguments, len(run.launches)) != (before.arguments, len(before.launches)):
         return run
@@ -180,7 +180,7 @@ def _completed(run: Run, before: Run | None) -> Run:
 # -- showing -----------------------------------------------------------------------------------------------------------
 
 
-def load(file: Path) -> tuple[Run, ...]:
+def load(file: Path) -> tuple[StoredRun, ...]:
     """The runs that are known of a file, whatever its text is by now."""
     cache = own_cache(file.parent)
     return tuple(_load(cache, file)) if cache is not None else ()
@@ -192,7 +192,7 @@ def stamp(file: Path) -> int:
     return cache.modified(_KIND, _name(file)) if cache is not None else 0
 
 
-def _load(cache: CacheFolder, file: Path) -> list[Run]:
+def _load(cache: CacheFolder, file: Path) -> list[StoredRun]:
     content = cache.read(_KIND, _name(file))
     if content is None:
         return []
@@ -207,7 +207,7 @@ def _name(file: Path) -> str:
     return digest(os.fsencode(file.resolve()))
 
 
-def _document(run: Run) -> dict[str, Any]:
+def _document(run: StoredRun) -> dict[str, Any]:
     """A run as JSON."""
     launches = [
         {"facts": launch.facts, "stages": list(map(_plain, launch.stages)), "costs": launch.costs}
@@ -217,17 +217,17 @@ def _document(run: Run) -> dict[str, Any]:
     return {**_plain(run), "launches": launches, "findings": findings, "rests_on": list(map(_plain, run.rests_on))}
 
 
-def _plain(record: Run | Stage | dependencies.Statement) -> dict[str, Any]:
+def _plain(record: StoredRun | Stage | dependencies.Statement) -> dict[str, Any]:
     return {each.name: getattr(record, each.name) for each in fields(type(record))}
 
 
-def _run(document: dict[str, Any]) -> Run:
+def _run(document: dict[str, Any]) -> StoredRun:
     """The run that `_document` wrote. Raises TypeError, KeyError or ValueError for anything else."""
     launches = (
         LaunchResult(each["facts"], [Stage(**stage) for stage in each["stages"]], each["costs"])
         for each in document["launches"]
     )
-    return Run(
+    return StoredRun(
         document["function"],
         document["arguments"],
         tuple(launches),
@@ -237,7 +237,9 @@ def _run(document: dict[str, Any]) -> Run:
     )
 
 
-def fitting(runs: Iterable[Run], path: str, places_in: Callable[[str], Mapping[str, int]]) -> tuple[Run, ...]:
+def fitting(
+    runs: Iterable[StoredRun], path: str, places_in: Callable[[str], Mapping[str, int]]
+) -> tuple[StoredRun, ...]:
     """The runs that hold, with their lines as they are now in the file, whose path is `path`, and in others.
 
     `places_in` tells where the statements of a file are (`dependencies.places`).
@@ -250,7 +252,7 @@ def fitting(runs: Iterable[Run], path: str, places_in: Callable[[str], Mapping[s
     )
 
 
-def _moved(run: Run, path: str, where: Mapping[str, Mapping[str, int]]) -> Run:
+def _moved(run: StoredRun, path: str, where: Mapping[str, Mapping[str, int]]) -> StoredRun:
     def line(file: str, number: int) -> int:
         for statement in run.rests_on:
             if statement.file == file and statement.first <= number <= statement.last:

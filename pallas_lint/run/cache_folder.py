@@ -19,7 +19,7 @@ from pallas_lint.config.bounds import bounds
 from pallas_lint.records import define, field
 from pallas_lint.text import files
 from pallas_lint.text.digests import signature
-from pallas_lint.text.folders import Folder
+from pallas_lint.text.folders import OpenFolder
 
 VARIABLE = "PALLAS_LINT_CACHE_DIR"
 _NAME = "pallas-lint"
@@ -59,7 +59,7 @@ class CacheFolder:
     path: Path
     own: Path  # the user's folder with the key
     _key: bytes = field(default=b"", init=False)
-    _open: dict[str, Folder] = field(factory=dict, init=False)
+    _open: dict[str, OpenFolder] = field(factory=dict, init=False)
 
     def __reduce__(self) -> tuple[type[CacheFolder], tuple[Path, Path]]:
         return CacheFolder, (self.path, self.own)  # handles belong to a process
@@ -104,14 +104,14 @@ class CacheFolder:
             root = self._root()
             last = root.status(_LAST_REMOVAL)
             if last is None or last.st_mtime < now - _DAY:
-                files.write_in(Folder.open(self.path), _LAST_REMOVAL, b"")
+                files.write_in(OpenFolder.open(self.path), _LAST_REMOVAL, b"")
                 _remove(root, older_than=now - _MAX_AGE)
                 self._remove_byte_code(now - _MAX_AGE)
 
     def _remove_byte_code(self, older_than: float | None) -> int:
         """The same with what lies beside the key. Raises OSError."""
         try:
-            with Folder.open(self.own / _BYTE_CODE) as folder:
+            with OpenFolder.open(self.own / _BYTE_CODE) as folder:
                 return _remove_compiled(folder, older_than)
         except FileNotFoundError:
             return 0
@@ -122,7 +122,7 @@ class CacheFolder:
             self._root()
         return self
 
-    def _root(self, *, create: bool = False) -> Folder:
+    def _root(self, *, create: bool = False) -> OpenFolder:
         """The folder itself, once it is known to be ours. Raises FileNotFoundError, and ForeignFolder for another."""
         known = self._open.get("")
         if known is not None:
@@ -131,7 +131,7 @@ class CacheFolder:
         if create:
             _make(self.path)
         try:
-            folder = Folder.open(self.path)
+            folder = OpenFolder.open(self.path)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -142,17 +142,17 @@ class CacheFolder:
                 raise ForeignFolder(self.path, "it has files, and was not made by pallas-lint for this user")
             if not create:
                 raise FileNotFoundError
-            files.write_in(Folder.open(self.path), _TAG, self._tag())
+            files.write_in(OpenFolder.open(self.path), _TAG, self._tag())
         self._open[""] = folder
         return folder
 
-    def _kind(self, kind: str, *, create: bool = False) -> Folder:
+    def _kind(self, kind: str, *, create: bool = False) -> OpenFolder:
         known = self._open.get(kind)
         if known is None:
             known = self._open[kind] = self._root(create=create).subfolder(kind, create=create)
         return known
 
-    def _has_tag(self, folder: Folder) -> bool:
+    def _has_tag(self, folder: OpenFolder) -> bool:
         try:
             return bool(self._key) and files.read_in(folder, _TAG) == self._tag()
         except OSError:
@@ -165,7 +165,7 @@ class CacheFolder:
         return signature(f"{kind}/{name}\n".encode() + content, self._key).encode()
 
 
-def _remove(root: Folder, older_than: float | None) -> int:
+def _remove(root: OpenFolder, older_than: float | None) -> int:
     """Remove entries, all or those that are older than a time; how many files. Raises OSError."""
     removed = 0
     for kind in _inner(root, _KINDS):
@@ -178,7 +178,7 @@ def _remove(root: Folder, older_than: float | None) -> int:
     return removed
 
 
-def _remove_compiled(folder: Folder, older_than: float | None) -> int:
+def _remove_compiled(folder: OpenFolder, older_than: float | None) -> int:
     """Remove byte code in and below a folder, all or what is older than a time; how many files. Raises OSError."""
     removed = 0
     for entry in list(folder.entries()):
@@ -191,12 +191,12 @@ def _remove_compiled(folder: Folder, older_than: float | None) -> int:
     return removed
 
 
-def _inner(folder: Folder, names: frozenset[str]) -> list[str]:
+def _inner(folder: OpenFolder, names: frozenset[str]) -> list[str]:
     """The folders in a folder, no links, that have one of these names."""
     return [entry.name for entry in folder.entries() if entry.name in names and entry.is_dir(follow_symlinks=False)]
 
 
-def _removable(folder: Folder, older_than: float | None) -> list[str]:
+def _removable(folder: OpenFolder, older_than: float | None) -> list[str]:
     """The names of entries, no links, and of temporary files that killed runs left."""
 
     def is_old(entry: os.DirEntry[str]) -> bool:
@@ -234,7 +234,7 @@ def byte_code_folder(project: Path) -> Path | None:
         return None
     try:
         _make(own / _BYTE_CODE)
-        Folder.open(own / _BYTE_CODE).close()
+        OpenFolder.open(own / _BYTE_CODE).close()
     except OSError:
         return None
     return own / _BYTE_CODE
@@ -290,11 +290,11 @@ def _user_key(own: Path, *, create: bool) -> bytes:
     """The key with which the user's results are signed; empty where there is none. Raises OSError."""
     if create:
         _make(own)
-    with contextlib.suppress(FileNotFoundError), Folder.open(own) as folder:
+    with contextlib.suppress(FileNotFoundError), OpenFolder.open(own) as folder:
         return files.read_in(folder, _KEY)
     if not create:
         return b""
-    drafted = files.draft_in(Folder.open(own), _KEY, os.urandom(_KEY_SIZE), mode=0o600)
+    drafted = files.draft_in(OpenFolder.open(own), _KEY, os.urandom(_KEY_SIZE), mode=0o600)
     try:
         with contextlib.suppress(FileExistsError):  # another run was quicker
             drafted.put_new()

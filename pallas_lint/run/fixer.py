@@ -316,7 +316,7 @@ def _write_group(changed: Mapping[str, tuple[Source, Source]], cwd: Path) -> Lin
             real = files.linked_file(cwd / shown, inside)
             drafts.append(files.draft(real, after.data, inside))
             if files.read(real) != before.data:
-                raise files.Refused("it was changed by someone else meanwhile")
+                raise files.RefusedFile("it was changed by someone else meanwhile")
         for shown, draft in zip(changed, drafts, strict=True):
             draft.put()
             done.append((draft, changed[shown][0].data))

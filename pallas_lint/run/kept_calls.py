@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.known_calls.callers import Callers, Calls
-from pallas_lint.known_calls.index import Entry, Index
+from pallas_lint.known_calls.index import CallerIndex, Entry
 from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.run.cache import tool_fingerprint
 from pallas_lint.text.digests import digest
@@ -35,7 +35,7 @@ def read(cache: CacheFolder, folder: Path, versions: tuple[str, ...]) -> Callers
         calls = {path: _calls(flat) for path, flat in state["calls"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return callers
-    return Callers(folder, Index(entries), calls, stamps)
+    return Callers(folder, CallerIndex(entries), calls, stamps)
 
 
 def keep(cache: CacheFolder, callers: Callers, versions: tuple[str, ...]) -> None:

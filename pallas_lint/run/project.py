@@ -20,7 +20,7 @@ from pallas_lint.text.paths import shown_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pallas_lint.checker.backend_inference import Evidence, ProjectEvidence
+    from pallas_lint.checker.backend_inference import BackendEvidence, ProjectEvidence
     from pallas_lint.config.settings import Settings
     from pallas_lint.kernels.interpreter.modules import ModuleGraph, SyntaxCache
     from pallas_lint.known_calls.callers import Callers
@@ -87,7 +87,7 @@ class Project:
 
         return ProjectEvidence()
 
-    def evidence(self, folder: Path) -> Evidence:
+    def evidence(self, folder: Path) -> BackendEvidence:
         """What the project in a folder says of backends."""
         return self._evidence.of(folder, self.overlay)
 
@@ -337,7 +337,7 @@ class _Walk:
         file = Path(folder, ".gitignore")
         try:
             return _IgnoreFile.read(file)
-        except files.Refused as error:
+        except files.RefusedFile as error:
             self.result.errors.append(LintError(shown_path(file, self.cwd), f"cannot read the file: {error.strerror}"))
         except OSError:
             pass
@@ -413,7 +413,7 @@ class _IgnoreFile:
         text = files.read(file, files.MAX_SETTINGS_BYTES).decode("utf-8-sig", "surrogateescape")
         lines = text.replace("\r\n", "\n").split("\n")
         if len(lines) > _MAX_PATTERNS:
-            raise files.Refused(f"it has {len(lines):,} lines, at most {_MAX_PATTERNS:,} are read")
+            raise files.RefusedFile(f"it has {len(lines):,} lines, at most {_MAX_PATTERNS:,} are read")
         patterns = Patterns(lines)
         return cls(_prefix(str(file.parent)), patterns) if patterns else None
 

@@ -53,7 +53,7 @@ class RunResult:
 
 
 @frozen
-class _Task:
+class _FileTask:
     """A file that has to be judged; settings by index, since they travel to a process once."""
 
     path: Path
@@ -92,7 +92,7 @@ def run(
     fingerprints = [item.fingerprint() for item in settings] if cache else []
     root = project_root(cwd)
     verdicts: dict[str, FileVerdict] = {}
-    tasks: list[_Task] = []
+    tasks: list[_FileTask] = []
     size = 0
     left_out: dict[str, int] = {}
     collect_rarely()
@@ -116,7 +116,7 @@ def run(
         if known is not None and not (afresh and known.findings):
             verdicts[file.shown] = known
             continue
-        tasks.append(_Task(file.path, file.shown, number, key))
+        tasks.append(_FileTask(file.path, file.shown, number, key))
         size += len(data)
     inputs = _WorkerInputs(cwd, tuple(settings), cache_folder, project)
     processes = _processes(jobs, size, len(tasks))
@@ -195,7 +195,7 @@ def check_source(source: Source, settings: Settings, project: Project) -> FileVe
     )
 
 
-def _check_files(inputs: _WorkerInputs, tasks: Iterable[_Task]) -> list[FileVerdict]:
+def _check_files(inputs: _WorkerInputs, tasks: Iterable[_FileTask]) -> list[FileVerdict]:
     """The verdicts on `tasks`, made in this process."""
     from pallas_lint.notebooks import reading
     from pallas_lint.text.source import SourceError
@@ -257,7 +257,7 @@ def _start_worker(inputs: _WorkerInputs) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _work(tasks: list[_Task]) -> list[FileVerdict]:
+def _work(tasks: list[_FileTask]) -> list[FileVerdict]:
     assert _inputs is not None
     return _check_files(_inputs, tasks)
 
@@ -304,7 +304,7 @@ def _import_for_all(settings: Iterable[Settings]) -> None:
     gc.freeze()  # what is shared stays shared: collections in the processes do not touch it
 
 
-def _check_in_processes(inputs: _WorkerInputs, tasks: list[_Task], processes: int) -> list[FileVerdict]:
+def _check_in_processes(inputs: _WorkerInputs, tasks: list[_FileTask], processes: int) -> list[FileVerdict]:
     """The verdicts on `tasks`; files whose process dies are tried again alone before they are given up."""
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -312,11 +312,13 @@ def _check_in_processes(inputs: _WorkerInputs, tasks: list[_Task], processes: in
     count = max(1, min(_FILES_PER_TASK, -(-len(tasks) // (processes * 4))))
     portions = [tasks[start : start + count] for start in range(0, len(tasks), count)]
     verdicts: list[FileVerdict] = []
-    left: list[_Task] = []
+    left: list[_FileTask] = []
     _import_for_all(inputs.settings)
     pool = ProcessPoolExecutor(processes, initializer=_start_worker, initargs=(inputs,))
     try:
-        futures: list[tuple[list[_Task], Future[list[FileVerdict]]]] = [(p, pool.submit(_work, p)) for p in portions]
+        futures: list[tuple[list[_FileTask], Future[list[FileVerdict]]]] = [
+            (p, pool.submit(_work, p)) for p in portions
+        ]
         for portion, future in futures:
             try:
                 verdicts += future.result()

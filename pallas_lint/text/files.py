@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint.records import define
-from pallas_lint.text.folders import Folder
+from pallas_lint.text.folders import OpenFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ _LEADS_OUT = "it leads out of the project, to {}; name that path itself to have 
 _LEFT_AFTER = 3600.0  # seconds: no run is still about to rename a file that it wrote that long ago
 
 
-class Refused(OSError):
+class RefusedFile(OSError):
     """A file that is left alone for what it is; `strerror` says why in a clause, as for any OSError."""
 
     def __init__(self, reason: str) -> None:
@@ -42,11 +42,11 @@ class Refused(OSError):
 
 
 def read(file: str | Path, largest: int = MAX_BYTES) -> bytes:
-    """What a regular file, or the one that a link leads to, holds. Raises OSError, Refused for what is neither."""
+    """What a regular file, or the one that a link leads to, holds. Raises OSError, RefusedFile for what is neither."""
     return _content(os.open(file, _READING), largest)
 
 
-def read_in(folder: Folder, name: str, largest: int = MAX_BYTES) -> bytes:
+def read_in(folder: OpenFolder, name: str, largest: int = MAX_BYTES) -> bytes:
     """What a regular file of a folder, no link, holds. Raises OSError."""
     return _content(folder.open_file(name, os.O_RDONLY), largest)
 
@@ -58,7 +58,7 @@ def _content(handle: int, largest: int) -> bytes:
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(status.st_mode):
-            raise Refused("it is not a regular file")
+            raise RefusedFile("it is not a regular file")
         # Files of the system's own tell no size, and some have no end.
         step = max(status.st_size + 1, 1 << 16)
         parts: list[bytes] = []
@@ -67,7 +67,7 @@ def _content(handle: int, largest: int) -> bytes:
             parts.append(part)
             left -= len(part)
         if status.st_size > largest or left <= 0:
-            raise Refused(f"it is larger than {largest >> 20} MiB")
+            raise RefusedFile(f"it is larger than {largest >> 20} MiB")
         return b"".join(parts)
     finally:
         os.close(handle)
@@ -77,7 +77,7 @@ def _content(handle: int, largest: int) -> bytes:
 class Draft:
     """New content of a file, written in its folder: without a name where the system can, else under a temporary one."""
 
-    folder: Folder
+    folder: OpenFolder
     name: str
     temporary: str
     unnamed: int | None  # the handle of a file that has no name
@@ -120,7 +120,7 @@ def draft(file: Path, data: bytes, inside: Path | None) -> Draft:
     return draft_in(folder, name, data)
 
 
-def draft_in(folder: Folder, name: str, data: bytes, *, lasting: bool = True, mode: int = 0o666) -> Draft:
+def draft_in(folder: OpenFolder, name: str, data: bytes, *, lasting: bool = True, mode: int = 0o666) -> Draft:
     """The new content of a file in a folder, which the draft closes. Raises OSError.
 
     `lasting` false: it is no loss if the machine stops before the content is on its disk. `mode` is that of a new file,
@@ -156,7 +156,7 @@ def write(file: Path, data: bytes, inside: Path | None) -> None:
         drafted.drop()
 
 
-def write_in(folder: Folder, name: str, data: bytes) -> None:
+def write_in(folder: OpenFolder, name: str, data: bytes) -> None:
     """Have a file of a folder, which is closed, hold `data` that may be lost with the machine. Raises OSError."""
     drafted = draft_in(folder, name, data, lasting=False)
     try:
@@ -166,10 +166,10 @@ def write_in(folder: Folder, name: str, data: bytes) -> None:
 
 
 def linked_file(file: Path, inside: Path) -> Path:
-    """The file that a path leads to by its links. Raises Refused where that is not below the folder `inside`."""
+    """The file that a path leads to by its links. Raises RefusedFile where that is not below the folder `inside`."""
     real = Path(os.path.realpath(file))
     if not real.is_relative_to(os.path.realpath(inside)):
-        raise Refused(_LEADS_OUT.format(real))
+        raise RefusedFile(_LEADS_OUT.format(real))
     return real
 
 
@@ -186,7 +186,7 @@ def is_leftover(entry: os.DirEntry[str]) -> bool:
     return status.st_uid == _user() and status.st_mtime < time.time() - _LEFT_AFTER
 
 
-def remove_leftovers(folder: Folder) -> None:
+def remove_leftovers(folder: OpenFolder) -> None:
     """Remove the temporary files that killed runs left in a folder."""
     with contextlib.suppress(OSError):
         for entry in [entry for entry in folder.entries() if is_leftover(entry)]:
@@ -197,23 +197,23 @@ def _user() -> int:
     return os.geteuid() if hasattr(os, "geteuid") else 0  # what Windows has every file be of
 
 
-def _opened(file: Path, inside: Path | None) -> tuple[Folder, str]:
+def _opened(file: Path, inside: Path | None) -> tuple[OpenFolder, str]:
     """The folder of a file, and the file's name in it; `inside` as for `draft`. Raises OSError."""
     file = Path(os.path.normpath(Path.cwd() / file))
     if inside is None:
-        folder = Folder.open(Path(os.path.realpath(file.parent)))
+        folder = OpenFolder.open(Path(os.path.realpath(file.parent)))
     elif file.is_relative_to(inside := Path(os.path.normpath(inside))):
-        folder = _descended(Folder.open(Path(os.path.realpath(inside))), file.relative_to(inside).parts[:-1], file)
+        folder = _descended(OpenFolder.open(Path(os.path.realpath(inside))), file.relative_to(inside).parts[:-1], file)
     else:
-        raise Refused(_LEADS_OUT.format(file))
+        raise RefusedFile(_LEADS_OUT.format(file))
     status = folder.status(file.name)
     if status is not None and stat.S_ISLNK(status.st_mode):
         raise _of_link(folder, file.name, file, inside)
     return folder, file.name
 
 
-def _descended(folder: Folder, names: Iterable[str], file: Path) -> Folder:
-    """The folder below another one in which `file` lies. Raises OSError, Refused where one on the way is a link."""
+def _descended(folder: OpenFolder, names: Iterable[str], file: Path) -> OpenFolder:
+    """The folder below another one in which `file` lies. Raises OSError, RefusedFile where one on the way is a link."""
     inside = folder.path
     for name in names:
         try:
@@ -227,24 +227,24 @@ def _descended(folder: Folder, names: Iterable[str], file: Path) -> Folder:
     return folder
 
 
-def _of_link(folder: Folder, name: str, file: Path, inside: Path | None) -> Refused:
+def _of_link(folder: OpenFolder, name: str, file: Path, inside: Path | None) -> RefusedFile:
     """The refusal to write a file for a link on the way to it."""
     real = Path(os.path.realpath(file))
     if inside is not None and not real.is_relative_to(os.path.realpath(inside)):
-        return Refused(_LEADS_OUT.format(real))
-    return Refused(f"{folder.path / name} is a link; name {real} itself to have it written")
+        return RefusedFile(_LEADS_OUT.format(real))
+    return RefusedFile(f"{folder.path / name} is a link; name {real} itself to have it written")
 
 
-def _replaceable(folder: Folder, name: str) -> os.stat_result | None:
+def _replaceable(folder: OpenFolder, name: str) -> os.stat_result | None:
     """What is there under a name; None for nothing. Raises OSError where it must not be replaced."""
     status = folder.status(name)
     if status is None:
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise Refused("it is not a regular file")
+        raise RefusedFile("it is not a regular file")
     # A read-only file could well be replaced, and root may write to any: but it was made read-only on purpose.
     if not os.access(folder.path / name, os.W_OK) or not status.st_mode & 0o222:
-        raise Refused("the file is read-only")
+        raise RefusedFile("the file is read-only")
     return status
 
 

@@ -22,7 +22,7 @@ _HAS_HANDLE_FILES = os.path.isdir("/proc/self/fd")  # noqa: PTH112  one look
 _REPARSE_POINT = 0x400  # FILE_ATTRIBUTE_REPARSE_POINT: links and junctions of Windows
 
 
-class Folder:
+class OpenFolder:
     """A folder, held open until `close`. Names are single parts of a path.
 
     Every method raises OSError, with `errno.ELOOP` for a link.
@@ -33,7 +33,7 @@ class Folder:
         self._handle = handle  # None: this system has no openat
 
     @classmethod
-    def open(cls, path: Path) -> Folder:
+    def open(cls, path: Path) -> OpenFolder:
         """The folder at a path, of which the last part is no link."""
         if _HAS_OPENAT:
             return cls(path, _open_folder(path, None))
@@ -49,20 +49,20 @@ class Folder:
     def __del__(self) -> None:
         self.close()
 
-    def __enter__(self) -> Folder:
+    def __enter__(self) -> OpenFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def subfolder(self, name: str, *, create: bool = False) -> Folder:
+    def subfolder(self, name: str, *, create: bool = False) -> OpenFolder:
         """A folder in this one. One that is created is the user's alone."""
         if create:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self._name(name), 0o700, dir_fd=self._handle)
         if self._handle is not None:
-            return Folder(self.path / name, _open_folder(name, self._handle))
-        return Folder.open(self.path / name)
+            return OpenFolder(self.path / name, _open_folder(name, self._handle))
+        return OpenFolder.open(self.path / name)
 
     def open_file(self, name: str, flags: int, mode: int = 0o600) -> int:
         """A handle of a file in this folder."""

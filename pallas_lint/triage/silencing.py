@@ -21,7 +21,7 @@ _MAX_LINES = 40  # of a statement above the flagged line that are searched for a
 
 
 @frozen
-class _CommentPosition:
+class _NewComment:
     """`line` gets the comment at its end, or, with `above`, a line of its own before it."""
 
     line: int
@@ -41,18 +41,18 @@ def silencer(source: Source, finding: Finding) -> Fix | None:
     return Fix(f"disable {finding.name} on this line", "safe", (_edit(source, place, finding.code),))
 
 
-def _candidates(source: Source, finding: Finding) -> Iterator[_CommentPosition]:
+def _candidates(source: Source, finding: Finding) -> Iterator[_NewComment]:
     first, last = finding.span.start.line, finding.span.end.line
     for line in dict.fromkeys((first, last)):
         if not source.line(line).endswith("\\"):  # nothing may follow a continuation
-            yield _CommentPosition(line)
+            yield _NewComment(line)
     # Within a string, or before a continuation: above the statement.
     for line in range(first, max(first - _MAX_LINES, 0), -1):
         if source.line(line).strip() and not source.line(line - 1).endswith("\\"):
-            yield _CommentPosition(line, above=True)
+            yield _NewComment(line, above=True)
 
 
-def _works(source: Source, finding: Finding, place: _CommentPosition) -> bool:
+def _works(source: Source, finding: Finding, place: _NewComment) -> bool:
     """Whether the comment there is a comment, and silences the finding."""
     edit = _edit(source, place, finding.code)
     at = source.offset(edit.span.start)
@@ -66,7 +66,7 @@ def _moved(position: Position, lines: int) -> Position:
     return Position(position.line + lines, position.column)
 
 
-def _edit(source: Source, place: _CommentPosition, code: str) -> Edit:
+def _edit(source: Source, place: _NewComment, code: str) -> Edit:
     text = source.line(place.line)
     if place.above:
         blanks = text[: len(text) - len(text.lstrip())]

@@ -9,7 +9,7 @@ from pallas_lint.kernels.facts.memory_budget import (
     MIB,
     SMEM,
     VMEM,
-    Budget,
+    LaunchBudget,
     budgets_of,
     compiler_param,
     scalars_of,
@@ -185,7 +185,7 @@ class MemoryBudget(Rule):
             )
 
 
-def _vmem(budget: Budget, launch: Launch, devices: tuple[str, ...], context: Context) -> Iterator[Finding]:
+def _vmem(budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], context: Context) -> Iterator[Finding]:
     """The sum against what the launch may take."""
     total = budget.total
     physical = max(VMEM[device][0] for device in devices)

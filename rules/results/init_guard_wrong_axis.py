@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.facts.buffer_uses import Buffer, BufferUse
+    from pallas_lint.kernels.facts.buffer_uses import BufferHistory, BufferUse
     from pallas_lint.kernels.grid.grid_simulation import Fault
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Guard, KernelTrace
@@ -190,7 +190,7 @@ class InitGuardWrongAxis(Rule):
         for buffer in buffers_of(trace, launch, context.analysis):
             yield from self._check(buffer, launch, context)
 
-    def _check(self, buffer: Buffer, launch: Launch, context: Context) -> Iterator[Finding]:
+    def _check(self, buffer: BufferHistory, launch: Launch, context: Context) -> Iterator[Finding]:
         if not any(use.kind in ("set", "part", "obscure") for use in buffer.uses):
             return  # nothing initialises it: another rule's business
         found, always = _play(buffer)
@@ -222,7 +222,7 @@ _HELP = {
 }
 
 
-def _help(kind: str, buffer: Buffer) -> str:
+def _help(kind: str, buffer: BufferHistory) -> str:
     """What to do, with the condition to write where the axes are known."""
     axes = buffer.results[0][1].ignored_axes
     if not axes:
@@ -232,7 +232,7 @@ def _help(kind: str, buffer: Buffer) -> str:
     return f"{_HELP[kind]}: `{tests[0] if len(tests) == 1 else ' & '.join(f'({test})' for test in tests)}`"
 
 
-def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
+def _play(buffer: BufferHistory) -> tuple[list[Fault], bool]:
     """What goes wrong with a buffer, and whether it does in every grid with something to accumulate."""
     if not buffer.results:
         return [], False
@@ -258,7 +258,7 @@ def _play(buffer: Buffer) -> tuple[list[Fault], bool]:
 _ORDER = ("unset", "lost", "unwritten", "late")
 
 
-def _culprit(fault: Fault, buffer: Buffer) -> BufferUse | None:
+def _culprit(fault: Fault, buffer: BufferHistory) -> BufferUse | None:
     """The use whose guard is at fault."""
     if fault.kind == "unset":
         starts = [use for use in buffer.uses if use.kind in ("set", "part", "obscure")]
@@ -269,13 +269,13 @@ def _culprit(fault: Fault, buffer: Buffer) -> BufferUse | None:
     return fault.use
 
 
-def _guard_of(use: BufferUse, buffer: Buffer) -> Guard | None:
+def _guard_of(use: BufferUse, buffer: BufferHistory) -> Guard | None:
     """The innermost condition of a use that reads a grid axis."""
     grid = buffer.results[0][1].grid
     return next((guard for guard in reversed(use.guards) if tested_axes((guard,), grid)), None)
 
 
-def _message(fault: Fault, use: BufferUse, guard: Guard | None, buffer: Buffer) -> str:
+def _message(fault: Fault, use: BufferUse, guard: Guard | None, buffer: BufferHistory) -> str:
     step = f"at {step_text(fault.point)}"
     outcome = {
         "unset": f"nothing has set {buffer.spelled} {step}",
@@ -298,7 +298,7 @@ def _message(fault: Fault, use: BufferUse, guard: Guard | None, buffer: Buffer) 
     return f"guard tests grid {axes_text(tested)}, but the block of `{ref.parameter}` {stays}: {outcome}"
 
 
-def _fixes(use: BufferUse, buffer: Buffer, context: Context) -> list[Fix]:
+def _fixes(use: BufferUse, buffer: BufferHistory, context: Context) -> list[Fix]:
     """An edit to test the one axis that the block ignores instead."""
     block = buffer.results[0][1]
     ignored = block.ignored_axes

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.facts.buffer_uses import Buffer
+    from pallas_lint.kernels.facts.buffer_uses import BufferHistory
     from pallas_lint.kernels.grid.blocks import Grid
     from pallas_lint.kernels.grid.grid_simulation import Fault
     from pallas_lint.kernels.model.launch import Launch
@@ -144,7 +144,7 @@ class ParallelReductionAxis(Rule):
                     yield self._finding(buffer, fault, axis, grid, launch, context)
 
     def _finding(
-        self, buffer: Buffer, fault: Fault, axis: int, grid: Grid, launch: Launch, context: Context
+        self, buffer: BufferHistory, fault: Fault, axis: int, grid: Grid, launch: Launch, context: Context
     ) -> Finding:
         device = context.target.device if context.target is not None else None
         site, own = semantics_site(launch, axis)
@@ -173,7 +173,7 @@ class ParallelReductionAxis(Rule):
         )
 
 
-def _dependence(buffer: Buffer, grid: Grid, axis: int) -> Fault | None:
+def _dependence(buffer: BufferHistory, grid: Grid, axis: int) -> Fault | None:
     """A use of what another step of the axis left in the buffer."""
     if not buffer.results or _is_set_first(buffer):
         return None
@@ -191,7 +191,7 @@ def _dependence(buffer: Buffer, grid: Grid, axis: int) -> Fault | None:
     return dependence
 
 
-def _axis_meant(buffer: Buffer, grid: Grid, axis: int) -> int | None:
+def _axis_meant(buffer: BufferHistory, grid: Grid, axis: int) -> int | None:
     """The one axis that may carry, where the buffer is set under guards on this axis and not on that one."""
     setting = [set(tested_axes(use.guards, grid)) for use in buffer.uses if use.kind == "set"]
     others = [other for other in range(grid.rank) if grid.semantics[other] == "arbitrary" and grid.sizes[other] != 1]
@@ -200,7 +200,7 @@ def _axis_meant(buffer: Buffer, grid: Grid, axis: int) -> int | None:
     return others[0]
 
 
-def _is_set_first(buffer: Buffer) -> bool:
+def _is_set_first(buffer: BufferHistory) -> bool:
     """Whether no step can meet what another one left: nothing is read, or each step begins by setting the buffer."""
     first = buffer.uses[0]
     return (first.kind not in ("read", "update") and not first.guards) or all(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.checker.context import Context
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.facts.buffer_uses import Buffer
+    from pallas_lint.kernels.facts.buffer_uses import BufferHistory
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.grid.grid_points import Point
     from pallas_lint.kernels.grid.grid_simulation import Steps
@@ -112,7 +112,7 @@ class RevisitNotConsecutive(Rule):
             if block is not None and (not buffer.is_output or not block.revisitable):
                 yield from self._check(buffer, block, launch, context)
 
-    def _check(self, buffer: Buffer, block: Block, launch: Launch, context: Context) -> Iterator[Finding]:
+    def _check(self, buffer: BufferHistory, block: Block, launch: Launch, context: Context) -> Iterator[Finding]:
         variants = models(block.grid, buffer.uses, [block], (), buffer.cache)
         shown: tuple[Visit, Visit] | None = None
         worst: Fault | None = None
@@ -167,7 +167,7 @@ def _return(visits: list[Visit]) -> tuple[Visit, Visit] | None:
     return None
 
 
-def _lost_between(buffer: Buffer, visits: list[Visit], steps: Steps) -> Fault | None:
+def _lost_between(buffer: BufferHistory, visits: list[Visit], steps: Steps) -> Fault | None:
     """What goes wrong because a block does not keep what it holds when it is left."""
     kept = [Visit(visit.point, visit.block, visit.block) for visit in visits]
     if any(fault.kind in ("unset", "lost") for fault in Simulation(buffer.uses, steps, buffer.flushing).run(kept)):
@@ -183,7 +183,7 @@ def _lost_between(buffer: Buffer, visits: list[Visit], steps: Steps) -> Fault | 
     return _stale(buffer, stays, steps) if buffer.is_output else None
 
 
-def _stale(buffer: Buffer, stays: list[Visit], steps: Steps) -> Fault | None:
+def _stale(buffer: BufferHistory, stays: list[Visit], steps: Steps) -> Fault | None:
     """A later stay at a block that writes nothing, so that what the buffer holds replaces the result."""
     writes = [use for use in buffer.uses if use.kind != "read"]
     written: dict[object, bool] = {}

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server.probing.prober import Asked, Failed, answer_of
+from pallas_lint.server.probing.prober import Failed, ProbeRequest, answer_of
 from pallas_lint.server.protocol.progress import Progress
 from pallas_lint.server.protocol.session import argument, refresh_views
 from pallas_lint.server.workspace.client_settings import client_commands
@@ -122,7 +122,7 @@ def spec_of(ls: PallasServer, state: DocumentState, chosen: Chosen, arguments: s
 def asked_for(
     ls: PallasServer, state: DocumentState, chosen: Chosen, spec: specs.Spec, targets: Sequence[object], *,
     fresh: bool, perf: bool,
-) -> Asked:  # fmt: skip
+) -> ProbeRequest:  # fmt: skip
     """With which interpreter and under which conditions: of the client, else of the project's settings.
 
     `perf`: to tell what it costs, which runs nothing in interpret mode.
@@ -148,10 +148,10 @@ def asked_for(
         chosen_for = state.settings.target if state.settings is not None else ()
         known = (f"tpu:{target.device}" for target in chosen_for if target.backend == "tpu" and target.device)
         conditions = evolve(conditions, targets=tuple(tpus or known), stage=None, perf=True, runs=False, real=False)
-    return Asked(state, file, folder, chosen, spec, python, conditions, ls.documents.differing(), fresh)
+    return ProbeRequest(state, file, folder, chosen, spec, python, conditions, ls.documents.differing(), fresh)
 
 
-async def _with_progress(ls: PallasServer, asked: Asked) -> dict[str, Any]:
+async def _with_progress(ls: PallasServer, asked: ProbeRequest) -> dict[str, Any]:
     """Run it, tell the client how far it is, and have it stop where the client says so."""
     cancelled = threading.Event()
     loop = asyncio.get_running_loop()

@@ -19,7 +19,7 @@ from pallas_lint.text.source import SourceError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pallas_lint.server.probing.prober import Asked
+    from pallas_lint.server.probing.prober import ProbeRequest
 
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
@@ -58,7 +58,7 @@ class Answers:
 
     _known: dict[object, _Answer] = field(factory=dict, init=False)
 
-    def again(self, asked: Asked) -> dict[str, Any] | None:
+    def again(self, asked: ProbeRequest) -> dict[str, Any] | None:
         """The answer where it was asked before, and nothing that it rests on has changed."""
         known = self._known.get(_question(asked))
         if known is None or known.stamp != stored_runs.stamp(asked.file):
@@ -68,7 +68,7 @@ class Answers:
             return None
         return {**known.response, "message": f"{known.response['message']}; nothing has changed since"}
 
-    def keep(self, asked: Asked, result: ProbeResult, response: dict[str, Any], begun: float) -> None:
+    def keep(self, asked: ProbeRequest, result: ProbeResult, response: dict[str, Any], begun: float) -> None:
         """Remember an answer; `begun` is when it was asked. One to what the probe could not finish is none."""
         problems = [problem for launch in result.launches for stage in launch.stages for problem in stage.problems]
         if result.errors:
@@ -95,12 +95,12 @@ class Answers:
         self._known.clear()
 
 
-def _question(asked: Asked) -> object:
+def _question(asked: ProbeRequest) -> object:
     conditions = evolve(asked.conditions, targets=tuple(asked.conditions.targets))
     return asked.python, asked.root, asked.file, repr(asked.spec), conditions
 
 
-def _text(file: Path, asked: Asked) -> Source | None:
+def _text(file: Path, asked: ProbeRequest) -> Source | None:
     """As the worker gets it: from the editor where it is not as on disk."""
     open_texts = {path.resolve(): source for path, source in asked.texts.items()}
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.probe.results import LaunchResult
-    from pallas_lint.probe.stored_runs import Run
+    from pallas_lint.probe.stored_runs import StoredRun
     from pallas_lint.text.source import Source
 
 
@@ -27,10 +27,10 @@ class Probed:
     """
 
     trusted: bool = True
-    _read: dict[Path, tuple[int, tuple[Run, ...]]] = field(factory=dict, init=False)
+    _read: dict[Path, tuple[int, tuple[StoredRun, ...]]] = field(factory=dict, init=False)
     _others: dict[str, tuple[str, Mapping[str, int]]] = field(factory=dict, init=False)  # text and its statements
 
-    def runs(self, file: Path) -> tuple[Run, ...]:
+    def runs(self, file: Path) -> tuple[StoredRun, ...]:
         """Every run that is kept for a file, whatever its text is by now."""
         changed = stored_runs.stamp(file) if self.trusted else 0
         if not changed:
@@ -85,7 +85,7 @@ class Probed:
         return known[1]
 
 
-def launches_at(runs: Sequence[Run], path: str, line: int, kernel: str | None = None) -> Iterator[LaunchResult]:
+def launches_at(runs: Sequence[StoredRun], path: str, line: int, kernel: str | None = None) -> Iterator[LaunchResult]:
     """What was probed of the launch on a line, the newest first; of one kernel where `kernel` names it."""
     for run in reversed(runs):
         for launch in run.launches:
@@ -96,7 +96,7 @@ def launches_at(runs: Sequence[Run], path: str, line: int, kernel: str | None = 
                 yield launch
 
 
-def kernels_at(runs: Sequence[Run], path: str, line: int) -> Iterator[LaunchResult]:
+def kernels_at(runs: Sequence[StoredRun], path: str, line: int) -> Iterator[LaunchResult]:
     """What was probed of the kernel that is defined on a line or below its decorators there, the newest first."""
     for run in reversed(runs):
         for launch in run.launches:

@@ -60,7 +60,7 @@ class _Cancelled(Exception):
 
 
 @frozen
-class Asked:
+class ProbeRequest:
     """A request for a probe, made sense of."""
 
     state: DocumentState
@@ -89,7 +89,7 @@ class Prober:
     _idle: asyncio.TimerHandle | None = field(default=None, init=False)
 
     async def run(
-        self, asked: Asked, tell: Callable[[str], None], known: Callable[[], None], cancelled: threading.Event
+        self, asked: ProbeRequest, tell: Callable[[str], None], known: Callable[[], None], cancelled: threading.Event
     ) -> dict[str, Any]:
         """Probe, keep what is found, and return the answer to the client; raises Failed.
 
@@ -178,7 +178,7 @@ def answer_of(outcome: str, message: str, **more: Any) -> dict[str, Any]:
 class _Probe:
     """One probe."""
 
-    _asked: Asked
+    _asked: ProbeRequest
     _worker: Worker
     _tell: Callable[[str], None]
     _known: Callable[[], None]

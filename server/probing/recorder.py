@@ -49,11 +49,11 @@ class Tests:
 
 
 @define(eq=False)
-class Recorder:
+class RecordingRunner:
     """The one recording that runs at a time."""
 
     _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
-    _running: _Run | None = field(default=None, init=False)
+    _running: _TestRun | None = field(default=None, init=False)
 
     async def run(self, tests: Tests, tell: Callable[[str], None], cancelled: threading.Event) -> dict[str, Any]:
         """The answer to the client. What tests did until they were cancelled is recorded too. Raises Failed."""
@@ -65,7 +65,7 @@ class Recorder:
             def say(text: str) -> None:
                 loop.call_soon_threadsafe(tell, text)
 
-            run = self._running = _Run(tests, say, cancelled)
+            run = self._running = _TestRun(tests, say, cancelled)
             work = asyncio.ensure_future(on_own_thread(run.answer))
             try:
                 return await asyncio.shield(work)
@@ -83,7 +83,7 @@ class Recorder:
 
 
 @define(eq=False)
-class _Run:
+class _TestRun:
     """Tests that run: everything but `kill` on a thread of their own."""
 
     _tests: Tests

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Value
-    from pallas_lint.probe.stored_runs import Run
+    from pallas_lint.probe.stored_runs import StoredRun
 
 _SIZE = 512  # of a dimension of which nothing is known: a multiple of every tile, and quick to run
 _BLOCK = 128  # of a size that a parameter gives
@@ -34,7 +34,7 @@ _DTYPES = {
 _SCALARS = {"int": str(_BLOCK), "float": "1.0", "bool": "False", "str": "''"}
 
 
-def suggestion(chosen: Chosen, analysis: Analysis, runs: Sequence[Run]) -> str:
+def suggestion(chosen: Chosen, analysis: Analysis, runs: Sequence[StoredRun]) -> str:
     """Arguments to begin with: those of the last probe, else what captures, annotations and specs make likely."""
     for run in reversed(runs):
         if run.function == chosen.name:
@@ -48,7 +48,7 @@ def suggestion(chosen: Chosen, analysis: Analysis, runs: Sequence[Run]) -> str:
 class _Guess:
     """What the launches of a function tell about its parameters."""
 
-    def __init__(self, chosen: Chosen, analysis: Analysis, runs: Sequence[Run]) -> None:
+    def __init__(self, chosen: Chosen, analysis: Analysis, runs: Sequence[StoredRun]) -> None:
         self.text = chosen.piece.text
         self.blocks: dict[str, Block] = {}
         self.seen: dict[str, str] = {}
@@ -171,7 +171,7 @@ def _number(size: object) -> int | None:
     return integer(default)
 
 
-def _captured(launch: Launch, at: int, runs: Sequence[Run]) -> str | None:
+def _captured(launch: Launch, at: int, runs: Sequence[StoredRun]) -> str | None:
     """An operand as a probe or a captured program had it: "f32[512,512]"."""
     name = launch.traces[0].name if launch.traces else None
     for run in reversed(runs):

@@ -37,7 +37,7 @@ _INVALID_PARAMS = -32602
 _COMMAND = lsp.WORKSPACE_EXECUTE_COMMAND
 
 
-class Session(AdaptedProtocol):
+class ServerProtocol(AdaptedProtocol):
     """`started` is called with the client's process id, where the client tells one."""
 
     started: Callable[[int], None] | None = None

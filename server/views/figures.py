@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.finding import Span
-    from pallas_lint.kernels.facts.memory_budget import Budget, Part
+    from pallas_lint.kernels.facts.memory_budget import LaunchBudget, Part
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.values import Ref, Shape
-    from pallas_lint.probe.protocol import Operand
+    from pallas_lint.probe.protocol import OperandFacts
     from pallas_lint.probe.results import LaunchResult
 
 _BLOCKS_IN = {"tpu": "vmem", "mosaic_gpu": "smem"}  # by backend; where a spec does not say where
@@ -80,7 +80,7 @@ def _probed_memory(probed: LaunchResult | None) -> str | None:
     return f"{known['space'].upper()} {size(known['bytes'])} of {size(known['limit'])} ({known['device']})"
 
 
-def budget_of(launch: Launch, state: DocumentState) -> Budget | None:
+def budget_of(launch: Launch, state: DocumentState) -> LaunchBudget | None:
     """What the launch surely takes of VMEM; None where that is nothing, or not a TPU's concern."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     if launch.backend not in (None, "tpu"):
@@ -97,7 +97,7 @@ def shared_of(launch: Launch, state: DocumentState) -> tuple[Part, ...]:
     return shared_memory(launch, state.file_analysis.analysis)
 
 
-def limits(budget: Budget, state: DocumentState) -> dict[str, int]:
+def limits(budget: LaunchBudget, state: DocumentState) -> dict[str, int]:
     """Bytes of VMEM that the launch may take, by device: of the targets' devices, else of all."""
     if budget.limit is not None:
         return {"": budget.limit}
@@ -183,7 +183,7 @@ def bracketed(sizes: list[int]) -> str:
     return f"[{', '.join(map(str, sizes))}]"
 
 
-def operand_of(probed: LaunchResult | None, ref: Ref) -> Operand | None:
+def operand_of(probed: LaunchResult | None, ref: Ref) -> OperandFacts | None:
     """What a probe saw of a ref."""
     operands = probed.facts["operands"] if probed is not None else ()
     return next((each for each in operands if each["name"] == ref.parameter), None)

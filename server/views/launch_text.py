@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.server.workspace.document_state import DocumentState
 
-    from pallas_lint.kernels.facts.memory_budget import Budget, Part
+    from pallas_lint.kernels.facts.memory_budget import LaunchBudget, Part
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.probe.results import LaunchResult
@@ -57,7 +57,7 @@ def launch_text(launch: Launch, state: DocumentState) -> Markdown:
     return joined("\n\n", parts)
 
 
-def _table(launch: Launch, state: DocumentState, budgets: tuple[Budget, ...]) -> Iterator[Markdown]:
+def _table(launch: Launch, state: DocumentState, budgets: tuple[LaunchBudget, ...]) -> Iterator[Markdown]:
     """A row for each block: what the kernel gets of what, by which index map, and how much VMEM that takes."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     blocks = blocks_of(launch, state.file_analysis.analysis)
@@ -109,7 +109,7 @@ def _of_block(block: Block) -> tuple[str, str, str]:
     return cut, "" if array == cut else array, index_map.removeprefix("lambda ")
 
 
-def _vmem(budget: Budget, state: DocumentState) -> Markdown:
+def _vmem(budget: LaunchBudget, state: DocumentState) -> Markdown:
     """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of what the launch asks for.
 
     What rests on defaults of parameters says so.

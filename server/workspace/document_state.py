@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pallas_lint.finding import Finding
     from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.lint import FileAnalysis
-    from pallas_lint.probe.stored_runs import Run
+    from pallas_lint.probe.stored_runs import StoredRun
     from pallas_lint.text.source import Source
 
 
@@ -44,8 +44,8 @@ class DocumentState:
     crash: str | None = None  # where the engine or a rule failed
     client: ClientSettings = field(factory=ClientSettings)
     calls: CallSnapshot = field(factory=CallSnapshot)
-    probed: tuple[Run, ...] = ()  # what was probed and still holds
-    probed_before: tuple[Run, ...] = ()  # what was probed of functions whose code has changed since
+    probed: tuple[StoredRun, ...] = ()  # what was probed and still holds
+    probed_before: tuple[StoredRun, ...] = ()  # what was probed of functions whose code has changed since
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
     probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
     picked: Mapping[str, KnownCall] = field(factory=dict)  # by function: the known call that the user wants to see

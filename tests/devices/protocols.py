@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pallas_lint.probe.devices.events import Access, Copy, Event, EventTraces, Fence, Region, Semaphore, Signal, Wait
+from pallas_lint.probe.devices.events import (
+    Copy,
+    Event,
+    EventTraces,
+    Fence,
+    MemoryAccess,
+    Region,
+    Semaphore,
+    Signal,
+    Wait,
+)
 
 
 class Device:
@@ -39,11 +49,11 @@ class Device:
         return self.wait(size, name, kind="dma")
 
     def read(self, region: Region) -> Device:
-        self.line.append(Access(self._place(), "", region, False))
+        self.line.append(MemoryAccess(self._place(), "", region, False))
         return self
 
     def write(self, region: Region) -> Device:
-        self.line.append(Access(self._place(), "", region, True))
+        self.line.append(MemoryAccess(self._place(), "", region, True))
         return self
 
 

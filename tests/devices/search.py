@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pallas_lint.probe.devices.events import Access, Copy, EventIndex, EventTraces, Region, Semaphore, Signal, Wait
+from pallas_lint.probe.devices.events import (
+    Copy,
+    EventIndex,
+    EventTraces,
+    MemoryAccess,
+    Region,
+    Semaphore,
+    Signal,
+    Wait,
+)
 
 Use = tuple[EventIndex, str]  # what a race is of: "read" or "write" of a copy, "access"
 
@@ -97,7 +106,7 @@ class _Search:
             for line, index in enumerate(progress)
             if index < len(self.lines.lines[line])
         ]
-        own = [(moment, event) for moment, event in ready if isinstance(event, Access)]
+        own = [(moment, event) for moment, event in ready if isinstance(event, MemoryAccess)]
         for at, (moment, event) in enumerate(own):
             for other, second in own[:at]:
                 if (event.writes or second.writes) and event.region.overlaps(second.region):

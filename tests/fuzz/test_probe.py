@@ -103,7 +103,7 @@ def test_comments_whatever_the_lines_end_with(data: st.DataObject, end: str) -> 
     assert (spec.function, spec.line) == ("f", above.count("\n") + 1)
 
 
-def fitting(file: Path) -> tuple[stored_runs.Run, ...]:
+def fitting(file: Path) -> tuple[stored_runs.StoredRun, ...]:
     statements = dependencies.places(outline(Source.read(file, "k.py")))
     return stored_runs.fitting(stored_runs.load(file), "k.py", lambda path: statements if path == "k.py" else {})
 
@@ -124,7 +124,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CacheFolder, s
     span = Span("", Position(20, 5), Position(20, 9))
     finding = Finding("PAL307", "x", Severity.ERROR, "m", span, related=(Related(span, "r"),), origin="probe")
     statement = dependencies.Statement(dependencies._digest(KERNEL.splitlines()[0]), 1, 1)
-    run = stored_runs.Run("f", "f32[8]", (launch,), (finding,), (statement,), {"jax": "0.10.2"})
+    run = stored_runs.StoredRun("f", "f32[8]", (launch,), (finding,), (statement,), {"jax": "0.10.2"})
     stored_runs._write(cache, file, [run])
     content = cache.read("probe", stored_runs._name(file))
     assert stored_runs.load(file) and content is not None

@@ -59,7 +59,7 @@ def test_a_record_that_is_broken(name: str, tmp_path: Path) -> None:
     text, told = BROKEN[name]
     file = tmp_path / "perf.json"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(baseline.BaselineError) as error:
+    with pytest.raises(baseline.CostBaselineError) as error:
         baseline.read(file)
     message = str(error.value)
     assert told in message and "\n" not in message and len(message) < 400
@@ -69,7 +69,7 @@ def test_a_record_that_is_broken(name: str, tmp_path: Path) -> None:
 def test_a_record_as_it_is_written(before: bytes, tmp_path: Path) -> None:
     file = tmp_path / "perf.json"
     file.write_bytes(before + record("2").encode())
-    assert baseline.read(file) == {NAME: baseline.Known(2.0, "libtpu 0.0.50")}
+    assert baseline.read(file) == {NAME: baseline.RecordedCost(2.0, "libtpu 0.0.50")}
 
 
 def test_what_is_no_file_of_ours_is_one_error(tmp_path: Path) -> None:

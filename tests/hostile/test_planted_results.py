@@ -47,7 +47,7 @@ def plant_facts(kept: CacheFolder, file: Path) -> None:
         {"kernel": "kernel", "place": at, "kernel_place": None, "grid": [4], "stack": [], "operands": [operand]}, ()
     )
     found = evolve(planted_finding(""), code="PAL903", origin="probe", fixes=())
-    run = stored_runs.Run("run", "f32[8]", (launch,), (found,), (), {"jax": "0.10.2"})
+    run = stored_runs.StoredRun("run", "f32[8]", (launch,), (found,), (), {"jax": "0.10.2"})
     stored_runs._write(kept, file, [run])
 
 

@@ -48,7 +48,7 @@ REASONS = {
     "pallas_lint/run/runner.py _check_in_processes: concurrent.futures.ProcessPoolExecutor": (
         "this Python, without the current folder on its import path; once for all files, once for one that ended it"
     ),
-    "server/probing/recorder.py _Run._execute: subprocess.Popen": TRUSTED,
+    "server/probing/recorder.py _TestRun._execute: subprocess.Popen": TRUSTED,
     "server/reporting/workspace_linter.py _run: asyncio.create_subprocess_exec": "this Python, isolated, with own code",
     "vscode-extension/src/launch.ts execFile": "a Python to be described; in Restricted Mode none of the workspace",
     "vscode-extension/src/client.ts LanguageClient(": "the server, which `launch.ts` chooses",

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from pallas_lint.probe.worker import devices
 from pallas_lint.probe.worker.launches.launch import describe
-from pallas_lint.probe.worker.launches.recorder import Recorder
+from pallas_lint.probe.worker.launches.recorder import LaunchRecorder
 from pallas_lint.probe.worker.stages import interpret, real
 from pallas_lint.probe.worker.tasks import problem
 from tests.probe import kernels
@@ -37,7 +37,7 @@ def run(launch, values, device):
 
 
 real._ran = run
-recorder = Recorder()
+recorder = LaunchRecorder()
 recorder.install()
 jax.make_jaxpr(getattr(kernels, name))(jnp.ones((32, 128), jnp.float32))
 recorder.remove()

@@ -166,7 +166,7 @@ module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 module.load_package()
 import importlib
-Watch = importlib.import_module(module.WORKER + ".dependencies").Watch
+FileWatch = importlib.import_module(module.WORKER + ".dependencies").FileWatch
 os.chdir(folder)
 import linecache, socket, subprocess, tempfile
 sys.path.insert(0, folder)
@@ -176,7 +176,7 @@ for text in [
     "os.listdir('.')", "list(os.scandir('.'))", "subprocess.run(['true'])", "socket.socket().connect_ex(('', 9))",
     "os.mkdir('new')", "tempfile.mkdtemp()", "open('/proc/self/status').read()",
 ]:
-    watch = Watch()
+    watch = FileWatch()
     exec(text)
     told[text] = watch.event()
 print(json.dumps(told))
@@ -260,7 +260,7 @@ DIGESTS = """
 import importlib.util, json, sys
 import jax, jax.numpy as jnp
 from pallas_lint.probe.worker import fingerprint
-from pallas_lint.probe.worker.launches.recorder import Recorder
+from pallas_lint.probe.worker.launches.recorder import LaunchRecorder
 
 def digest(text):
     with open("kernels.py", "w") as file:
@@ -268,7 +268,7 @@ def digest(text):
     spec = importlib.util.spec_from_file_location("kernels", "kernels.py")
     module = importlib.util.module_from_spec(spec)
     exec(compile(text, "kernels.py", "exec"), module.__dict__)
-    recorder = Recorder()
+    recorder = LaunchRecorder()
     recorder.install()
     try:
         module.launch(jnp.ones((16, 128), jnp.float32))

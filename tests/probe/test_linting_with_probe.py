@@ -141,7 +141,7 @@ def test_facts_hold_while_what_they_rest_on_is_there(tmp_path: Path) -> None:
     from pallas_lint.syntax.outline import outline
     from pallas_lint.text.source import Source
 
-    def fitting(text: str) -> tuple[stored_runs.Run, ...]:
+    def fitting(text: str) -> tuple[stored_runs.StoredRun, ...]:
         return stored_runs.fitting(
             stored_runs.load(file), "shown.py", lambda _: dependencies.places(outline(Source("shown.py", text)))
         )
@@ -202,7 +202,7 @@ def test_facts_rest_on_other_files_too(tmp_path: Path) -> None:
     from pallas_lint.syntax.outline import outline
     from pallas_lint.text.source import Source
 
-    def fitting() -> tuple[stored_runs.Run, ...]:
+    def fitting() -> tuple[stored_runs.StoredRun, ...]:
         def places(path: str) -> dict[str, int]:
             return dependencies.places(outline(Source.read(Path(path), path)))
 

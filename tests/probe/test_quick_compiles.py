@@ -36,7 +36,7 @@ import kernels
 
 
 def launch(function, *shapes, **keywords):
-    noted = recorder.Recorder()
+    noted = recorder.LaunchRecorder()
     noted.install()
     jax.make_jaxpr(lambda *arrays: function(*arrays, **keywords))(*[jax.ShapeDtypeStruct(s, "float32") for s in shapes])
     noted.remove()

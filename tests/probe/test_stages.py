@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pallas_lint.probe.results import Asked, LaunchResult, Stage, complete
+from pallas_lint.probe.results import LaunchResult, RequestedStages, Stage, complete
 from pallas_lint.probe.session import STAGES, stages_of
-from pallas_lint.probe.worker.budget import Budget, TooLong, shares
+from pallas_lint.probe.worker.budget import TimeBudget, TooLong, shares
 from pallas_lint.probe.worker.processes import Process
 from pallas_lint.probe.worker.server import Clock
 from tests.probe.running import run
@@ -72,7 +72,7 @@ def test_each_stage_leaves_time_for_those_after_it() -> None:
 
 
 def test_what_takes_too_long_is_not_begun() -> None:
-    budget = Budget(100.0, 120.0)
+    budget = TimeBudget(100.0, 120.0)
     budget.share = 0.5
     budget.check(1000, 0.01)
     with pytest.raises(TooLong, match=r"^about 12,500 steps of 8 ms; `--timeout 310` or smaller shapes$"):
@@ -99,9 +99,12 @@ def test_stages_that_were_not_reached() -> None:
         ("grid", None, True, None), ("lower", "tpu", False, None), ("compile", "tpu", None, "it does not lower"),
         ("lower", "triton", None, "stopped"), ("interpret", None, None, "stopped"),
     ]  # fmt: skip
-    assert list(Asked().unjudged([launch])) == ["lower for triton of `k`: stopped", "interpret of `k`: stopped"]
+    assert list(RequestedStages().unjudged([launch])) == [
+        "lower for triton of `k`: stopped",
+        "interpret of `k`: stopped",
+    ]
     launch.add(Stage("compile", "tpu:v5e", None, detail="needs libtpu"))
-    assert "compile for tpu:v5e of `k`: needs libtpu" in list(Asked(targets=["tpu:v5e"]).unjudged([launch]))
+    assert "compile for tpu:v5e of `k`: needs libtpu" in list(RequestedStages(targets=["tpu:v5e"]).unjudged([launch]))
 
 
 def test_unknown_stages(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class Call:
         if case is not None:
             self.operands, self.wanted = case()
             return
-        given = arguments.Arguments(list(spec.arguments), dict(spec.keywords))
+        given = arguments.CallArguments(list(spec.arguments), dict(spec.keywords))
         arrays = [jax.numpy.asarray(value) for value in interpret.values(given.leaves)]
         self.operands, self.keywords = given.filled(arrays)
         reference = getattr(self.module, f"expected_{spec.function}")

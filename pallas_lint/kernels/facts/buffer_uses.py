@@ -121,7 +121,7 @@ def _written(tainted: set[ById], trace: KernelTrace) -> set[tuple[str, object]]:
 
 
 @frozen(eq=False)
-class Buffer:
+class BufferHistory:
     """An output or scratch buffer and all that is done to it.
 
     `results`: the outputs that it ends up in, itself where it is one. Each write of these replaces what was there.
@@ -146,12 +146,12 @@ class Buffer:
         return f"`{self.ref.parameter}`"
 
 
-def buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[Buffer]:
+def buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[BufferHistory]:
     """The outputs and scratch buffers all of whose uses are known, and which are not aliased."""
     return analysis.memo.get_or_compute(("buffers", trace, launch), lambda: _buffers_of(trace, launch, analysis)).value
 
 
-def _buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[Buffer]:
+def _buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[BufferHistory]:
     blocks = blocks_of(launch, analysis)
     if blocks is None:
         return []
@@ -166,17 +166,19 @@ def _buffers_of(trace: KernelTrace, launch: Launch, analysis: Analysis) -> list[
         key: block for key, ref in refs.items() if key in uses and (block := _placed(blocks.of(ref))) is not None
     }
     replaced = {key for key in outputs if all(use.kind in ("set", "read") for use in uses[key])}
-    buffers: list[Buffer] = []
+    buffers: list[BufferHistory] = []
     cache = SimulationCache()
     for key, ref in refs.items():
         if key not in uses or not uses[key]:
             continue
         if ref.role == "out":
             if key in outputs:
-                buffers.append(Buffer(ref, uses[key], [(ref, outputs[key])], cache))
+                buffers.append(BufferHistory(ref, uses[key], [(ref, outputs[key])], cache))
             continue
         into = {target for use in uses[key] for target in use.into} & replaced
-        buffers.append(Buffer(ref, uses[key], [(refs[target], outputs[target]) for target in sorted(into)], cache))
+        buffers.append(
+            BufferHistory(ref, uses[key], [(refs[target], outputs[target]) for target in sorted(into)], cache)
+        )
     return buffers
 
 

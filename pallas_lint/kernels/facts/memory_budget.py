@@ -50,7 +50,7 @@ class Part:
 
 
 @frozen
-class Budget:
+class LaunchBudget:
     """The VMEM that a launch needs at least, and the limit that it sets (None: the default, or not known).
 
     `assumed`: what part of it rests on, parameters at their defaults and inputs of the output's dtype.
@@ -102,7 +102,7 @@ def _up(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
-def budgets_of(launch: Launch, analysis: Analysis) -> tuple[Budget, ...]:
+def budgets_of(launch: Launch, analysis: Analysis) -> tuple[LaunchBudget, ...]:
     """What the launch surely takes of VMEM, and what it takes where the usual assumptions hold; none if not known."""
     blocks = blocks_of(launch, analysis)
     if blocks is None:
@@ -134,9 +134,9 @@ def budgets_of(launch: Launch, analysis: Analysis) -> tuple[Budget, ...]:
             if likely != part:
                 assumed |= {f"{key}={value}" for key, value in taken.items()}
                 assumed |= {f"{name} is {usual_dtype}"} if untyped else set()
-    found = [Budget(tuple(sure), number, known)]
+    found = [LaunchBudget(tuple(sure), number, known)]
     if assumed:
-        found.append(Budget(tuple(usual), number, known, tuple(sorted(assumed))))
+        found.append(LaunchBudget(tuple(usual), number, known, tuple(sorted(assumed))))
     return tuple(found)
 
 

@@ -17,7 +17,7 @@ from pallas_lint.records import define, field, frozen
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
-    from pallas_lint.kernels.facts.buffer_uses import Buffer, BufferUse
+    from pallas_lint.kernels.facts.buffer_uses import BufferHistory, BufferUse
     from pallas_lint.kernels.grid.blocks import Block, Grid
     from pallas_lint.kernels.grid.grid_points import LinearTerms
     from pallas_lint.kernels.model.trace import Guard, Op
@@ -57,8 +57,8 @@ class Steps:
     _guards: dict[Guard, tuple[tuple[int, ...], Hashable]] = field(factory=dict)
     _happening: dict[ById, dict[tuple[int, ...], Happening]] = field(factory=dict)
     _keys: dict[Block, list[tuple[object, ...]] | None] = field(factory=dict)
-    _visits: dict[Buffer, list[Visit] | None] = field(factory=dict)
-    _faults: dict[Buffer, list[Fault]] = field(factory=dict)
+    _visits: dict[BufferHistory, list[Visit] | None] = field(factory=dict)
+    _faults: dict[BufferHistory, list[Fault]] = field(factory=dict)
     _points: list[Point] = field(factory=list)
     _along: dict[tuple[int, ...], list[tuple[object, ...]]] = field(factory=dict)
 
@@ -129,13 +129,13 @@ class Steps:
         sizes = tuple([self.sizes[axis] for axis in terms.sized if axis < len(self.sizes)])
         return sizes, tuple([symbols.get(symbol) for symbol in terms.symbols])
 
-    def visits(self, buffer: Buffer) -> list[Visit] | None:
+    def visits(self, buffer: BufferHistory) -> list[Visit] | None:
         """The steps with the buffer's memory and result at each, as if blocks kept what they hold when left."""
         if buffer not in self._visits:
             self._visits[buffer] = _visits_of(buffer, self)
         return self._visits[buffer]
 
-    def faults(self, buffer: Buffer) -> list[Fault]:
+    def faults(self, buffer: BufferHistory) -> list[Fault]:
         """What goes wrong with a buffer where its visits are known; the first fault of each kind."""
         if buffer not in self._faults:
             found = Simulation(buffer.uses, self, buffer.flushing).run(self.visits(buffer) or [])
@@ -281,7 +281,7 @@ def _is_linear(values: tuple[Value, ...]) -> bool:
     return True
 
 
-def _visits_of(buffer: Buffer, steps: Steps) -> list[Visit] | None:
+def _visits_of(buffer: BufferHistory, steps: Steps) -> list[Visit] | None:
     keys = [steps.keys(block) for _, block in buffer.results]
     if any(key is None for key in keys):
         return None

@@ -31,7 +31,7 @@ CHIPS = {
 
 
 @dataclass(frozen=True)
-class Memory:
+class HbmTiming:
     """How HBM answers: the share of the bandwidth that copies reach, and nanoseconds until the first byte."""
 
     efficiency: float
@@ -39,6 +39,6 @@ class Memory:
 
 
 # From figures that were published for v4, chosen before anything was predicted; low and high are what others measured.
-LIKELY = Memory(0.92, 430.0)
-FASTEST = Memory(0.95, 300.0)
-SLOWEST = Memory(0.80, 600.0)
+LIKELY = HbmTiming(0.92, 430.0)
+FASTEST = HbmTiming(0.95, 300.0)
+SLOWEST = HbmTiming(0.80, 600.0)

@@ -15,12 +15,12 @@ from . import values
 from .program import TICKS, Program, values_of
 from .state import State
 from .steady import Watch
-from .values import Refused, Unknown, word
+from .values import UndeterminedSchedule, UnknownNumber, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .chips import Chip, Memory
+    from .chips import Chip, HbmTiming
 
 _FILLED = 1 << 16  # words that a copy to scalar memory may make unknown, at most
 # Copies within the core, of which little is known: a third of HBM's latency, 512 bytes a cycle.
@@ -85,14 +85,14 @@ class Machine:
     """One run of a program on one core of a chip. `given`: values of operands in scalar memory, by number."""
 
     def __init__(
-        self, program: Program, chip: Chip, memory: Memory, given: Mapping[int, list[int]], core: int = 0
+        self, program: Program, chip: Chip, memory: HbmTiming, given: Mapping[int, list[int]], core: int = 0
     ) -> None:
         self.program = program
         self.given = given
         self.granule = chip.granule
         self.tick_bytes = TICKS * chip.clock / (chip.bandwidth * memory.efficiency)  # ticks a byte takes
         self.latency = round(memory.latency * chip.clock * TICKS)
-        nothing = Unknown("a register that nothing was written to")
+        nothing = UnknownNumber("a register that nothing was written to")
         self.state = State([nothing] * 64, [nothing] * 32, {})
         if program.core_id is not None:
             self.state.memory[program.core_id] = core
@@ -100,7 +100,7 @@ class Machine:
         self.tally = Tally([0] * len(program.segments))
 
     def run(self, limits: Limits, *, skipping: bool = True) -> None:
-        """Run to the end. Raises Refused."""
+        """Run to the end. Raises UndeterminedSchedule."""
         functions = self.bound(self.state, self._begin, self._wait, self._add)
         segments, runs, state = len(functions), self.tally.runs, self.state
         deadline = time.monotonic() + limits.seconds
@@ -114,18 +114,18 @@ class Machine:
             at = after
             steps += 1
             if steps & 0xFFF == 0 and (steps > limits.steps or time.monotonic() > deadline):
-                raise Refused("it takes too many steps to tell")
+                raise UndeterminedSchedule("it takes too many steps to tell")
 
     def bound(self, state: State, begin: Any, wait: Any, add: Any) -> list[Callable[[int], tuple[int, int]]]:
         """The program's functions over a state."""
 
         def load(address: Any) -> Any:
-            if isinstance(address, Unknown):
+            if isinstance(address, UnknownNumber):
                 return address
             try:
                 return state.memory[address]
             except KeyError:
-                return Unknown("a value in scalar memory that nobody told")
+                return UnknownNumber("a value in scalar memory that nobody told")
 
         def fill(source: Any, target: Any, size: Any) -> None:
             self._fill(state, source, target, size)
@@ -144,20 +144,20 @@ class Machine:
         known: list[int] = []
         why = "values in scalar memory that nobody told"
         for number, address in self.program.operands.items():
-            if not isinstance(source, Unknown) and source in (address, word(address << 4)):
+            if not isinstance(source, UnknownNumber) and source in (address, word(address << 4)):
                 known = list(self.given.get(number, ()))
                 why = values_of(number)
         if words > _FILLED and not known:
-            raise Refused(why)
+            raise UndeterminedSchedule(why)
         for at in range(max(words, len(known)) if known else words):
-            state.memory[first + at] = known[at] if at < len(known) else Unknown(why)
+            state.memory[first + at] = known[at] if at < len(known) else UnknownNumber(why)
 
     def _begin(self, at: int, granules: Any, flag: Any, now: int) -> None:
         code = self.program.copies[at]
         count, size = int(granules), int(granules) * self.granule
         state, tally = self.state, self.tally
-        if isinstance(flag, Unknown):
-            raise Refused(flag.why)
+        if isinstance(flag, UnknownNumber):
+            raise UndeterminedSchedule(flag.why)
         begun = now
         if "hbm" in code:
             begun = max(now, state.free)
@@ -178,8 +178,8 @@ class Machine:
 
     def _wait(self, at: int, flag: Any, granules: Any, now: int) -> int:
         """Until a flag counts at least so much; it goes on counting that."""
-        if isinstance(flag, Unknown):
-            raise Refused(flag.why)
+        if isinstance(flag, UnknownNumber):
+            raise UndeterminedSchedule(flag.why)
         wanted, done = int(granules) + self.state.owed.get(flag, 0), now
         for arrives, count in self.state.pending.get(flag, ()):
             if wanted <= 0:
@@ -187,7 +187,7 @@ class Machine:
             done = max(done, arrives)
             wanted -= count
         if wanted > 0:
-            raise Refused("a wait for what was not begun here: another core or device must end it")
+            raise UndeterminedSchedule("a wait for what was not begun here: another core or device must end it")
         if done > now:
             self.tally.stalls[at] += done - now
             if self.notes_transfers and len(self.tally.waits) < _MOST_TRANSFERS:
@@ -196,8 +196,8 @@ class Machine:
 
     def _add(self, at: int, flag: Any, count: Any, now: int) -> None:
         """Add to what a flag counts; less than nothing takes away, as is done after each wait."""
-        if isinstance(flag, Unknown):
-            raise Refused(flag.why)
+        if isinstance(flag, UnknownNumber):
+            raise UndeterminedSchedule(flag.why)
         much, owed = int(count), self.state.owed
         queue = self.state.pending.setdefault(flag, [])
         if much > 0:
@@ -214,4 +214,4 @@ class Machine:
 
 
 def _refuse(why: str) -> None:
-    raise Refused(why)
+    raise UndeterminedSchedule(why)

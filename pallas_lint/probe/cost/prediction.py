@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from . import use
-from .chips import CHIPS, FASTEST, LIKELY, SLOWEST, Memory
+from .chips import CHIPS, FASTEST, LIKELY, SLOWEST, HbmTiming
 from .listing import Listing, Place, UnknownForm, read
 from .machine import Limits, Machine, Tally, Transfer
 from .program import TICKS, Program, translate
-from .values import Refused
+from .values import UndeterminedSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +78,7 @@ def predict(
         program = translate(listing, values)
         table = use.read(uses, len(listing.bundles))
 
-        def run(memory: Memory) -> list[Machine]:
+        def run(memory: HbmTiming) -> list[Machine]:
             """All cores, the one that takes longest first."""
             cores = range(2 if program.core_id is not None else 1)
             machines = [Machine(program, chip, memory, values, core) for core in cores]
@@ -89,7 +89,7 @@ def predict(
         cores = run(LIKELY)
         likely = cores[0]
         low, high = (run(memory)[0].state.time for memory in (FASTEST, SLOWEST))
-    except (UnknownForm, Refused) as error:
+    except (UnknownForm, UndeterminedSchedule) as error:
         return Prediction(doubts=(str(error),))
 
     def microseconds(ticks: int) -> float:
@@ -134,7 +134,7 @@ def _computes(instruction: str) -> bool:
     return code.startswith("v") and not code.startswith("vsync")
 
 
-def _units(table: use.Use | None, counts: list[int], cycles: float) -> tuple[dict[str, float], float]:
+def _units(table: use.UnitUse | None, counts: list[int], cycles: float) -> tuple[dict[str, float], float]:
     if table is None or not cycles:
         return {}, 0.0
     totals: dict[str, int] = defaultdict(int)
@@ -149,7 +149,7 @@ def _units(table: use.Use | None, counts: list[int], cycles: float) -> tuple[dic
 
 
 def _lines(
-    listing: Listing, table: use.Use | None, counts: list[int], tally: Tally, total: int
+    listing: Listing, table: use.UnitUse | None, counts: list[int], tally: Tally, total: int
 ) -> tuple[Line, ...]:  # fmt: skip
     """The dearest lines. What is issued between two lines' instructions leads up to the second one."""
     cycles: dict[Place | None, float] = defaultdict(float)

@@ -185,7 +185,7 @@ class _Translation:
         except (_Unclear, IndexError, KeyError):
             # It matters only where something hangs on it.
             if register is not None:
-                step.results.append((register, f"Unknown({_why(code)})"))
+                step.results.append((register, f"UnknownNumber({_why(code)})"))
             else:
                 step.effects.append(f"refuse({_why(code)})")
 
@@ -232,7 +232,7 @@ class _Translation:
         number = int(match[1])
         if "no memory space" in f"{code} {rest}":
             values = self.given.get(number)
-            value = str(values[0]) if values else f"Unknown({values_of(number)!r})"
+            value = str(values[0]) if values else f"UnknownNumber({values_of(number)!r})"
             step.results.append((register, value))
             return
         self.program.operands[number] = operand_address(number)

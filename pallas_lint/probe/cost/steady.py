@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .state import State
-from .values import Refused, Unknown
+from .values import UndeterminedSchedule, UnknownNumber
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -53,7 +53,7 @@ class Growing:
         return Growing(now, by, self.bound) if by else now
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, Unknown):
+        if isinstance(other, UnknownNumber):
             return other
         if isinstance(other, Growing):
             return self._made(self.now + other.now, self.by + other.by)
@@ -65,13 +65,13 @@ class Growing:
         return self._made(-self.now, -self.by)
 
     def __sub__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else self + (-other)
+        return other if isinstance(other, UnknownNumber) else self + (-other)
 
     def __rsub__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else -self + other
+        return other if isinstance(other, UnknownNumber) else -self + other
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, Unknown):
+        if isinstance(other, UnknownNumber):
             return other
         if isinstance(other, Growing):
             raise Unsteady
@@ -80,13 +80,13 @@ class Growing:
     __rmul__ = __mul__
 
     def __lshift__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else self * (1 << _plain(other))
+        return other if isinstance(other, UnknownNumber) else self * (1 << _plain(other))
 
     def __rshift__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else self // (1 << _plain(other))
+        return other if isinstance(other, UnknownNumber) else self // (1 << _plain(other))
 
     def __floordiv__(self, other: Any) -> Any:
-        if isinstance(other, Unknown):
+        if isinstance(other, UnknownNumber):
             return other
         if self.by % _plain(other):
             self._keeps_within(other)
@@ -94,7 +94,7 @@ class Growing:
         return self._made(self.now // other, self.by // other)
 
     def __mod__(self, other: Any) -> Any:
-        if isinstance(other, Unknown):
+        if isinstance(other, UnknownNumber):
             return other
         if self.by % _plain(other):
             return self - self._keeps_within(other)
@@ -107,7 +107,7 @@ class Growing:
         return first
 
     def __and__(self, other: Any) -> Any:
-        if isinstance(other, Unknown):
+        if isinstance(other, UnknownNumber):
             return other
         mask = _plain(other)
         if mask == 0xFFFFFFFF:  # without a sign
@@ -152,22 +152,22 @@ class Growing:
         return sign
 
     def __lt__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else self._sign(other) < 0
+        return other if isinstance(other, UnknownNumber) else self._sign(other) < 0
 
     def __le__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else self._sign(other) <= 0
+        return other if isinstance(other, UnknownNumber) else self._sign(other) <= 0
 
     def __gt__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else self._sign(other) > 0
+        return other if isinstance(other, UnknownNumber) else self._sign(other) > 0
 
     def __ge__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else self._sign(other) >= 0
+        return other if isinstance(other, UnknownNumber) else self._sign(other) >= 0
 
     def __eq__(self, other: object) -> Any:
-        return other if isinstance(other, Unknown) else self._sign(other) == 0
+        return other if isinstance(other, UnknownNumber) else self._sign(other) == 0
 
     def __ne__(self, other: object) -> Any:
-        return other if isinstance(other, Unknown) else self._sign(other) != 0
+        return other if isinstance(other, UnknownNumber) else self._sign(other) != 0
 
 
 def _plain(value: Any) -> int:
@@ -312,21 +312,21 @@ class Watch:
             state = self._growing(first, second, third, bound)
             steps = self._try(head, state, hunt.longest, grown)
             _goes_on(state, second, third)
-        except (Unsteady, Refused):
+        except (Unsteady, UndeterminedSchedule):
             return hunt.longest, False
         times = bound.stretches
         if times >= _LARGEST:
-            raise Refused("a loop without an end")
+            raise UndeterminedSchedule("a loop without an end")
         self._advance(second, third, grown, times)
         return steps, True
 
     def _growing(self, first: Snapshot, second: Snapshot, third: Snapshot, bound: Bound) -> Any:
         def number(one: Any, two: Any, three: Any) -> Any:
-            if isinstance(three, (Unknown, bool)) or isinstance(two, bool):
-                if isinstance(three, Unknown) or (two is three and one is two):
+            if isinstance(three, (UnknownNumber, bool)) or isinstance(two, bool):
+                if isinstance(three, UnknownNumber) or (two is three and one is two):
                     return three
                 raise Unsteady
-            if isinstance(two, Unknown) or isinstance(one, Unknown) or two - one != three - two:
+            if isinstance(two, UnknownNumber) or isinstance(one, UnknownNumber) or two - one != three - two:
                 raise Unsteady
             return Growing(three, three - two, bound) if three != two else three
 
@@ -400,8 +400,8 @@ def _goes_on(state: Any, second: Snapshot, third: Snapshot) -> None:
 
 
 def _is_next(value: Any, two: Any, three: Any) -> None:
-    if isinstance(three, Unknown) or isinstance(value, Unknown):
-        good = isinstance(three, Unknown) and isinstance(value, Unknown)
+    if isinstance(three, UnknownNumber) or isinstance(value, UnknownNumber):
+        good = isinstance(three, UnknownNumber) and isinstance(value, UnknownNumber)
     elif isinstance(value, Growing):
         good = not isinstance(three, bool) and value.by == three - two and value.now == three + value.by
     else:
@@ -411,7 +411,7 @@ def _is_next(value: Any, two: Any, three: Any) -> None:
 
 
 def _after(two: Any, three: Any, times: int) -> Any:
-    return three if isinstance(three, (Unknown, bool)) else three + (three - two) * times
+    return three if isinstance(three, (UnknownNumber, bool)) else three + (three - two) * times
 
 
 def _period(ways: deque[int], periods: range) -> int:

@@ -19,7 +19,7 @@ _SPILLS = "VSTORE:SPILL"
 
 
 @dataclass
-class Use:
+class UnitUse:
     """Slots of each unit that a bundle has, and those that each bundle uses. `spills`: stores that save registers."""
 
     slots: dict[str, int]
@@ -27,7 +27,7 @@ class Use:
     spills: list[int]
 
 
-def read(text: str, bundles: int) -> Use | None:
+def read(text: str, bundles: int) -> UnitUse | None:
     """What the text says; None where there is none. Raises UnknownForm."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
@@ -42,4 +42,4 @@ def read(text: str, bundles: int) -> Use | None:
         units = dict(zip(names, row, strict=False))
         used.append({unit: units[name] for name, unit in UNITS.items() if units.get(name)})
         spills.append(units.get(_SPILLS, 0))
-    return Use({unit: slots[name] for name, unit in UNITS.items() if slots.get(name)}, used, spills)
+    return UnitUse({unit: slots[name] for name, unit in UNITS.items() if slots.get(name)}, used, spills)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 
-class Refused(Exception):
+class UndeterminedSchedule(Exception):
     """The schedule hangs on something that is not known; the message says on what."""
 
 
-class Unknown:
+class UnknownNumber:
     """A number that nobody knows, and what is computed of it. To decide by it refuses, with the reason."""
 
     __slots__ = ("why",)
@@ -17,7 +17,7 @@ class Unknown:
     def __init__(self, why: str) -> None:
         self.why = why
 
-    def _same(self, *_: Any) -> Unknown:
+    def _same(self, *_: Any) -> UnknownNumber:
         return self
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __and__ = __rand__ = __or__ = __ror__ = _same
@@ -27,7 +27,7 @@ class Unknown:
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> NoReturn:
-        raise Refused(self.why)
+        raise UndeterminedSchedule(self.why)
 
     __int__ = __index__ = __bool__
 
@@ -38,7 +38,7 @@ def word(value: Any) -> Any:
 
 
 def _wrapped(value: Any) -> Any:
-    if isinstance(value, Unknown):
+    if isinstance(value, UnknownNumber):
         return value
     if not isinstance(value, int):
         return value.word()  # one that grows with a loop
@@ -61,44 +61,44 @@ def most(one: Any, other: Any) -> Any:
 
 def divided(one: Any, other: Any) -> Any:
     """Division of numbers without a sign, as the scalar unit does it; what it makes of zero is not known."""
-    if isinstance(other, Unknown) or other == 0:
-        return other if isinstance(other, Unknown) else Unknown("a division by zero")
+    if isinstance(other, UnknownNumber) or other == 0:
+        return other if isinstance(other, UnknownNumber) else UnknownNumber("a division by zero")
     return one // other
 
 
 def remainder(one: Any, other: Any) -> Any:
-    if isinstance(other, Unknown) or other == 0:
-        return other if isinstance(other, Unknown) else Unknown("a division by zero")
+    if isinstance(other, UnknownNumber) or other == 0:
+        return other if isinstance(other, UnknownNumber) else UnknownNumber("a division by zero")
     return one % other
 
 
 def negated(value: Any) -> Any:
     """A predicate's contrary."""
-    return value if isinstance(value, Unknown) else not value
+    return value if isinstance(value, UnknownNumber) else not value
 
 
 def both(one: Any, other: Any) -> Any:
-    if isinstance(one, Unknown):
-        return one if isinstance(other, Unknown) or other else False
+    if isinstance(one, UnknownNumber):
+        return one if isinstance(other, UnknownNumber) or other else False
     return one and other
 
 
 def any_of(one: Any, other: Any) -> Any:
-    if isinstance(one, Unknown):
-        return True if not isinstance(other, Unknown) and other else one
+    if isinstance(one, UnknownNumber):
+        return True if not isinstance(other, UnknownNumber) and other else one
     return one or other
 
 
 def unlike(one: Any, other: Any) -> Any:
     for each in (one, other):
-        if isinstance(each, Unknown):
+        if isinstance(each, UnknownNumber):
             return each
     return bool(one) != bool(other)
 
 
 def store(memory: dict[Any, Any], address: Any, condition: Any, value: Any) -> None:
     """Write a word of scalar memory where a condition holds; of an unknown one nothing is known."""
-    if isinstance(condition, Unknown):
+    if isinstance(condition, UnknownNumber):
         memory[address] = condition
     elif condition:
         memory[address] = value
@@ -106,4 +106,4 @@ def store(memory: dict[Any, Any], address: Any, condition: Any, value: Any) -> N
 
 def chosen(condition: Any, one: Any, other: Any) -> Any:
     """`one` where the condition holds; of an unknown condition nothing is known."""
-    return condition if isinstance(condition, Unknown) else one if condition else other
+    return condition if isinstance(condition, UnknownNumber) else one if condition else other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .events import Access, Copy, Event, EventIndex, EventTraces, Fence, InvalidAccess, Signal, Wait
+from .events import Copy, Event, EventIndex, EventTraces, Fence, InvalidAccess, MemoryAccess, Signal, Wait
 from .report import Row
 
 MOST_ROWS = 24
@@ -53,7 +53,7 @@ def _what(event: Event, line: int) -> str:
         to = f" of device {event.to}" if _to(event) not in (None, line) else ""
         ends = [" and ".join(dict.fromkeys(region.shown for region in end)) for end in (event.reads, event.writes)]
         return f"{event.what} {' to '.join(end for end in ends if end)}{to}"
-    if isinstance(event, Access):
+    if isinstance(event, MemoryAccess):
         return f"{'write' if event.writes else 'read'} {event.region.shown}"
     if isinstance(event, Fence):
         return f"fence of {event.space}"

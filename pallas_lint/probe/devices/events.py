@@ -167,7 +167,7 @@ class Copy(_Event):
 
 
 @dataclass(frozen=True)
-class Access(_Event):
+class MemoryAccess(_Event):
     """A read or a write of the device itself."""
 
     region: Region
@@ -190,7 +190,7 @@ class InvalidAccess(_Event):
     device: str
 
 
-Event = Union[Signal, Wait, Copy, Access, Fence, InvalidAccess]  # noqa: UP007  a value, not an annotation
+Event = Union[Signal, Wait, Copy, MemoryAccess, Fence, InvalidAccess]  # noqa: UP007  a value, not an annotation
 EventIndex = tuple[int, int]  # line, index of the event in it
 
 

@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
-from .events import Access, Copy, Event, EventIndex, EventTraces, InvalidAccess, Region, Semaphore, Signal, Wait
+from .events import Copy, Event, EventIndex, EventTraces, InvalidAccess, MemoryAccess, Region, Semaphore, Signal, Wait
 from .system import TooMuch
 
 FIRST_LINE = "/* A kernel on several devices, as pallas-lint models it. */"
@@ -78,7 +78,7 @@ class _Model:
         elif isinstance(event, Signal):
             name, amount = self._amount(event.semaphore, event.amount)
             yield f"{name} = {name} + {amount};"
-        elif isinstance(event, Access):
+        elif isinstance(event, MemoryAccess):
             alone = self._alone(event.region, event.writes)
             if alone:
                 yield f"assert({alone});"

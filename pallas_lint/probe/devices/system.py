@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .events import Access, Event, EventIndex, EventTraces, Fence, InvalidAccess, Part, Semaphore, Signal, Wait
+from .events import Event, EventIndex, EventTraces, Fence, InvalidAccess, MemoryAccess, Part, Semaphore, Signal, Wait
 
 _WAIT, _SIGNAL, _COPY = 0, 1, 2
 _KEPT_EVERY = 256  # moves of the whole run, from one state that is kept to the next
@@ -87,7 +87,7 @@ class Scheduler:
         where: list[int] = []
         moves: list[tuple[int, ...]] = []
         for at, event in enumerate(line):
-            if isinstance(event, Access | Fence | InvalidAccess):
+            if isinstance(event, MemoryAccess | Fence | InvalidAccess):
                 continue
             where.append(at)
             if isinstance(event, Wait):

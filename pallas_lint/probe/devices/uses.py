@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .events import EventIndex, Part, Region
 
 
-class Use(NamedTuple):
+class RegionUse(NamedTuple):
     """One use of a region: by the device's own access, or by a part of a copy that is under way."""
 
     moment: EventIndex
@@ -21,13 +21,13 @@ class Use(NamedTuple):
 class OfLine:
     """Uses of one line, in its order."""
 
-    def __init__(self, line: int, uses: list[Use]) -> None:
+    def __init__(self, line: int, uses: list[RegionUse]) -> None:
         self.line = line
         self.uses = sorted(uses, key=lambda use: use.moment)
         self.indices = [use.moment[1] for use in self.uses]
         self._reached: dict[int, tuple[list[int], list[int]]] = {}
 
-    def without_whom(self, one: Use, last: int, progress: Callable[[Use], list[int]]) -> list[Use]:
+    def without_whom(self, one: RegionUse, last: int, progress: Callable[[RegionUse], list[int]]) -> list[RegionUse]:
         """Of the first `last` ones those without whose end another line gets beyond `one`.
 
         `progress`: how far each line gets without a use. Later uses hold up what is later, as a rule: the last of them
@@ -49,18 +49,18 @@ class OfLine:
 class Near:
     """For each use of a buffer, those that share an element with it, of which one writes."""
 
-    def __init__(self, uses: Sequence[Use]) -> None:
-        self._uses: dict[Region, list[Use]] = defaultdict(list)
+    def __init__(self, uses: Sequence[RegionUse]) -> None:
+        self._uses: dict[Region, list[RegionUse]] = defaultdict(list)
         for use in uses:
             self._uses[use.region].append(use)
         self._overlapping = _overlapping(list(self._uses))
         self._found: dict[tuple[Region, bool], list[OfLine]] = {}
 
-    def of(self, one: Use) -> list[OfLine]:
+    def of(self, one: RegionUse) -> list[OfLine]:
         """Line after line, in the order of each."""
         key = (one.region, one.writes)
         if key not in self._found:
-            lines: dict[int, list[Use]] = defaultdict(list)
+            lines: dict[int, list[RegionUse]] = defaultdict(list)
             for region in self._overlapping[one.region]:
                 for use in self._uses[region]:
                     if one.writes or use.writes:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from . import chart
 from .events import (
-    Access,
     Copy,
     Event,
     EventTraces,
     InvalidAccess,
+    MemoryAccess,
     Semaphore,
     Signal,
     Wait,
@@ -23,7 +23,7 @@ from .events import (
 from .report import Verdict
 from .runs import Runs, counted
 from .system import Reached
-from .uses import Near, Use
+from .uses import Near, RegionUse
 from .warpgroups import overruns, unfenced
 
 
@@ -153,20 +153,20 @@ class _Checker(Runs):
                 if any(use.writes for use in group):
                     yield from self._races_of(group, seen, sure=sure)
 
-    def _uses(self) -> dict[object, list[Use]]:
-        groups: dict[object, list[Use]] = defaultdict(list)
+    def _uses(self) -> dict[object, list[RegionUse]]:
+        groups: dict[object, list[RegionUse]] = defaultdict(list)
         for moment, event in self.lines:
-            uses: list[Use] = []
-            if isinstance(event, Access):
-                uses = [Use(moment, event.region, event.writes, None)]
+            uses: list[RegionUse] = []
+            if isinstance(event, MemoryAccess):
+                uses = [RegionUse(moment, event.region, event.writes, None)]
             elif isinstance(event, Copy):
-                uses = [Use(moment, region, False, "read") for region in event.reads]
-                uses += [Use(moment, region, True, "write") for region in event.writes]
+                uses = [RegionUse(moment, region, False, "read") for region in event.reads]
+                uses += [RegionUse(moment, region, True, "write") for region in event.writes]
             for use in uses:
                 groups[use.region.home, use.region.buffer].append(use)
         return groups
 
-    def _races_of(self, group: list[Use], seen: set[object], *, sure: bool) -> Iterator[Verdict]:
+    def _races_of(self, group: list[RegionUse], seen: set[object], *, sure: bool) -> Iterator[Verdict]:
         for one, other in self._pairs(group, sure=sure):
             key = (self._key(one), self._key(other))
             if {key, key[::-1]} & seen or self._in_order(one, other, sure=sure):
@@ -175,11 +175,11 @@ class _Checker(Runs):
             self._raced.update(self.lines.event(use.moment).where for use in (one, other) if use.part)
             yield self._race(one, other, sure=sure)
 
-    def _pairs(self, group: list[Use], *, sure: bool) -> Iterator[tuple[Use, Use]]:
+    def _pairs(self, group: list[RegionUse], *, sure: bool) -> Iterator[tuple[RegionUse, RegionUse]]:
         """Uses of which each can begin before the other one's end, but for works that are done in order."""
         near = Near(group)
 
-        def progress(use: Use) -> list[int]:
+        def progress(use: RegionUse) -> list[int]:
             return self._without(use, sure=sure).progress
 
         cores = {use.moment[0] for use in group if use.part is None}
@@ -203,15 +203,15 @@ class _Checker(Runs):
                     if one.part is not None or (other.part is None and not own):
                         yield one, other
 
-    def _is_known(self, use: Use) -> bool:
+    def _is_known(self, use: RegionUse) -> bool:
         """Whether a race of this work of a GPU is known: more of them have the same cause."""
         copy = self.lines.event(use.moment)
         return isinstance(copy, Copy) and copy.on_gpu and copy.where in self._raced
 
-    def _key(self, use: Use) -> object:
+    def _key(self, use: RegionUse) -> object:
         return (self.lines.event(use.moment).where, use.part)
 
-    def _in_order(self, one: Use, other: Use, *, sure: bool) -> bool:
+    def _in_order(self, one: RegionUse, other: RegionUse, *, sure: bool) -> bool:
         """Whether two works are done one after the other. The matrix unit of a GPU is one for all of its warpgroups."""
         first, second = self.lines.event(one.moment), self.lines.event(other.moment)
         if not isinstance(first, Copy) or not isinstance(second, Copy) or first.route != second.route:
@@ -222,11 +222,11 @@ class _Checker(Runs):
             self.before(one.moment, other.moment) or self.before(other.moment, one.moment)
         )
 
-    def _without(self, use: Use, *, sure: bool) -> Reached:
+    def _without(self, use: RegionUse, *, sure: bool) -> Reached:
         """What happens if this use does not come to its end, or where it is an access does not happen."""
         return self.stopped(use.moment) if use.part is None else self.held(use.moment, use.part, sure=sure)
 
-    def _race(self, one: Use, other: Use, *, sure: bool) -> Verdict:
+    def _race(self, one: RegionUse, other: RegionUse, *, sure: bool) -> Verdict:
         first, second = self.lines.event(one.moment), self.lines.event(other.moment)
         region = other.region if other.region.name == one.region.name else one.region
         if one.part is None or other.part is None:
@@ -259,7 +259,7 @@ class _Checker(Runs):
         trace = chart.rows(self.lines, run.order, about, shown)
         if stop is not None:
             trace.append(chart.row(self.lines, other.moment, "too early"))
-        on_data = any(isinstance(event, Access) and event.on_data for event in (first, second))
+        on_data = any(isinstance(event, MemoryAccess) and event.on_data for event in (first, second))
         if alike:
             return Verdict("alike", message, places, False, trace, on_data)
         return Verdict("device-race", message, places, sure and not _often_harmless(first, one, other), trace, on_data)
@@ -369,7 +369,7 @@ def _wanted(wait: Wait, has: int) -> str:
     return f"{counted(semaphore, wait.amount)} on `{semaphore.shown}`{wait.at_step}, and gets {gets}"
 
 
-def _often_harmless(event: Event, one: Use, other: Use) -> bool:
+def _often_harmless(event: Event, one: RegionUse, other: RegionUse) -> bool:
     """Whether a race with this work of a GPU is one that kernels seldom lose: two units, of which one is far quicker,
     or a store that has read its source before anybody can overwrite it (measured on an H100). Loads are slow. Answers
     on clusters that are cancelled come from Blackwell only, where nothing was measured.

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from . import chart
-from .events import Access, Copy, EventIndex, Fence, Region, Wait, brings
+from .events import Copy, EventIndex, Fence, MemoryAccess, Region, Wait, brings
 from .report import Verdict
 from .runs import Runs
 
@@ -39,7 +39,7 @@ def unfenced(runs: Runs) -> Iterator[Verdict]:
     writes: dict[object, list[EventIndex]] = defaultdict(list)
     fences: dict[tuple[int, str], list[int]] = defaultdict(list)
     for moment, event in runs.lines:
-        if isinstance(event, Access) and event.writes and event.region.space in ("smem", "tmem"):
+        if isinstance(event, MemoryAccess) and event.writes and event.region.space in ("smem", "tmem"):
             writes[event.region.home, event.region.buffer].append(moment)
         elif isinstance(event, Fence):
             fences[moment[0], event.space].append(moment[1])
@@ -71,6 +71,6 @@ def _last_write(runs: Runs, writes: list[EventIndex], region: Region, moment: Ev
     """The last of these writes that surely comes before an event and concerns this region."""
     for write in reversed(writes):
         event = runs.lines.event(write)
-        if isinstance(event, Access) and event.region.overlaps(region) and runs.before(write, moment):
+        if isinstance(event, MemoryAccess) and event.region.overlaps(region) and runs.before(write, moment):
             return write
     return None

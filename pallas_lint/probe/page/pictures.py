@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
-    from pallas_lint.probe.protocol import Memory, Operand
+    from pallas_lint.probe.protocol import Memory, OperandFacts
 
 CELL, GAP = 14, 1.5  # pixels
 LARGE = 2  # times as large where there are few blocks
@@ -27,7 +27,7 @@ class _Cell:
 class _View:
     """How the blocks of one operand are laid on paper: two dimensions are rows and columns, of the others slices."""
 
-    operand: Operand
+    operand: OperandFacts
     grid: list[int]
     counts: list[int]  # blocks of each dimension
     rows_axis: int | None
@@ -72,7 +72,7 @@ class _View:
         return f"block{'s' if several else ''} ({', '.join(indices)})"
 
 
-def blocks(operand: Operand, visits: list[list[int]], grid: list[int]) -> str:
+def blocks(operand: OperandFacts, visits: list[list[int]], grid: list[int]) -> str:
     """The blocks of one operand. A cell is a block: paler where it is visited once, deeper where often.
 
     `visits` are the block indices at each grid point, in the order in which the grid runs.

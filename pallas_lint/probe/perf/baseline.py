@@ -23,61 +23,63 @@ _MOST_SHOWN = 100  # characters of what is wrong
 _NO_RECORD = "it is no record of costs; write it anew with --write-perf-baseline"
 
 
-class BaselineError(ValueError):
+class CostBaselineError(ValueError):
     """The file is not as this tool writes it; the message is one sentence."""
 
 
 @frozen
-class Known:
+class RecordedCost:
     """What a launch on record took, and which compiler that was told for."""
 
     microseconds: float
     compiler: str | None
 
 
-def read(file: Path) -> dict[str, Known]:
-    """What the launches on record took, by what names them. Raises BaselineError, OSError."""
+def read(file: Path) -> dict[str, RecordedCost]:
+    """What the launches on record took, by what names them. Raises CostBaselineError, OSError."""
     data = files.read(file, _LARGEST)
     try:
         document = json.loads(
             data.decode("utf-8-sig"), object_pairs_hook=_without_duplicates, parse_int=_number, parse_constant=_number
         )
-    except BaselineError:
+    except CostBaselineError:
         raise
     except UnicodeDecodeError as error:
-        raise BaselineError(f"{_NO_RECORD}: line {_line(data, error.start)} is not UTF-8") from error
+        raise CostBaselineError(f"{_NO_RECORD}: line {_line(data, error.start)} is not UTF-8") from error
     except json.JSONDecodeError as error:
-        raise BaselineError(f"{_NO_RECORD}: line {error.lineno} is no JSON") from error
+        raise CostBaselineError(f"{_NO_RECORD}: line {error.lineno} is no JSON") from error
     except RecursionError as error:
-        raise BaselineError(f"{_NO_RECORD}: it is nested too deeply") from error
+        raise CostBaselineError(f"{_NO_RECORD}: it is nested too deeply") from error
     if not isinstance(document, dict):
-        raise BaselineError(f"{_NO_RECORD}: it is no object")
+        raise CostBaselineError(f"{_NO_RECORD}: it is no object")
     version = document.get("version")
     if type(version) is not int or version != VERSION:
-        raise BaselineError(f"it is of version {_shown(version)}, and this pallas-lint reads {VERSION}")
+        raise CostBaselineError(f"it is of version {_shown(version)}, and this pallas-lint reads {VERSION}")
     launches = document.get("launches")
     if not isinstance(launches, dict):
-        raise BaselineError(f"{_NO_RECORD}: `launches` is no object")
+        raise CostBaselineError(f"{_NO_RECORD}: `launches` is no object")
     return {name: _known(name, entry) for name, entry in launches.items()}
 
 
-def _known(name: str, entry: Any) -> Known:
-    """One launch on record. Raises BaselineError."""
+def _known(name: str, entry: Any) -> RecordedCost:
+    """One launch on record. Raises CostBaselineError."""
     if not isinstance(entry, dict):
-        raise BaselineError(f"{_shown(name)} is no object")
+        raise CostBaselineError(f"{_shown(name)} is no object")
     took, compiler = entry.get("microseconds"), entry.get("compiler")
     if isinstance(took, bool) or not isinstance(took, int | float) or not _LEAST <= took <= _MOST:
-        raise BaselineError(f"{_shown(name)}: `microseconds` is {_shown(took)}, which is no time that a launch takes")
+        raise CostBaselineError(
+            f"{_shown(name)}: `microseconds` is {_shown(took)}, which is no time that a launch takes"
+        )
     if not isinstance(compiler, str | None):
-        raise BaselineError(f"{_shown(name)}: `compiler` is {_shown(compiler)}, which is no text")
-    return Known(float(took), compiler)
+        raise CostBaselineError(f"{_shown(name)}: `compiler` is {_shown(compiler)}, which is no text")
+    return RecordedCost(float(took), compiler)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     known: dict[str, Any] = {}
     for name, value in pairs:
         if name in known:
-            raise BaselineError(f"{_shown(name)} stands in it twice")
+            raise CostBaselineError(f"{_shown(name)} stands in it twice")
         known[name] = value
     return known
 
@@ -117,7 +119,7 @@ def named(results: Sequence[ProbeResult]) -> Iterator[tuple[str, Cost, tuple[Pro
 
 
 def slower(
-    results: Sequence[ProbeResult], known: Mapping[str, Known], share: float
+    results: Sequence[ProbeResult], known: Mapping[str, RecordedCost], share: float
 ) -> Iterator[tuple[ProbeResult, LaunchResult, Cost, str]]:
     """The launches that take longer by more than `share` of what is on record, with what to say."""
     for name, cost, (result, launch) in named(results):

@@ -24,7 +24,7 @@ def shares(stages: list[StageName]) -> list[float]:
     return [weight / (weight + sum(weights[at + 1 :]) / 2) for at, weight in enumerate(weights)]
 
 
-class Budget:
+class TimeBudget:
     """The seconds that are left of a request, in this process."""
 
     def __init__(self, seconds: float, timeout: float) -> None:
@@ -45,7 +45,7 @@ class Budget:
             raise TooLong(f"{_steps(steps, seconds_a_step)}; `--timeout {_round(enough)}` or smaller shapes")
 
 
-class EachAlone(Budget):
+class EachAlone(TimeBudget):
     """The same number of seconds for each stage, whatever others took."""
 
     def __init__(self, seconds: float) -> None:

@@ -24,17 +24,17 @@ from ..protocol import Event
 from . import devices, fingerprint, server
 from .budget import EachAlone
 from .examination import examine
-from .launches.recorder import PRIMITIVES, Record, Recorder
-from .recording.calls import Calls
+from .launches.recorder import PRIMITIVES, LaunchRecorder, Record
+from .recording.calls import CallRecorder
 from .stages import interpret
 from .stages.elsewhere import Elsewhere
 
 _SECONDS = 30.0  # for each kernel in an interpreter
 
-_started: Capture | None = None
+_started: ProgramCapture | None = None
 
 
-def start(folder: str) -> Capture:
+def start(folder: str) -> ProgramCapture:
     """Note launches from now on and examine them when the process ends; the same capture when asked again.
 
     `folder` takes the events and has the request.
@@ -44,7 +44,7 @@ def start(folder: str) -> Capture:
         return _started
     with open(os.path.join(folder, "request.json"), encoding="utf-8") as file:
         request = read_capture(file.read())
-    capture = Capture(folder, request)
+    capture = ProgramCapture(folder, request)
     if "JAX_PLATFORMS" not in os.environ and not _has_accelerator():
         os.environ["JAX_PLATFORMS"] = "cpu"  # an installed libtpu alone makes jax look for a TPU for a minute
     capture.install()
@@ -53,15 +53,15 @@ def start(folder: str) -> Capture:
     return capture
 
 
-class Capture:
+class ProgramCapture:
     """The launches of this process."""
 
     def __init__(self, folder: str, request: CaptureRequest) -> None:
         self.folder = folder
         self.request = request
-        self.recorder = Recorder(_without_device)
+        self.recorder = LaunchRecorder(_without_device)
         record = request["record"]
-        self.calls = None if record is None else Calls(folder, record)
+        self.calls = None if record is None else CallRecorder(folder, record)
         # Describing each launch takes its time: a run that records does so only where more than tracing is asked for.
         self.recorder.keep = self.recorder.observe = record is None or request["stages"] != ["trace"]
         self.known: Callable[[str], list[Event] | None] | None = None  # what is known of a launch, by its digest

@@ -33,7 +33,7 @@ _PASSING = ("/dev/", "/proc/", "/sys/")  # what they say is of this moment
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-class Watch:
+class FileWatch:
     """Notes what this process reads from now on, until it ends: hooks stay."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ class Missing(Exception):
 
 
 @dataclass(frozen=True)
-class Target:
+class DeviceTarget:
     """One target as the command line names it, "tpu:v5e", with what jax calls it."""
 
     text: str
@@ -50,19 +50,19 @@ _GPU_FACTS = {
 }  # fmt: skip
 
 
-def parse(text: str) -> Target:
+def parse(text: str) -> DeviceTarget:
     """The target that `text` ("tpu:v5e", "triton", "mosaic-gpu:sm90") names; a backend alone is its usual device."""
     name, _, device = text.partition(":")
     backend = name.replace("-", "_")
     device = device or _DEFAULT[backend]
     if backend == "tpu":
         topology, kind = _TPU[device]
-        return Target(text, backend, device, "tpu", kind, topology)
-    return Target(text, backend, device, "rocm" if device == "rocm" else "cuda", _GPU[device])
+        return DeviceTarget(text, backend, device, "tpu", kind, topology)
+    return DeviceTarget(text, backend, device, "rocm" if device == "rocm" else "cuda", _GPU[device])
 
 
 @contextlib.contextmanager
-def imitated(target: Target, seen: Target | None = None) -> Iterator[None]:
+def imitated(target: DeviceTarget, seen: DeviceTarget | None = None) -> Iterator[None]:
     """Context in which tracing and lowering take the target's device for the one that is there.
 
     The user's code finds that of `seen`, where one is given.
@@ -77,7 +77,7 @@ def imitated(target: Target, seen: Target | None = None) -> Iterator[None]:
         yield
 
 
-def answered(target: Target) -> contextlib.AbstractContextManager[None]:
+def answered(target: DeviceTarget) -> contextlib.AbstractContextManager[None]:
     """Context in which the user's code that asks jax for its devices finds the target's."""
     return answers.of(answers.Device("tpu" if target.backend == "tpu" else "gpu", target.kind))
 
@@ -94,7 +94,7 @@ _ANSWERS = ("get_device_kind", "get_num_device_cores", "_get_tpu_generation")
 
 
 @contextlib.contextmanager
-def _answering(module: Any, target: Target) -> Iterator[None]:
+def _answering(module: Any, target: DeviceTarget) -> Iterator[None]:
     kept = {name: vars(module)[name] for name in _ANSWERS if name in vars(module)}
     _forget(module)
     if "get_device_kind" in kept:
@@ -118,7 +118,7 @@ def _forget(module: Any) -> None:
             clear()
 
 
-def _abstract_mesh(target: Target) -> Any:
+def _abstract_mesh(target: DeviceTarget) -> Any:
     import jax
     from jax._src import mesh
 
@@ -139,7 +139,7 @@ def _abstract_mesh(target: Target) -> Any:
 
 
 @contextlib.contextmanager
-def _attributes(target: Target) -> Iterator[None]:
+def _attributes(target: DeviceTarget) -> Iterator[None]:
     """Kernels ask `jax.devices()[0]` how many multiprocessors it has, which those of a CPU do not know."""
     import jax
 
@@ -156,7 +156,7 @@ def _attributes(target: Target) -> Iterator[None]:
         del kind.core_count, kind.compute_capability
 
 
-def device(target: Target) -> Any:
+def device(target: DeviceTarget) -> Any:
     """A device to compile for. Raises Missing where the compiler is not installed."""
     from jax.experimental import topologies
 
@@ -178,7 +178,7 @@ def device(target: Target) -> Any:
         raise Missing(f"jax's CUDA plugin describes no {target.device}: {_first_line(error)}") from error
 
 
-def several(target: Target, count: int) -> list[Any]:
+def several(target: DeviceTarget, count: int) -> list[Any]:
     """So many devices of one slice to compile for. Raises Missing."""
     if target.backend != "tpu" or target.topology is None:
         raise Missing("compiling for several devices is for TPUs")
@@ -194,7 +194,7 @@ _SLICES = {
 }
 
 
-def _tpus(target: Target, topology: str) -> list[Any]:
+def _tpus(target: DeviceTarget, topology: str) -> list[Any]:
     from jax.experimental import topologies
 
     if environment.parts()["libtpu"] is None:
@@ -218,15 +218,15 @@ def _loads() -> bool:
     return True
 
 
-def _capability(target: Target) -> tuple[int, int]:
+def _capability(target: DeviceTarget) -> tuple[int, int]:
     return (10, 0) if target.device == "sm100" else (9, 0)
 
 
-def _facts(target: Target) -> dict[str, Any]:
+def _facts(target: DeviceTarget) -> dict[str, Any]:
     return _GPU_FACTS[_capability(target)]
 
 
-def _gpu_description(target: Target) -> str:
+def _gpu_description(target: DeviceTarget) -> str:
     major, minor = _capability(target)
     facts = _facts(target)
     # 0.4 knows no field for the version of the CUDA runtime.

@@ -15,6 +15,7 @@ from ..protocol import (
     Emit,
     FunctionRequest,
     Memory,
+    OperandFacts,
     OverBudget,
     Picture,
     Problem,
@@ -23,9 +24,8 @@ from ..protocol import (
     StageName,
     StageResult,
 )
-from ..protocol import Operand as OperandFacts
 from . import devices, environment
-from .budget import Budget, shares
+from .budget import TimeBudget, shares
 from .launches import boundary, settings
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
@@ -65,7 +65,7 @@ def examine(
     *,
     skip: Collection[str] = (),
     failed: Collection[str] = (),
-    budget: Budget,
+    budget: TimeBudget,
     elsewhere: Elsewhere | None = None,
     whole: Callable[[bool], bool | None] | None = None,
     schedules: cost.Schedules | None = None,
@@ -130,13 +130,13 @@ class _Examination:
     stages: tuple[str, ...]
     emit: Emit
     elsewhere: Elsewhere | None
-    budget: Budget
+    budget: TimeBudget
     whole: Callable[[bool], bool | None] | None
     schedules: cost.Schedules | None
     together: on_devices.Run | None
     skip: Collection[str] = ()
     failed: Collection[str] = ()
-    grid: grid.Grid | None = None
+    grid: grid.EvaluatedGrid | None = None
     costs: list[Cost] = field(default_factory=list)  # that were predicted
     computed: bool = False  # whether results were NaN when it was run, of which memory that nobody wrote is no cause
     stays_inside: bool = False  # whether it was run, in the order of the grid, and nothing left its buffer
@@ -254,7 +254,7 @@ class _Examination:
         self,
         name: StageName,
         work: Callable[[], StageResult],
-        target: devices.Target | None = None,
+        target: devices.DeviceTarget | None = None,
         applies: Callable[[], bool] = lambda: True,
     ) -> _Task:
         text, task = target.text if target else None, self._name(name, target)
@@ -263,13 +263,13 @@ class _Examination:
             task, StageOf(self.at, name, text), work, self.emit, partial(self._ended, task), applies, self.launch
         )
 
-    def _name(self, name: StageName, target: devices.Target | None = None) -> str:
+    def _name(self, name: StageName, target: devices.DeviceTarget | None = None) -> str:
         return f"{name}:{self.at}" + (f":{target.text}" if target else "")
 
     def _ended(self, task: str, ok: bool | None) -> None:
         self.outcomes[task] = ok
 
-    def _went(self, name: StageName, target: devices.Target | None = None) -> bool:
+    def _went(self, name: StageName, target: devices.DeviceTarget | None = None) -> bool:
         """Whether a stage did not fail, in this process or in an earlier one."""
         task = self._name(name, target)
         return task not in self.failed and self.outcomes.get(task) is not False
@@ -288,7 +288,7 @@ class _Examination:
         ok: bool | None = True
         begun = time.perf_counter()
         try:
-            self.grid = self._as_made(lambda: grid.Grid(self.launch))
+            self.grid = self._as_made(lambda: grid.EvaluatedGrid(self.launch))
         except grid.Unjudged as error:
             ok, detail = None, str(error)
         except Exception as error:
@@ -431,14 +431,14 @@ class _Examination:
         with settings.restored(self.launch.record.settings):
             return work()
 
-    def _lower(self, target: devices.Target) -> StageResult:
+    def _lower(self, target: devices.DeviceTarget) -> StageResult:
         lowered = self._as_made(lambda: lowering.lower(self.launch, target))
         if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
             with contextlib.suppress(devices.Missing):  # which the stage `compile` tells
                 self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
         return {}
 
-    def _compile(self, target: devices.Target) -> StageResult:
+    def _compile(self, target: devices.DeviceTarget) -> StageResult:
         over = self._over_budget(target)
         if over is not None:
             return {"ok": False, "problems": [over]}
@@ -458,17 +458,17 @@ class _Examination:
             figures = self._compiled(target, alone)
         return {"figures": {**figures, **assembly.figures()}}
 
-    def _compiled(self, target: devices.Target, alone: lowering.Alone | None = None) -> dict[str, int]:
+    def _compiled(self, target: devices.DeviceTarget, alone: lowering.Alone | None = None) -> dict[str, int]:
         return self._as_made(lambda: lowering.compiled(self.launch, target, alone))
 
-    def _cost(self, target: devices.Target, schedules: cost.Schedules) -> StageResult:
+    def _cost(self, target: devices.DeviceTarget, schedules: cost.Schedules) -> StageResult:
         if not (self._went("lower", target) and self._went("compile", target)):
             return {"cost": cost.unknown(self.launch, target, "it does not compile")}
         found = cost.examine(self.launch, self.at, target, schedules)
         self.costs.append(found)
         return {"cost": found}
 
-    def _over_budget(self, target: devices.Target) -> OverBudget | None:
+    def _over_budget(self, target: devices.DeviceTarget) -> OverBudget | None:
         """The problem where the launch surely needs more memory than there is.
 
         The compiler finds that out only after a minute of unrolling.

@@ -19,13 +19,13 @@ from typing import Any, TypeVar
 
 from ..protocol import Culprit, Emit, FunctionRequest, Place, Problem, StageResult
 from . import answers, dependencies, devices, environment
-from .budget import Budget
+from .budget import TimeBudget
 from .examination import SPARSE, examine
 from .inputs import arguments, placements, refusals, unsaved
 from .inputs.toplevel import compiler_options
 from .launches import known, locate
 from .launches.launch import Launch, describe
-from .launches.recorder import Record, Recorder
+from .launches.recorder import LaunchRecorder, Record
 from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_compiles, real
 from .tasks import stage, task
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 def run(request: FunctionRequest, emit: Emit) -> None:
     """Do all tasks of the request that are not to be skipped."""
-    watch = dependencies.Watch() if request.get("watched") else None
+    watch = dependencies.FileWatch() if request.get("watched") else None
     _Job(request, emit).run()
     if watch is not None:
         emit(watch.event())
@@ -55,7 +55,7 @@ class _Job:
         self.skip = set(request.get("skip", ()))
         self.module: Any = None
         self.program: Any = None  # the function's jaxpr
-        self.device: devices.Target  # on which the function is traced
+        self.device: devices.DeviceTarget  # on which the function is traced
         self.shardings: dict[int, Any] = {}  # of its arrays, by their numbers, where a `shard_map` asks for one
         self.stages = tuple(
             name for name in request["stages"] if name not in ("interpret", "checks") or request["runs"]
@@ -85,7 +85,7 @@ class _Job:
             examine(
                 records, self.request, self.stages, self.emit, skip=self.skip,
                 failed=set(self.request.get("failed", ())),
-                budget=Budget(self.request.get("left", timeout), timeout),
+                budget=TimeBudget(self.request.get("left", timeout), timeout),
                 whole=cache(partial(self._is_finite, function, records)),
                 schedules=self.schedules, together=partial(self._together, function),
             )  # fmt: skip
@@ -191,7 +191,7 @@ class _Job:
         """The function's arguments, arrays among them with random values."""
         import jax
 
-        given = arguments.Arguments(self.request["args"], self.request["kwargs"])
+        given = arguments.CallArguments(self.request["args"], self.request["kwargs"])
         made = map(jax.numpy.asarray, interpret.values(given.leaves))
         return given.filled([jax.device_put(value, self.shardings.get(at)) for at, value in enumerate(made)])
 
@@ -220,7 +220,7 @@ class _Job:
         """What a function returns whose launches are changed so. Raises NoKernel if it fails before it makes one."""
         import jax
 
-        recorder = Recorder(lambda record: self._replaced(record, changes))
+        recorder = LaunchRecorder(lambda record: self._replaced(record, changes))
         recorder.install()
         jax.clear_caches()
         try:
@@ -312,7 +312,7 @@ class _Job:
         """Whether the function may be for that device, as far as the request says."""
         return not any(map(_is_tpu, self.request["targets"])) or _is_tpu(device)
 
-    def _seen(self) -> devices.Target | None:
+    def _seen(self) -> devices.DeviceTarget | None:
         """The device that the function's own code finds, where that is another one than it is traced for."""
         targets = self.request["targets"]
         return devices.parse(targets[0]) if targets and not any(map(_is_tpu, targets)) else None
@@ -321,7 +321,7 @@ class _Job:
         import jax
 
         self.device = devices.parse(target)
-        given = arguments.Arguments(self.request["args"], self.request["kwargs"])
+        given = arguments.CallArguments(self.request["args"], self.request["kwargs"])
         given.fit(function)
         seen: list[Any] = []
 
@@ -339,7 +339,7 @@ class _Job:
 
         self.shardings = {}
         while True:
-            recorder = Recorder()
+            recorder = LaunchRecorder()
             recorder.install()
             try:
                 with _of_threads(), devices.imitated(self.device, self._seen()), compiler_options() as begun:

@@ -20,7 +20,7 @@ class ArgumentMismatch(TypeError):
         self.example = example
 
 
-class Arguments:
+class CallArguments:
     """What to call the function with. `leaves` are the abstract arrays in order; the rest is fixed."""
 
     def __init__(self, positional: list[Any], keywords: dict[str, Any]) -> None:

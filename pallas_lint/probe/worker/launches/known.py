@@ -33,10 +33,10 @@ _CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custo
 
 def fill(records: list[Record], program: Any) -> None:
     """Complete the `values` of the records by what a program (a closed jaxpr) that makes these launches knows."""
-    _Run(records).closed(program, [None] * len(program.jaxpr.invars))
+    _KnownValues(records).closed(program, [None] * len(program.jaxpr.invars))
 
 
-class _Run:
+class _KnownValues:
     """Of all devices, or of the one that stands at `place` in its mesh: what is known there is its own."""
 
     def __init__(self, records: list[Record], place: dict[str, int] | None = None) -> None:
@@ -94,7 +94,7 @@ class _Run:
         for at in itertools.product(*map(range, sizes.values())):
             place = {**(self.place or {}), **dict(zip(sizes, at))}
             own = [_slice(value, split, sizes, place) for split, value in zip(splits, values)]
-            _Run(self.records, place).closed(jaxpr, own)
+            _KnownValues(self.records, place).closed(jaxpr, own)
 
     def _launch(self, equation: Any, values: list[Any]) -> None:
         import numpy as np

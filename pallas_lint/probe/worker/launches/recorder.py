@@ -87,7 +87,7 @@ class Record:
         return type(self.primitive).bind(self.primitive, *operands, **params)
 
 
-class Recorder:
+class LaunchRecorder:
     """Installed, it notes every launch; `replace` may change how each is run."""
 
     def __init__(self, replace: Callable[[Record], dict[str, Any]] | None = None) -> None:

@@ -15,7 +15,7 @@ from collections import Counter
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from ...capture_protocol import Call, Recording
+from ...capture_protocol import RecordedCall, RecordingRequest
 from . import stub
 from .entries import Entries, parameters, rebound
 from .spelling import Speller, relative_to
@@ -24,10 +24,10 @@ _MOST = 1000  # calls of one function in one process: a few of them are chosen i
 _NODE = re.compile(r"(?P<file>[^:]+\.py)(?P<name>(?:::[^\[:\s]+)*)")
 
 
-class Calls:
+class CallRecorder:
     """Notes each distinct call in a file of `folder` that is this process's own."""
 
-    def __init__(self, folder: str, recording: Recording) -> None:
+    def __init__(self, folder: str, recording: RecordingRequest) -> None:
         self._folder = folder
         self._stub = recording["stub"]
         self._path_of = relative_to(recording["root"])
@@ -57,7 +57,7 @@ class Calls:
 
         primitive.bind = bind
 
-    def _keep(self, call: Call) -> None:
+    def _keep(self, call: RecordedCall) -> None:
         text = json.dumps(call)
         if text in self._known or self._counts[call["function"]] >= _MOST:
             return
@@ -66,7 +66,7 @@ class Calls:
         with open(os.path.join(self._folder, f"{os.getpid()}.calls"), "a", encoding="utf-8") as file:
             file.write(text + "\n")
 
-    def _call(self, params: dict[str, Any]) -> Call | None:
+    def _call(self, params: dict[str, Any]) -> RecordedCall | None:
         try:
             launching = _launching(sys._getframe(2))
             if launching is None or self._path_of(launching.f_code.co_filename) is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import environment
 from ..launches.launch import Launch, equations, jaxprs_in, kernel_jaxpr
-from .grid import Grid
+from .grid import EvaluatedGrid
 
 _INDEXED = ("dynamic_slice", "dynamic_update_slice", "gather", "check")  # and "scatter", "scatter-add", …
 # Operations on references, with the number of their operands where all indices are known.
@@ -26,7 +26,7 @@ def looks(launch: Launch) -> bool:
     return any(name in _INDEXED or name.startswith("scatter") for name in launch.primitives)
 
 
-def known(launch: Launch, grid: Grid | None) -> bool:
+def known(launch: Launch, grid: EvaluatedGrid | None) -> bool:
     """Whether all blocks lie in their arrays, and all that the kernel reads and writes in its blocks."""
     if grid is None or grid.unknown or any(each["kind"] == "out-of-range" for each in grid.problems()):
         return False

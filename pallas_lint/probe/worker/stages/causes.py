@@ -14,7 +14,7 @@ from ...cost.causes import Causes, Order, Place, Product, Traffic
 from ..inputs import arguments
 from ..launches import locate
 from ..launches.launch import Launch, jaxprs_in, kernel_jaxpr
-from .grid import Grid
+from .grid import EvaluatedGrid
 
 _ARITHMETIC = frozenset(
     ("add", "sub", "mul", "div", "max", "min", "neg", "abs", "exp", "exp2", "log", "tanh", "logistic", "rsqrt", "sqrt")
@@ -26,7 +26,7 @@ _MOST_ORDERS = 24  # of axes with more than one step: four of them
 _MOST_POINTS = 100_000
 
 
-def causes(launch: Launch, grid: Grid | None) -> Causes:
+def causes(launch: Launch, grid: EvaluatedGrid | None) -> Causes:
     """All of them in a launch; `grid` is None where it was not evaluated."""
     found: Causes = {"products": [], "narrow": [], "rows": [], "order": None, "traffic": []}
     if grid is not None and 0 < launch.points <= _MOST_POINTS:
@@ -94,7 +94,7 @@ def _is_row(equation: Any) -> bool:
 class _Moves:
     """How often the pipeline moves a block of each operand, in any order of the grid's axes."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: EvaluatedGrid) -> None:
         self.launch = launch = grid.launch
         self.sizes = launch.grid or ()
         mine = [at for at in grid.starts if launch.operands[at].role != "prefetch"]

@@ -16,10 +16,10 @@ from ...cost.prediction import Line, Prediction, predict
 from ...cost.program import TICKS
 from ...cost.results import Cost, LineCost, Pipeline
 from .. import environment
-from ..devices import Target
+from ..devices import DeviceTarget
 from ..launches.launch import Launch
 from .lowering import Alone
-from .module import Module
+from .module import CompiledModule
 
 # Of the seventy texts that libtpu can write of a kernel, those that are read; the others take seconds and 40 MB.
 _PASSES = "^(packed-bundles-post-ra|pre-delay.*)$"
@@ -42,7 +42,7 @@ class Schedules:
         os.environ["LIBTPU_INIT_ARGS"] = f"{os.environ.get('LIBTPU_INIT_ARGS', '')} {flags}".strip()
 
     @contextlib.contextmanager
-    def kept(self, at: int, target: Target) -> Iterator[Alone]:
+    def kept(self, at: int, target: DeviceTarget) -> Iterator[Alone]:
         """Context in which a launch is compiled as it yields: what is written of it is kept under its name."""
         self._sweep()
         place = self._place(at, target)
@@ -57,20 +57,20 @@ class Schedules:
         finally:
             self._sweep(place)
 
-    def folder_of(self, at: int, target: Target) -> str:
+    def folder_of(self, at: int, target: DeviceTarget) -> str:
         """An empty folder for what is written of a launch."""
         place = self._place(at, target)
         os.makedirs(place, exist_ok=True)
         return place
 
-    def texts(self, at: int, target: Target) -> Iterator[tuple[str, str]]:
+    def texts(self, at: int, target: DeviceTarget) -> Iterator[tuple[str, str]]:
         """The name and the text of each file that was written of a launch."""
         place = self._place(at, target)
         for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
             with open(os.path.join(place, name), encoding="utf-8", errors="replace") as file:
                 yield name, file.read()
 
-    def _place(self, at: int, target: Target) -> str:
+    def _place(self, at: int, target: DeviceTarget) -> str:
         return os.path.join(self.folder, f"{at}-{target.device}")
 
     def _sweep(self, place: str | None = None) -> None:
@@ -85,7 +85,7 @@ class Schedules:
                 os.replace(entry.path, os.path.join(place, entry.name))
 
 
-def examine(launch: Launch, at: int, target: Target, schedules: Schedules) -> Cost:
+def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules) -> Cost:
     """What a launch that was compiled costs."""
     if launch.grid is not None and not math.prod(launch.grid):
         return unknown(launch, target, "its grid has no step")
@@ -96,7 +96,7 @@ def examine(launch: Launch, at: int, target: Target, schedules: Schedules) -> Co
         return unknown(launch, target, "it was not compiled for that")
     if not found:
         return unknown(launch, target, f"not known for {_compiler()}: it writes no schedule")
-    module = Module.read(dict(texts).get(_PROGRAM, ""))
+    module = CompiledModule.read(dict(texts).get(_PROGRAM, ""))
     if module is None or module.kernel not in found:
         return unknown(
             launch, target, f"which of the schedules is the kernel's is not told: {', '.join(sorted(found))}"
@@ -109,12 +109,12 @@ def examine(launch: Launch, at: int, target: Target, schedules: Schedules) -> Co
     return _as_cost(launch, target, replace(prediction, doubts=tuple(doubts)))
 
 
-def unknown(launch: Launch, target: Target, why: str) -> Cost:
+def unknown(launch: Launch, target: DeviceTarget, why: str) -> Cost:
     """Nothing can be told, for this reason."""
     return _as_cost(launch, target, Prediction(doubts=(why,)))
 
 
-def _as_cost(launch: Launch, target: Target, found: Prediction) -> Cost:
+def _as_cost(launch: Launch, target: DeviceTarget, found: Prediction) -> Cost:
     avals = (*launch.record.avals, *launch.record.params.get("out_avals", ()))
     return {
         "target": target.text,
@@ -161,7 +161,7 @@ def _compiler() -> str:
     return f"libtpu {environment.parts()['libtpu']}"
 
 
-def _values(launch: Launch, module: Module) -> Mapping[int, list[int]]:
+def _values(launch: Launch, module: CompiledModule) -> Mapping[int, list[int]]:
     """The words of the integer operands whose values are known, by the operand's position."""
     import numpy as np
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...protocol import Emit, LeftToCompile, ModulesRequest, StageResult
 from .. import devices, environment
-from ..budget import Budget, TooLong, used
+from ..budget import TimeBudget, TooLong, used
 from ..launches import boundary
 from ..launches.launch import Launch
 from ..tasks import StageOf, stage
@@ -31,7 +31,7 @@ class Elsewhere:
         self.folder = folder
         self.stuck = False  # whether an earlier kernel still runs in an interpreter with one memory for all
 
-    def leave(self, at: int, launch: Launch, target: devices.Target, lowered: Any) -> LeftToCompile:
+    def leave(self, at: int, launch: Launch, target: devices.DeviceTarget, lowered: Any) -> LeftToCompile:
         """The event that asks for the compilation. Raises Missing."""
         boundary.check(launch)
         file = os.path.join(self.folder, f"{os.getpid()}-{at}-{target.text.replace(':', '-')}.mlir")
@@ -43,7 +43,7 @@ class Elsewhere:
             "axes": launch.record.axes,
         }  # fmt: skip
 
-    def within(self, budget: Budget, launch: Launch, execute: Callable[[], Any]) -> Any:
+    def within(self, budget: TimeBudget, launch: Launch, execute: Callable[[], Any]) -> Any:
         """The result of `execute`, which interprets the launch; raises TooLong where it takes longer than it may."""
         least, seconds = work.least_seconds(launch), budget.seconds()
         if least > seconds:
@@ -138,5 +138,5 @@ def compile_modules(request: ModulesRequest, emit: Emit) -> None:
         )
 
 
-def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: devices.Target) -> StageResult:
+def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: devices.DeviceTarget) -> StageResult:
     return {"figures": lowering.compiled_elsewhere(data, module, target)}

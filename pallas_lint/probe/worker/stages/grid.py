@@ -20,7 +20,7 @@ class Unjudged(Exception):
     """The grid cannot be evaluated; the message says why."""
 
 
-class Grid:
+class EvaluatedGrid:
     """The evaluated index maps of a launch. `starts[k]` are element starts, [points, rank]."""
 
     def __init__(self, launch: Launch) -> None:

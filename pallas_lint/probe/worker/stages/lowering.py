@@ -12,7 +12,7 @@ from typing import Any
 
 from ...protocol import LeftToCompile, Typed
 from .. import devices, environment
-from ..devices import Missing, Target
+from ..devices import DeviceTarget, Missing
 from ..inputs import arguments
 from ..launches import boundary, meshes
 from ..launches.launch import Launch, compiler_params
@@ -44,7 +44,7 @@ def needs_mesh(error: BaseException) -> bool:
     return _UNBOUND.search(str(error)) is not None
 
 
-def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool = False) -> Any:
+def lower(launch: Launch, target: DeviceTarget, device: Any = None, *, row_major: bool = False) -> Any:
     """The launch lowered for the target (for `device`, where it is to be compiled).
 
     `row_major`: operands and results lie as the kernel has them, so that XLA copies none of them.
@@ -60,7 +60,7 @@ def lower(launch: Launch, target: Target, device: Any = None, *, row_major: bool
         raise
 
 
-def _lowered(launch: Launch, target: Target, device: Any, row_major: bool) -> Any:
+def _lowered(launch: Launch, target: DeviceTarget, device: Any, row_major: bool) -> Any:
     import jax
 
     if launch.traced_for_interpreter:
@@ -102,7 +102,7 @@ def _lowered(launch: Launch, target: Target, device: Any, row_major: bool) -> An
         raise
 
 
-def _say_where(launch: Launch, avals: list[Any], changes: dict[str, Any], target: Target) -> None:
+def _say_where(launch: Launch, avals: list[Any], changes: dict[str, Any], target: DeviceTarget) -> None:
     """Raise what lane semantics refuse in a kernel, and where, to which warpgroup semantics find no layouts.
 
     They only say that there are none. It is a second opinion: what lanes cannot do, warpgroups sometimes can.
@@ -131,7 +131,7 @@ def _first_line(error: BaseException) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def compiled(launch: Launch, target: Target, alone: Alone | None = None) -> dict[str, int]:
+def compiled(launch: Launch, target: DeviceTarget, alone: Alone | None = None) -> dict[str, int]:
     """Compile the launch; returns the figures that the compiler tells."""
     boundary.check(launch)
     lowered = lower(launch, target, devices.device(target), row_major=alone is not None and target.backend == "tpu")
@@ -148,7 +148,7 @@ def packed(lowered: Any) -> bytes:
     return file.getvalue()
 
 
-def compiled_elsewhere(data: bytes, module: LeftToCompile, target: Target) -> dict[str, int]:
+def compiled_elsewhere(data: bytes, module: LeftToCompile, target: DeviceTarget) -> dict[str, int]:
     """Compile what `packed` gave in another process. Raises Missing."""
     import jax
     import jax.numpy as jnp
@@ -203,7 +203,7 @@ def _lies_in(module: Any, at: int, memory: str) -> None:
     main.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
 
 
-def figures_of(lowered: Any, target: Target, alone: Alone | None = None) -> dict[str, int]:
+def figures_of(lowered: Any, target: DeviceTarget, alone: Alone | None = None) -> dict[str, int]:
     """Compile; returns the figures that the compiler tells."""
     try:
         done = lowered.compile() if alone is None else _compiled_with(lowered, alone.options)
@@ -278,7 +278,7 @@ def _place(device: Any, memory: str | None = None) -> Any:
     return jax.sharding.SingleDeviceSharding(device, **memories)
 
 
-def _changes(launch: Launch, target: Target) -> dict[str, Any]:
+def _changes(launch: Launch, target: DeviceTarget) -> dict[str, Any]:
     """What to change in the launch's parameters so that it is lowered for this backend."""
     changes: dict[str, Any] = {"interpret": False}
     version = environment.version()

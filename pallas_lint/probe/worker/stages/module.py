@@ -19,14 +19,14 @@ _LANES = 128
 
 
 @dataclass(frozen=True)
-class Module:
+class CompiledModule:
     """A program of one kernel. `operands`: the types of the kernel's operands, with their layouts."""
 
     kernel: str
     operands: list[str]
 
     @classmethod
-    def read(cls, text: str) -> Module | None:
+    def read(cls, text: str) -> CompiledModule | None:
         """Of the text of a compiled program; None where it has no kernel, or several."""
         text = _COMMENT.sub("", text)
         kernels = list(_KERNEL.finditer(text))

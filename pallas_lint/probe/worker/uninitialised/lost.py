@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..launches.launch import Launch
-from ..stages.grid import Grid
+from ..stages.grid import EvaluatedGrid
 
 _MOST_RUNS = 32
 
@@ -37,7 +37,7 @@ def _poisoned(launch: Launch, values: list[Any]) -> Iterator[tuple[str, list[int
     """The name of an input, the indices of one of its blocks, and all operands with NaN there."""
     import numpy as np
 
-    grid = Grid(launch)
+    grid = EvaluatedGrid(launch)
     inputs = [at for at, operand in enumerate(launch.operands) if operand.role == "in"]
     ahead = len(values) - len(inputs)
     for at in inputs:

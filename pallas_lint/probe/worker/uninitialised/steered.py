@@ -22,7 +22,7 @@ def outputs(launch: Launch) -> dict[str, list[str]]:
     jaxpr = kernel_jaxpr(launch.record.params)
     if jaxpr is None or len(jaxpr.invars) != len(launch.operands):
         return {}
-    flow = _Flow()
+    flow = _SteeringFlow()
     for operand in launch.operands:
         if operand.role in ("prefetch", "in"):
             flow.held[operand.name] = frozenset({operand.name})
@@ -47,7 +47,7 @@ class _Value:
 
 
 @dataclass
-class _Flow:
+class _SteeringFlow:
     """`held`: the operands that the contents of buffers come from; `steered`: those that decide what is written."""
 
     held: dict[str, _NAMES] = field(default_factory=dict)

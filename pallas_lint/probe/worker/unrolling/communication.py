@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...devices.events import Access, Copy, InvalidAccess, Signal, Wait
-from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View, first_unknown, view_of
+from ...devices.events import Copy, InvalidAccess, MemoryAccess, Signal, Wait
+from .references import UNKNOWN, Buffer, UnknownValue, Unmodelled, View, first_unknown, view_of
 from .scopes import MOST_VALUES
 from .unroller import Unroller, rule
 
@@ -21,7 +21,7 @@ def _line(run: Unroller, device: Any, core: Any, kind: Any, place: Any) -> int |
     number, own = run.core.number, run.core.axis
     if isinstance(device, dict) and own in device:
         core, device = device[own], {axis: at for axis, at in device.items() if axis != own} or None
-    if isinstance(core, Unknown):
+    if isinstance(core, UnknownValue):
         raise Unmodelled("which core it is hangs on data", place, core)
     if core is not None:
         number = int(core)
@@ -90,7 +90,7 @@ def _on_tpu(run: Unroller, equation: Any) -> Any:
 def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     place = _on_tpu(run, equation)
     ref, transforms, amount, device, core = equation.params["args_tree"].unflatten(values)
-    if isinstance(amount, Unknown):
+    if isinstance(amount, UnknownValue):
         raise Unmodelled("how much is signalled hangs on data", place, amount)
     to = _line(run, device, core, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
@@ -104,9 +104,9 @@ def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     place = _on_tpu(run, equation)
     ref, transforms, amount, *more = equation.params["args_tree"].unflatten(values)
-    if isinstance(amount, Unknown):
+    if isinstance(amount, UnknownValue):
         raise Unmodelled("how much is waited for hangs on data", place, amount)
-    takes = not more or more[0] is None or isinstance(more[0], Unknown) or bool(more[0])
+    takes = not more or more[0] is None or isinstance(more[0], UnknownValue) or bool(more[0])
     if amount:
         run.tell(Wait(place, run.step, part(ref, transforms, place).semaphore(place), int(amount), takes))
     return []
@@ -195,7 +195,7 @@ def access(run: Unroller, equation: Any, view: View, *, writes: bool) -> None:
     if not region.exact:
         run.vague += 1
         return
-    event = Access(run.place(equation), run.step, region, writes, run.on_data)
+    event = MemoryAccess(run.place(equation), run.step, region, writes, run.on_data)
     if not run.events or run.events[-1] != event:
         run.tell(event)
 
@@ -279,7 +279,7 @@ def _value(run: Unroller, view: View, aval: Any) -> Any:
     import numpy as np
 
     found = _integers(run, view, aval.shape)
-    return found if isinstance(found, Unknown) else np.array(found.tolist(), aval.dtype)
+    return found if isinstance(found, UnknownValue) else np.array(found.tolist(), aval.dtype)
 
 
 def _integers(run: Unroller, view: View, shape: tuple[int, ...]) -> Any:
@@ -307,8 +307,8 @@ def _store(view: View, value: Any) -> None:
     where = _slices(view)
     if where is None:
         view.buffer.values[...] = UNKNOWN
-    elif isinstance(value, Unknown) or np.size(value) != math.prod(view.shape):
-        view.buffer.values[where] = value if isinstance(value, Unknown) else UNKNOWN
+    elif isinstance(value, UnknownValue) or np.size(value) != math.prod(view.shape):
+        view.buffer.values[where] = value if isinstance(value, UnknownValue) else UNKNOWN
     else:
         shape = view.buffer.values[where].shape
         view.buffer.values[where] = np.asarray(value).astype(object).reshape(shape)

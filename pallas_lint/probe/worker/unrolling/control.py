@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..launches.launch import scan_counts
-from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View, first_unknown
+from .references import UNKNOWN, Buffer, UnknownValue, Unmodelled, View, first_unknown
 from .scopes import scoped
 from .unroller import Unroller, communicates, rule
 
@@ -49,8 +49,8 @@ def _select(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     import numpy as np
 
     which, *cases = values
-    if isinstance(which, Unknown) or any(isinstance(case, Unknown) for case in cases):
-        alike = not isinstance(which, Unknown) and not np.ndim(which)
+    if isinstance(which, UnknownValue) or any(isinstance(case, UnknownValue) for case in cases):
+        alike = not isinstance(which, UnknownValue) and not np.ndim(which)
         return [cases[int(which)]] if alike else [first_unknown(values)]
     return run.computed("select_n", equation, values) if np.ndim(which) else [cases[int(which)]]
 
@@ -59,7 +59,7 @@ def _select(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 def _cond(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     branches = equation.params["branches"]
     which, *operands = values
-    if not isinstance(which, Unknown):
+    if not isinstance(which, UnknownValue):
         return run.run(branches[min(max(int(which), 0), len(branches) - 1)], operands)
     if any(map(communicates, branches)):
         raise Unmodelled("a branch that communicates hangs on data", run.place(equation), which)
@@ -73,7 +73,7 @@ def _same(one: Any, other: Any) -> bool:
 
     if one is other:
         return True
-    plain = not any(isinstance(value, Unknown | Buffer | View) for value in (one, other))
+    plain = not any(isinstance(value, UnknownValue | Buffer | View) for value in (one, other))
     return plain and np.array_equal(one, other)
 
 
@@ -89,7 +89,7 @@ def _scan(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     for at in reversed(rounds) if params["reverse"] else rounds:
         if speaks:
             run.looped(f"loop {at}")
-        plain = [isinstance(array, Unknown | Buffer | View) for array in arrays]
+        plain = [isinstance(array, UnknownValue | Buffer | View) for array in arrays]
         slices = [UNKNOWN if odd else np.asarray(array)[at] for odd, array in zip(plain, arrays)]
         carry = run.run(params["jaxpr"], [*constants, *carry, *slices])[:carried]
         if speaks:
@@ -105,7 +105,7 @@ def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     speaks = communicates(params["body_jaxpr"])
     for at in range(_MOST_ROUNDS):
         [goes_on] = run.run(params["cond_jaxpr"], [*test, *carry])
-        if isinstance(goes_on, Unknown):
+        if isinstance(goes_on, UnknownValue):
             if speaks:
                 raise Unmodelled("how often a loop communicates hangs on data", run.place(equation), goes_on)
             carry = [value if isinstance(value, Buffer | View) else UNKNOWN for value in carry]

@@ -10,7 +10,7 @@ from typing import Any
 from ...devices.events import EventTraces
 from ..launches.launch import Launch, Operand, kernel_jaxpr
 from . import communication, control, forks, scheduling, warpgroups  # noqa: F401  they say what operations do
-from .references import UNKNOWN, Buffer, Unknown, Unmodelled
+from .references import UNKNOWN, Buffer, UnknownValue, Unmodelled
 from .scopes import MOST_VALUES, allocate
 from .unroller import Core, Unroller
 
@@ -193,4 +193,4 @@ def _fill(buffer: Buffer, aval: Any, value: Any) -> None:
     if value is not None and value.size == size:
         buffer.values = value.astype(object).reshape(buffer.shape)
     elif buffer.space in ("smem", "any", "hbm", "gmem"):
-        buffer.values = np.full(buffer.shape, Unknown(buffer.name), object)
+        buffer.values = np.full(buffer.shape, UnknownValue(buffer.name), object)

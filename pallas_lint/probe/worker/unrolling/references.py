@@ -10,7 +10,7 @@ from typing import Any
 from ...devices.events import Kind, Region, Semaphore
 
 
-class Unknown:
+class UnknownValue:
     """A value that hangs on data: on those of an operand of the launch, where it is known of which."""
 
     def __init__(self, operand: str | None = None) -> None:
@@ -20,7 +20,7 @@ class Unknown:
         return "?"
 
 
-UNKNOWN = Unknown()
+UNKNOWN = UnknownValue()
 
 
 class Unmodelled(Exception):
@@ -29,7 +29,7 @@ class Unmodelled(Exception):
     `data` is the value that would have to be known.
     """
 
-    def __init__(self, message: str, place: Any = None, data: Unknown = UNKNOWN) -> None:
+    def __init__(self, message: str, place: Any = None, data: UnknownValue = UNKNOWN) -> None:
         super().__init__(message)
         self.place = place
         self.data = data
@@ -41,9 +41,9 @@ class Unmodelled(Exception):
         return "" if operand is None else f'; `{operand}` decides: give its argument values, as in "i32[4]=[1,2,3,0]"'
 
 
-def first_unknown(values: Iterable[Any]) -> Unknown | None:
+def first_unknown(values: Iterable[Any]) -> UnknownValue | None:
     """The first of some values that is not known, of those on operands if there are any; None where all are known."""
-    unknown = [value for value in values if isinstance(value, Unknown)]
+    unknown = [value for value in values if isinstance(value, UnknownValue)]
     return max(unknown, key=lambda value: value.operand is not None, default=None)
 
 
@@ -63,7 +63,7 @@ class Buffer:
     space: str  # "vmem", "smem", "any", "hbm", ...
     semaphore: Kind | None
     home: int
-    values: Any = None  # an object array of numbers, and of Unknown
+    values: Any = None  # an object array of numbers, and of UnknownValue
     moves: bool = False  # whether the pipeline gives it other memory from one grid point to the next
     barrier: Any = None  # what a barrier of a GPU is declared as, jax's type
     entry: int = 0  # of a barrier of a GPU: how often its scope was entered before
@@ -87,7 +87,7 @@ class View:
     box: tuple[tuple[int | None, int, int], ...]
     dims: tuple[int, ...] | None  # None: another shape than the buffer's, the box is all of it that is known
     shape: tuple[int, ...]
-    data: Unknown = UNKNOWN  # what would tell the starts that are not known
+    data: UnknownValue = UNKNOWN  # what would tell the starts that are not known
 
     def region(self, home: int | None = None) -> Region:
         """The part, in the memory of another device where `home` is told."""
@@ -146,14 +146,14 @@ class View:
             rank: Any = getattr(index, "ndim", 0)
             if hasattr(index, "start"):  # a slice
                 first, size, step = index.start, index.size, getattr(index, "stride", None) or 1
-                if isinstance(size, Unknown):
+                if isinstance(size, UnknownValue):
                     raise Unmodelled("how much of a reference it is hangs on data", place, size)
-                known = start is not None and not isinstance(first, Unknown)
+                known = start is not None and not isinstance(first, UnknownValue)
                 begin = start + int(first) * stride if known and start is not None else None
                 parts[dim] = (begin, int(size), stride * int(step))
                 dims.append(dim)
                 sizes.append(int(size))
-            elif isinstance(index, Unknown) or rank:
+            elif isinstance(index, UnknownValue) or rank:
                 parts[dim] = (None, 1, 1)
                 if rank:
                     dims.append(dim)
@@ -174,7 +174,7 @@ def view_of(value: Any, place: Any) -> View:
         transforms = list(value.transforms)
         if isinstance(value.ref, tuple | list):
             select = transforms.pop(0)
-            if isinstance(select.idx, Unknown):
+            if isinstance(select.idx, UnknownValue):
                 raise Unmodelled("which of several references it is hangs on data", place, select.idx)
             view = view_of(value.ref[int(select.idx)], place)
         else:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ...devices.events import Copy, Event, Fence, Region, Semaphore, Signal, Wait
 from .. import environment
 from .communication import access, part
-from .references import UNKNOWN, Buffer, Unknown, Unmodelled, View
+from .references import UNKNOWN, Buffer, UnknownValue, Unmodelled, View
 from .scopes import scoped
 from .unroller import Core, Home, Unroller, rule
 
@@ -149,7 +149,7 @@ class Given:
         self.happens: bool = True
         if self.params.get("has_user_predicate"):
             predicate = self.rest.pop()
-            if isinstance(predicate, Unknown):
+            if isinstance(predicate, UnknownValue):
                 raise Unmodelled("whether it happens hangs on data", self.place)
             self.happens = bool(predicate)
 
@@ -267,7 +267,7 @@ def _wait_for_stores(run: Unroller, equation: Any, values: list[Any]) -> list[An
     place = run.place(equation)
     work = work_of(run, place)
     left = equation.params.get("n", values[0] if values else 0)
-    if isinstance(left, Unknown):
+    if isinstance(left, UnknownValue):
         raise Unmodelled("how many copies are waited for hangs on data", place)
     done = not equation.params.get("wait_read_only")
     over = max(len(work.groups) - int(left), 0)
@@ -362,7 +362,7 @@ def _multiply_in_tensor_memory(run: Unroller, equation: Any, values: list[Any]) 
     given = Given(run, equation, values, 5 if arrives else 4)
     views = [given.view(at, f"{name}_transforms_tree") for at, name in enumerate(("acc", "a", "b"))]
     again = given.refs[3]  # whether it adds to what is there
-    reads = views[1:] + ([] if not isinstance(again, Unknown) and not again else views[:1])
+    reads = views[1:] + ([] if not isinstance(again, UnknownValue) and not again else views[:1])
     work = work_of(run, place)
     for block in blocks:
         own = [_moved(work.cluster, view, block) for view in reads]
@@ -472,7 +472,7 @@ def _with_state(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     body = getattr(jaxpr, "jaxpr", jaxpr)
     made = scoped(run, equation, body)
     for value, own in zip(values, made, strict=True):
-        if not isinstance(value, Buffer | View | Unknown) and np.size(value) == math.prod(own.shape):
+        if not isinstance(value, Buffer | View | UnknownValue) and np.size(value) == math.prod(own.shape):
             own.values = np.asarray(value).astype(object)  # loop indices are handed in like that
     given = [value if isinstance(value, Buffer | View) else own for value, own in zip(values, made, strict=True)]
     run.run(jaxpr, given)
