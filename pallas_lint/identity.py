@@ -5,11 +5,9 @@ Two loads of the same shape are equal values, and yet not the same load.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from operator import is_
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import TypeVar
 
 _T = TypeVar("_T")
 

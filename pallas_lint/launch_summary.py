@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from pallas_lint.records import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 @frozen

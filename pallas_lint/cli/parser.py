@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pallas_lint.config import flags
 from pallas_lint.config.flags import (
@@ -20,9 +20,6 @@ from pallas_lint.config.flags import (
     output_format,
     parse,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 COMMANDS = ("rule", "support", "probe", "server", "config", "completion", "clean")
 _EPILOG = """\

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pallas_lint.compat import tables
 from pallas_lint.compat.outcomes import (
@@ -18,9 +19,6 @@ from pallas_lint.compat.outcomes import (
 from pallas_lint.compat.primitives import primitive_since, primitive_supported
 from pallas_lint.compat.versions import known_versions, measured_versions, nearest, parse, position
 from pallas_lint.records import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TPU_DEVICES = ("v5e", "v6e")
 SEMANTICS = ("lane", "warpgroup")  # which a verdict on Mosaic GPU may name in the place of a device

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from pallas_lint.records import field, frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 Status = Literal["supported", "unsupported", "depends", "unknown"]
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from pallas_lint.compat.outcomes import DTYPES
 from pallas_lint.compat.versions import known_versions, measured_versions, parse, versions_in
 from pallas_lint.records import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _FILLER = frozenset(
     "a an and are at be by can could do does for from have how i if in inside into is it its jax kernel kernels "

@@ -6,13 +6,10 @@ PEP 440, takes longer than a cached file.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING
 
 from pallas_lint.records import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _OPERATORS = ("~=", "==", "!=", "<=", ">=", "<", ">")
 _MAX_DIGITS = 9  # of one number: Python takes long over thousands

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pallas_lint import compat
 from pallas_lint.compat.forms import in_words
 from pallas_lint.compat.functions import SEMANTICS, TPU_DEVICES
 from pallas_lint.compat.outcomes import verdict_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 PALLAS = "jax.experimental.pallas"
 _PREFIXES: dict[str, tuple[str, ...]] = {

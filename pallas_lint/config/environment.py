@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pallas_lint.compat import ranges
 from pallas_lint.records import evolve, frozen
 from pallas_lint.text import files, paths
 from pallas_lint.text.paths import names_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 ENVIRONMENT_FOLDERS = (".venv", "venv")
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")

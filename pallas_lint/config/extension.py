@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pallas_lint.config.bounds import bounds
 from pallas_lint.config.options import OptionError
 from pallas_lint.text import paths
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def extended(named: str, extending: Sequence[Path]) -> Path:

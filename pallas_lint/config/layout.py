@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files, paths
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LAYOUT_FILES = ("pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini")
 _MARKS = ("pyproject.toml", "setup.cfg", "setup.py")  # of a folder that is a project of its own

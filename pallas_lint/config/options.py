@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from pallas_lint.config.targets import JaxVersionError, Target, all_targets, check_jax_version, parse_target
 from pallas_lint.finding import Severity
 from pallas_lint.records import field, frozen
 from pallas_lint.text import paths
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 Schema = dict[str, Any]
 SEVERITIES = tuple(severity.value for severity in Severity)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pallas_lint.records import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _WHOLE = 1 + len("PAL000")  # how narrow a whole code is
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pallas_lint.syntax.literals import without_warnings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def without_idle_imports(before: str, after: str) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 from pallas_lint.records import field, frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Nearest first; "here": a call in the launcher's own file; "annotation": no call, but what its parameters say of them.
 Kind = Literal["here", "comment", "caller", "file", "annotation"]

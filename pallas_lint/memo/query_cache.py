@@ -6,13 +6,11 @@ revisions count: results are still known after broken code is mended, or an edit
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pallas_lint.records import define, field
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
 
 _T = TypeVar("_T")
 Query = tuple["Hashable", ...]  # its kind and its arguments

@@ -9,17 +9,14 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Edit, Finding, Fix, Position, Span
 from pallas_lint.notebooks import json
 from pallas_lint.notebooks.magics import blank, masked
 from pallas_lint.records import define, evolve, frozen
 from pallas_lint.text.source import MAX_CODE_BYTES, Replacement, Source, SourceError, SyntaxProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold half a character, Python's parsers cannot
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterator
+from typing import TextIO
 
 from pallas_lint.finding import Severity
 from pallas_lint.records import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TAB = 4
 _COLOURS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.INFO: "1;36"}

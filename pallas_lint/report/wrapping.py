@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterator
+from typing import TextIO
 
 from pallas_lint.report.style import text_width
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MIN_WIDTH = 40  # columns: what claims to be narrower is not believed
 _BLANK = re.compile(r"(?<!\d) | (?!(?:[nµm]?s|[kKMG]i?B)\b)")  # where a line may end: not before a unit

@@ -10,13 +10,10 @@ import contextlib
 import os
 import re
 import sys
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pallas_lint.records import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GROUP = "pallas_lint.rules"
 _SECTION = f"[{GROUP}]".encode()

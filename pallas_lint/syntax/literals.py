@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pallas_lint.syntax import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # One that does not end goes on to the end of the text, which is no Python either way.
 _STRING = re.compile(r"'(?:\\.?|[^'\\])*'?|\"(?:\\.?|[^\"\\])*\"?")

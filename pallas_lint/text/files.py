@@ -14,14 +14,11 @@ import os
 import re
 import stat
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pallas_lint.records import define
 from pallas_lint.text.folders import OpenFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 MAX_BYTES = 64 << 20  # bytes of a file: a notebook with its pictures, a lock file, a baseline
 MAX_SETTINGS_BYTES = 1 << 20  # of one whose text costs more than its reading: TOML, patterns, requirements

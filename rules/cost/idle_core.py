@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
-from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
+from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, blocks_of
 
 _TWO_CORES = ("v5p",)  # that libtpu gives both to one launch
 

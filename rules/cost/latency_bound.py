@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Access, Context, Example, Finding, KernelTrace, Op, Rule, Severity, blocks_of
 from pallas_lint.kernels.facts.buffer_uses import holds_pipelines
 from pallas_lint.kernels.facts.memory_budget import size
-from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 _STEPS = 256  # of fewer a tenth of a millisecond is at stake, at most
 _SMALL = 32 << 10  # bytes: they move within 40 ns on the slowest chip

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import Context, Edit, Example, Finding, Fix, Launch, Op, Rule, Severity, Span
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.analysis.functionalised import asserts_are_enabled, may_be_functionalised
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import Op
 
 _CHECKIFY = "jax.experimental.checkify"
 _UNSUPPORTED_SINCE = (0, 10, 1)

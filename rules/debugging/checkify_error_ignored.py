@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Edit, Severity, Span
+from pallas_lint.api import Context, Edit, Example, Finding, Fix, Rule, Severity, Span, Use
 from pallas_lint.kernels.analysis.functionalised import is_functionalised
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import tree_sitter
 
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.syntax.uses import Use, Uses
+    from pallas_lint.syntax.uses import Uses
 
 _MODULE = "jax.experimental.checkify"
 _CHECKIFY = f"{_MODULE}.checkify"

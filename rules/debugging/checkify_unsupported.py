@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pallas_lint import compat
+from pallas_lint.api import Context, Example, Finding, Fix, Op, Rule, Severity
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.analysis.functionalised import is_functionalised
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import Op
 
 _CHECKIFY = "jax.experimental.checkify"
 _SINCE = (0, 10, 1)

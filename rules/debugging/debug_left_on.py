@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Edit, Severity, Span
+from pallas_lint.api import Context, Edit, Example, Finding, Rule, Severity, Span, Use
 from pallas_lint.fixes.migration import argument_removed
 from pallas_lint.kernels.analysis.detect_tests import is_script, is_test
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.notebooks.reading import SUFFIX
-from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
 from pallas_lint.syntax.search import holding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import tree_sitter
 
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.syntax.uses import Keyword, Use
+    from pallas_lint.syntax.uses import Keyword
 
 _MODES = ("tpu.force_tpu_interpret_mode", "tpu.set_tpu_interpret_mode")
 # Settings that make compilers write files or print what they do.

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import (
+    Array,
+    Const,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    KernelTrace,
+    Launch,
+    Op,
+    Ref,
+    Rule,
+    Severity,
+    Site,
+    Value,
+    nodes,
+)
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.analysis.project_text import mentioned
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.library.concretizations import traced_concretizations
 from pallas_lint.kernels.model.kinds import described, kinds_of
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.values import Array, Const, Ref, Value
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import KernelTrace, Op
 
 _PALLAS_PRINT, _JAX_PRINT = f"{PALLAS}.debug_print", "jax.debug.print"
 _RECORDER = "xla_tpu_enable_log_recorder"

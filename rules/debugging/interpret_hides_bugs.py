@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.finding import Severity
+from pallas_lint.api import Context, Example, Finding, Fix, Rule, Severity
 from pallas_lint.kernels.analysis.detect_tests import is_test
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax.bindings import text_of
 from pallas_lint.syntax.search import holding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import tree_sitter
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
 
 _CLASSES = (f"{PALLAS}.tpu.InterpretParams", f"{PALLAS}.tpu.TPUInterpretParams")
 

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pallas_lint import compat
-from pallas_lint.finding import Edit, Position, Severity, Span
+from pallas_lint.api import (
+    Access,
+    Array,
+    Const,
+    Context,
+    Edit,
+    Example,
+    Finding,
+    Fix,
+    KernelTrace,
+    Op,
+    Position,
+    Rule,
+    Seq,
+    Severity,
+    Site,
+    Slice,
+    Span,
+    Value,
+    nodes,
+)
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import Array, Const, Seq, Slice, Value
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 # The operand that must not be what it may be, and what it has to be.
 _RISKY = {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pallas_lint.finding import Severity
-from pallas_lint.ruleset.rule import Rule
+from pallas_lint.api import Rule, Severity
 
 
 class DeviceProtocol(Rule):

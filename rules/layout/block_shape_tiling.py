@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import NONE, Array, Block, Context, Dim, Example, Finding, Launch, Rule, Severity, blocks_of
 from pallas_lint.checker.backend_failures import up_to
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.defaults import with_defaults
-from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
-from pallas_lint.kernels.model.values import NONE, Array, Dim
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.grid.blocks import Block
-    from pallas_lint.kernels.model.launch import Launch
 
 _LANES, _SUBLANES = 128, 8
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.checker.backend_failures import failure
+from pallas_lint.api import (
+    NONE,
+    Array,
+    Const,
+    Context,
+    Edit,
+    Example,
+    Finding,
+    Fix,
+    Op,
+    Rule,
+    Seq,
+    Severity,
+    Site,
+    Value,
+    failure,
+    nodes,
+)
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.vector_layout import lies, made_by_logic
-from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Value
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.definitions import sole_definition
 from pallas_lint.syntax.nesting import fitted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Edit, Finding, Fix
-    from pallas_lint.kernels.model.trace import Op
 
 _RESHAPES = ("reshape", "expand_dims")
 

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from pallas_lint.checker.backend_failures import failure, lowers
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    NONE,
+    Array,
+    Const,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Op,
+    Rule,
+    Seq,
+    Severity,
+    Slice,
+    Sym,
+    Value,
+    failure,
+)
+from pallas_lint.checker.backend_failures import lowers
 from pallas_lint.kernels.facts.loaded_values import load_of
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.kinds import INEXACT
-from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Slice, Sym, Value
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.ref_indexing import RefIndexing
-    from pallas_lint.kernels.model.trace import KernelTrace, Op
 
 
 @frozen

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
+from pallas_lint.api import NONE, Const, Context, Example, Finding, Op, Ref, Rule, Seq, Severity, Slice
 from pallas_lint.checker.backend_failures import ends_with
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.copies import TO_GMEM, TO_SMEM
 from pallas_lint.kernels.facts.gpu_buffers import tiling, transforms, whole
 from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.model.dtypes import bits, long_name
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import NONE, Const, Ref, Seq, Slice
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import Op
 
 _BOX = 256  # elements of a dimension that one copy moves
 _UNIT = 16  # bytes: what rows of a copy and of its array in GMEM are multiples of

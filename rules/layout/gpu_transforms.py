@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Context, Dim, Example, Finding, KernelTrace, Op, Ref, Rule, Severity
 from pallas_lint.kernels.facts.gpu_buffers import SWIZZLES, buffers, elements, swizzle, tiling, transforms, whole
 from pallas_lint.kernels.model.dtypes import long_name
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.values import Ref
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import KernelTrace, Op
-    from pallas_lint.kernels.model.values import Dim
 
 
 class GpuTransforms(Rule):

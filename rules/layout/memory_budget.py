@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Array, CallResult, Const, Context, Example, Finding, Launch, Op, Rule, Severity, Site, nodes
 from pallas_lint.kernels.facts.memory_budget import (
     MIB,
     SMEM,
@@ -18,17 +18,6 @@ from pallas_lint.kernels.facts.memory_budget import (
 )
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.values import Array, CallResult, Const
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import Op
 
 _NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x"}
 _DOTS = ("jax.numpy.dot", "jax.numpy.matmul", "jax.lax.dot_general", "jax.lax.dot", "jax.experimental.pallas.dot")

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import Access, Context, Example, Finding, KernelTrace, Rule, Severity
 from pallas_lint.checker.backend_failures import up_to
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.trace import Access
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 _ASYNCHRONOUS = tuple(f"{PALLAS}.mosaic_gpu.async_{what}_tmem" for what in ("load", "store"))
 

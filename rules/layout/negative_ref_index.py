@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from pallas_lint.api import (
+    Array,
+    CallResult,
+    Const,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    IndexMap,
+    KernelTrace,
+    Rule,
+    Seq,
+    Severity,
+    Site,
+    Slice,
+    Value,
+    nodes,
+)
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.trace import LOOP_INDEX
-from pallas_lint.kernels.model.values import Array, CallResult, Const, Seq, Slice, Value
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.literals import integer_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.facts.ref_indexing import IndexPart, RefIndexing
-    from pallas_lint.kernels.grid.index_maps import IndexMap
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 # Functions that leave the value of a Python integer as it is.
 _CASTS = frozenset("int8 int16 int32 int64 array asarray astype convert_element_type multiple_of".split())

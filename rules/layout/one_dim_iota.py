@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.checker.backend_failures import failure
+from pallas_lint.api import NONE, Array, Const, Context, Example, Finding, Fix, Op, Rule, Severity, Site, failure, nodes
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.kinds import INEXACT
-from pallas_lint.kernels.model.values import NONE, Array, Const
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import parent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import Op
 
 _ARANGE, _IOTA, _BROADCASTED, _LINSPACE = (
     "jax.numpy.arange", "jax.lax.iota", "jax.lax.broadcasted_iota", "jax.numpy.linspace",

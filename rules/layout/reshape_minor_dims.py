@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.checker.backend_failures import failure
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    NONE,
+    Array,
+    Const,
+    Context,
+    Example,
+    Finding,
+    Op,
+    Rule,
+    Seq,
+    Severity,
+    Shape,
+    Sym,
+    Value,
+    failure,
+)
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Sym, Value
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import Op
 
 _LANES = 128
 _RESHAPES = ("reshape", "ravel", "expand_dims", "squeeze")

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    Access,
+    Array,
+    Const,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Rule,
+    Seq,
+    Severity,
+    Slice,
+    Sym,
+    Value,
+)
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.divisibility import loaded_values
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.trace import Access, is_full_index
-from pallas_lint.kernels.model.values import Array, Const, Seq, Slice, Sym, Value
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import KernelTrace
+from pallas_lint.kernels.model.trace import is_full_index
 
 
 class ScalarStoreToVmem(Rule):

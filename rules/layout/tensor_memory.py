@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
+from pallas_lint.api import (
+    NONE,
+    Access,
+    CallResult,
+    Const,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Op,
+    Ref,
+    Rule,
+    Severity,
+    Value,
+)
 from pallas_lint.checker.backend_failures import ends_with
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.copies import GPU
 from pallas_lint.kernels.facts.gpu_buffers import buffers
 from pallas_lint.kernels.library.indexing import REF_AT
 from pallas_lint.kernels.model.dtypes import bits, long_name
-from pallas_lint.kernels.model.trace import Access, Op, refs_in
-from pallas_lint.kernels.model.values import NONE, Const, Ref
+from pallas_lint.kernels.model.trace import refs_in
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import CallResult, Value
 
 _MMA = f"{GPU}.tcgen05_mma"
 _LOAD, _WAIT = f"{GPU}.async_load_tmem", f"{GPU}.wait_load_tmem"

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.checker.backend_failures import failure, up_to
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    NONE,
+    Array,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    Op,
+    Rule,
+    Seq,
+    Severity,
+    Shape,
+    Site,
+    Value,
+    failure,
+    nodes,
+    shape_of,
+)
+from pallas_lint.checker.backend_failures import up_to
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import NONE, Array, Seq, Shape, Value, shape_of
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import Op
 
 _TRANSPOSES = tuple(
     f"jax.{module}.{name}"

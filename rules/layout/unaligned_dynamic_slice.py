@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
 
+from pallas_lint.api import (
+    NONE,
+    Access,
+    Array,
+    Const,
+    Context,
+    Dim,
+    Example,
+    Finding,
+    Fix,
+    KernelTrace,
+    Ref,
+    Rule,
+    Seq,
+    Severity,
+    Site,
+    Slice,
+    Sym,
+    Value,
+    nodes,
+)
 from pallas_lint.checker.backend_failures import up_to
-from pallas_lint.finding import Severity
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.divisibility import is_counted, loaded_values, proven_divisor, true_divisor
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
-from pallas_lint.kernels.model.values import NONE, Array, Const, Dim, Ref, Seq, Slice, Sym, Value
+from pallas_lint.kernels.model.trace import LOOP_INDEX
 from pallas_lint.records import evolve, frozen
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 _LANES = 128
 

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.checker.backend_failures import failure, lowers
+from pallas_lint.api import (
+    NONE,
+    UNKNOWN,
+    Array,
+    Const,
+    Context,
+    Dim,
+    Example,
+    Failure,
+    Finding,
+    Fix,
+    Op,
+    Ref,
+    Rule,
+    Seq,
+    Severity,
+    Site,
+    Slice,
+    Value,
+    failure,
+    nodes,
+)
+from pallas_lint.checker.backend_failures import lowers
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.loaded_values import load_of, ref_in_place
 from pallas_lint.kernels.facts.signs import is_non_negative
 from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.model.kinds import INEXACT
 from pallas_lint.kernels.model.trace import is_full_index
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, Dim, Ref, Seq, Slice, Value
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.backend_failures import Failure
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import Op
 
 _GETITEM = "jax.numpy.ndarray.__getitem__"
 _AT = "jax.numpy.ndarray.at."

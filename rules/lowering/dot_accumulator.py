@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pallas_lint import compat
-from pallas_lint.checker.backend_failures import failure
-from pallas_lint.finding import Edit, Severity, Span
+from pallas_lint.api import (
+    Access,
+    Array,
+    Context,
+    Edit,
+    Example,
+    Finding,
+    Fix,
+    Op,
+    Rule,
+    Severity,
+    Site,
+    Span,
+    failure,
+    nodes,
+)
 from pallas_lint.kernels.model.dtypes import bits, is_float, is_integer, long_name
-from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import Array
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import spelled_function
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
 
 _PRODUCTS = ("dot", "matmul", "einsum", "tensordot", "inner", "vecdot")
 _LAX_PRODUCTS = ("dot", "dot_general", "batch_matmul")

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.checker.backend_failures import failure, within
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    NONE,
+    Array,
+    CallResult,
+    Context,
+    Example,
+    External,
+    Finding,
+    Op,
+    Rule,
+    Seq,
+    Severity,
+    failure,
+)
+from pallas_lint.checker.backend_failures import within
 from pallas_lint.kernels.library.products import precision_name, product_of
 from pallas_lint.kernels.model.dtypes import bits, is_float, is_integer, long_name
-from pallas_lint.kernels.model.values import NONE, Array, CallResult, External, Seq
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.library.products import MatrixProduct
-    from pallas_lint.kernels.model.trace import Op
 
 _PALLAS_DOTS = tuple(f"jax.experimental.pallas.{name}" for name in ("dot", "triton.dot", "gpu.dot"))
 _MIN_SIDE = 16  # of a side of a product, for Triton up to jax 0.8

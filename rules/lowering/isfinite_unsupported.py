@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pallas_lint import compat
-from pallas_lint.checker.backend_failures import BACKENDS, failure, lowers
-from pallas_lint.finding import Severity
+from pallas_lint.api import Array, Const, Context, Example, Finding, Fix, Op, Rule, Severity, Site, failure, nodes
+from pallas_lint.checker.backend_failures import BACKENDS, lowers
 from pallas_lint.kernels.model.kinds import INEXACT
-from pallas_lint.kernels.model.values import Array, Const
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import fitted, operand, spelled_function
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import Op
 
 _SIXTEEN_BITS = ("bf16", "f16")
 

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import NONE, Array, Const, Context, Dim, Example, Finding, Op, Ref, Rule, Severity, Value
 from pallas_lint.checker.backend_failures import ends_with
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.gpu_buffers import swizzle, tiling, transforms, whole
 from pallas_lint.kernels.model.dtypes import bits, long_name
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.values import NONE, Array, Const, Ref
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import Op
-    from pallas_lint.kernels.model.values import Dim, Value
 
 _WGMMA = f"{PALLAS}.mosaic_gpu.wgmma"
 _TCGEN05 = f"{PALLAS}.mosaic_gpu.tcgen05_mma"

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pallas_lint import compat
-from pallas_lint.checker.backend_failures import failure
-from pallas_lint.finding import Edit, Severity, Span
+from pallas_lint.api import (
+    Access,
+    Array,
+    Context,
+    Edit,
+    Example,
+    Finding,
+    Fix,
+    Op,
+    Ref,
+    Rule,
+    Severity,
+    Site,
+    Span,
+    failure,
+    nodes,
+)
 from pallas_lint.kernels.facts.signs import is_non_negative
 from pallas_lint.kernels.model.dtypes import is_float, long_name
-from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import Array, Ref
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import operand, spelled_function
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
 
 _COMPARISONS = frozenset(
     f"jax.{module}.{name}"

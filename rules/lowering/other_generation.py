@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Context, Example, Finding, Op, Rule, Severity
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import Op
 
 _WGMMA = f"{PALLAS}.mosaic_gpu.wgmma"
 _TCGEN05 = f"{PALLAS}.mosaic_gpu.tcgen05_mma"

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.checker.backend_failures import failure, within
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    NONE,
+    Access,
+    Array,
+    Const,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Op,
+    Rule,
+    Severity,
+    Value,
+    dim,
+    failure,
+)
+from pallas_lint.checker.backend_failures import within
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, is_integer
-from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 _LOOPS = ("jax.lax.fori_loop", "jax.experimental.pallas.loop")
 _EVERY = frozenset({"tpu", "triton", "mosaic_gpu"})

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    Access,
+    Array,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Op,
+    Ref,
+    Rule,
+    Seq,
+    Severity,
+    Shape,
+    Value,
+)
 from pallas_lint.kernels.facts.dataflow import goes_nowhere
 from pallas_lint.kernels.model.symbols import default_of
-from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import Array, Ref, Seq, from_dim
+from pallas_lint.kernels.model.values import from_dim
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import Shape, Value
 
 _MAX_LENGTH = 50  # characters of code that a message quotes
 

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.checker.backend_failures import failure
+from pallas_lint.api import (
+    Array,
+    Context,
+    Edit,
+    Example,
+    Finding,
+    Fix,
+    Func,
+    KernelTrace,
+    Op,
+    Ref,
+    Rule,
+    Severity,
+    Site,
+    Span,
+    failure,
+    nodes,
+)
 from pallas_lint.compat import SupportStatus
 from pallas_lint.compat.outcomes import dtypes_named
-from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.library.arrays import promotes
 from pallas_lint.kernels.model.dtypes import bits, canonical, is_float, long_name, operand_element, promote
 from pallas_lint.kernels.model.kinds import INEXACT, INTEGER, kinds_of
-from pallas_lint.kernels.model.values import Array, Func, Ref
 from pallas_lint.ruleset.registry import all_rules
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import operand, spelled_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
     from pallas_lint.compat import FunctionSupport
-    from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.kinds import Element
-    from pallas_lint.kernels.model.trace import KernelTrace, Op
 
 # These say more about the dtypes of their functions: the finding is theirs alone.
 _SPECIALISTS = ("PAL103", "PAL104", "PAL105", "PAL106", "PAL108", "PAL109", "PAL202", "PAL203", "PAL207", "PAL208")

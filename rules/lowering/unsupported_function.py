@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
-from pallas_lint.checker.backend_failures import BACKENDS, SEMANTICS, failure, lowers
+from pallas_lint.api import Context, Example, Failure, Finding, Op, Rule, Severity, failure
+from pallas_lint.checker.backend_failures import BACKENDS, SEMANTICS, lowers
 from pallas_lint.compat import SupportStatus
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.refused_calls import is_copy, refused, variants
 from pallas_lint.kernels.launches.backend import of_name
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.ruleset.registry import all_rules
-from pallas_lint.ruleset.rule import Example, Rule
 from pallas_lint.syntax.nesting import spelled_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.backend_failures import Failure
-    from pallas_lint.checker.context import Context
     from pallas_lint.compat import FunctionSupport, Measurement, Support
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.refused_calls import Form
-    from pallas_lint.kernels.model.trace import Op
 
 # Rules that say more about some functions than that they fail: the finding is theirs alone.
 _SPECIALISTS = ("PAL103", "PAL104", "PAL108", "PAL208")

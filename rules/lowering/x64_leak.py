@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import (
+    Array,
+    Const,
+    Context,
+    DType,
+    Edit,
+    Example,
+    External,
+    Finding,
+    Fix,
+    KernelTrace,
+    Launch,
+    Op,
+    Rule,
+    Severity,
+    Site,
+    Span,
+    Value,
+    nodes,
+)
 from pallas_lint.checker.backend_failures import within
-from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.grid.index_maps import index_maps_of
 from pallas_lint.kernels.model.dtypes import canonical, dtype_of, long_name
 from pallas_lint.kernels.model.known_names import is_shape_struct
-from pallas_lint.kernels.model.values import Array, Const, DType, External
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import spelled_function
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import KernelTrace, Op
-    from pallas_lint.kernels.model.values import Value
 
 _WIDE = frozenset({"f64", "i64", "u64"})
 # The position of the dtype; functions that are not here take it by name.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Const, Context, Example, Finding, KernelTrace, Launch, Rule, Seq, Severity
 from pallas_lint.kernels.facts.aliases import (
     aliases_site,
     contradicts,
@@ -18,17 +19,9 @@ from pallas_lint.kernels.facts.aliases import (
 from pallas_lint.kernels.facts.writes import rows_kept
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.launch import ForeignCall
-from pallas_lint.kernels.model.values import Const, Seq
-from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.aliases import Leaf
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 
 class AliasMismatch(Rule):

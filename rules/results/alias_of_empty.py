@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    Access,
+    Array,
+    CallResult,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    KernelTrace,
+    Launch,
+    Rule,
+    Severity,
+    Site,
+    Value,
+    nodes,
+)
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.aliases import maker, operand_leaves, output_leaves, pair_site, pairs
 from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import gap, outputs_of, writes_to
 from pallas_lint.kernels.grid.row_permutations import is_data_dependent
 from pallas_lint.kernels.model.trace import is_full_index
-from pallas_lint.kernels.model.values import Array, CallResult, Value
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.launch import ForeignCall, Launch
-    from pallas_lint.kernels.model.trace import Access, KernelTrace
-    from pallas_lint.syntax import Site
+    from pallas_lint.kernels.model.launch import ForeignCall
 
 
 class AliasOfEmpty(Rule):

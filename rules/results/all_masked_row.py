@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    NONE,
+    UNKNOWN,
+    Access,
+    Array,
+    Const,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    KernelTrace,
+    Op,
+    Rule,
+    Seq,
+    Severity,
+    Sym,
+    Value,
+    nodes,
+)
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
-from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, Seq, Sym, Value
+from pallas_lint.kernels.model.trace import LOOP_INDEX
 from pallas_lint.records import define
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 Evidence = Literal["data", "length", "positions", "unknown"]
 

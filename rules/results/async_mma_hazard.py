@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    NONE,
+    Access,
+    Const,
+    Context,
+    Example,
+    Finding,
+    Func,
+    Guard,
+    KernelTrace,
+    Launch,
+    Op,
+    Ref,
+    Rule,
+    Severity,
+    Site,
+    Value,
+)
 from pallas_lint.kernels.facts.copies import GPU
 from pallas_lint.kernels.facts.loop_unrolling import overlap, part_of, unrolled_events
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.launch import block_spec
-from pallas_lint.kernels.model.trace import Access, KernelTrace, Op
-from pallas_lint.kernels.model.values import NONE, Const, Func, Ref
 from pallas_lint.records import define, field
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.loop_unrolling import EventInstance
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import Guard
-    from pallas_lint.kernels.model.values import Value
 
 _WGMMA, _TCGEN05 = f"{GPU}.wgmma", f"{GPU}.tcgen05_mma"
 _WGMMA_WAIT, _LOAD_ACC = f"{GPU}.wgmma_wait", f"{GPU}.wgmma_accumulator_load"

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from pallas_lint.api import (
+    NONE,
+    Access,
+    CallResult,
+    Context,
+    Dictionary,
+    Example,
+    Finding,
+    KernelTrace,
+    Launch,
+    Ref,
+    Rule,
+    Seq,
+    Severity,
+    Site,
+    nodes,
+)
 from pallas_lint.checker.backend_failures import up_to
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.copies import (
     GPU,
     REMOTE,
@@ -20,18 +36,6 @@ from pallas_lint.kernels.facts.copies import (
     miscounts,
 )
 from pallas_lint.kernels.model.known_names import integer, is_integer
-from pallas_lint.kernels.model.trace import Access
-from pallas_lint.kernels.model.values import NONE, CallResult, Dictionary, Ref, Seq
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 _WAIT_TO_SMEM = f"{GPU}.wait_gmem_to_smem"
 _BARRIER_SEMAPHORE = "jax.experimental.pallas.tpu.get_barrier_semaphore"

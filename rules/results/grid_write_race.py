@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    Access,
+    Block,
+    Const,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Launch,
+    Op,
+    Ref,
+    Rule,
+    Seq,
+    Severity,
+    Slice,
+    Sym,
+    Value,
+    blocks_of,
+)
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.buffer_uses import holds_pipelines, uses_of
 from pallas_lint.kernels.facts.dataflow import Flow, inputs, is_among
-from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.grid.grid_simulation import axes_text, models
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
-from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import Const, Ref, Seq, Slice, Sym, Value
-from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.buffer_uses import BufferUse
-    from pallas_lint.kernels.grid.blocks import Block, Blocks
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.grid.blocks import Blocks
 
 _ORDERING = frozenset(
     {"atomic_cas", "atomic_xchg", "swap", "semaphore_wait", "barrier_wait", "inline_asm", "elementwise_inline_asm"}

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Context, Example, Finding, Fix, Guard, KernelTrace, Launch, Rule, Severity, Site, nodes
 from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
 from pallas_lint.kernels.grid.grid_simulation import axes_text, models, program_ids, step_text, tested_axes
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.facts.buffer_uses import BufferHistory, BufferUse
     from pallas_lint.kernels.grid.grid_simulation import Fault
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import Guard, KernelTrace
 
 
 class InitGuardWrongAxis(Rule):

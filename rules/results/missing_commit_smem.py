@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity, Span
+from pallas_lint.api import (
+    Access,
+    Const,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    Guard,
+    KernelTrace,
+    Op,
+    Ref,
+    Rule,
+    Severity,
+    Span,
+)
 from pallas_lint.kernels.facts.copies import COMMIT_SMEM, GPU, TO_GMEM, TO_SMEM, WAIT_TO_GMEM
 from pallas_lint.kernels.facts.loop_unrolling import overlap, part_of, unrolled_events
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.trace import Access, Op, refs_in
-from pallas_lint.kernels.model.values import Const, Ref
+from pallas_lint.kernels.model.trace import refs_in
 from pallas_lint.records import define
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import Guard, KernelTrace
 
 # Functions that read SMEM through the asynchronous proxy, and the positions of their SMEM operands.
 _READERS: dict[str, tuple[tuple[str, int], ...]] = {

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Context, Example, Finding, Fix, KernelTrace, Launch, Rule, Severity, Site, nodes
 from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
 from pallas_lint.kernels.grid.blocks import grid_of
 from pallas_lint.kernels.grid.grid_simulation import Simulation, models, tested_axes
 from pallas_lint.kernels.launches.dimension_semantics import semantics_site
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.facts.buffer_uses import BufferHistory
     from pallas_lint.kernels.grid.blocks import Grid
     from pallas_lint.kernels.grid.grid_simulation import Fault
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 _PARALLEL = ("parallel", "core_parallel", "subcore_parallel")
 _TWO_CORES = ("v4", "v5p")  # one program runs on both cores of the chip

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Context, Example, Finding, KernelTrace, Ref, Rule, Severity
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.writes import alias_not_fetched, gap, outputs_of, use_of
-from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.writes import Gap
-    from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import Ref
 
 
 class PartialOutputWrite(Rule):

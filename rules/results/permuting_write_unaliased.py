@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    Array,
+    CallResult,
+    Const,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Launch,
+    Rule,
+    Seq,
+    Severity,
+    Site,
+    Sym,
+    Value,
+    nodes,
+)
 from pallas_lint.fixes.alias_edits import alias_pallas_outputs, alias_triton_outputs
 from pallas_lint.kernels.facts.aliases import aliased_outputs, output_leaves
 from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import all_seen
 from pallas_lint.kernels.grid.row_permutations import is_filled_before, row_permutations
-from pallas_lint.kernels.model.values import Array, CallResult, Const, Seq, Sym
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.aliases import Leaf
     from pallas_lint.kernels.facts.triton_kernels import TritonKernel, TritonMove
-    from pallas_lint.kernels.model.launch import ForeignCall, Launch
-    from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import Value
+    from pallas_lint.kernels.model.launch import ForeignCall
 
 
 class PermutingWriteUnaliased(Rule):

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Block, Context, Example, Finding, KernelTrace, Launch, Rule, Severity
 from pallas_lint.kernels.facts.buffer_uses import buffers_of, holds_pipelines
 from pallas_lint.kernels.grid.grid_simulation import Fault, Simulation, Visit, axes_text, models, step_text
-from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.facts.buffer_uses import BufferHistory
-    from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.grid.grid_points import Point
     from pallas_lint.kernels.grid.grid_simulation import Steps
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 
 class RevisitNotConsecutive(Rule):

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pallas_lint.api import Const, Context, Example, Finding, KernelTrace, Rule, Severity, Slice, Sym, Value
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.grid_points import terms_in
 from pallas_lint.kernels.grid.index_ranges import divided, extents, number, parts_of, reach_of, size_of, start_of
-from pallas_lint.kernels.model.values import Const, Slice, Sym
-from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.grid.index_ranges import SliceUse
-    from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import Value
 
 _MASKED = ("load", "store", "atomic_", "swap")
 

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    UNKNOWN,
+    Access,
+    Array,
+    CallResult,
+    Context,
+    Example,
+    Finding,
+    IndexMap,
+    KernelTrace,
+    Launch,
+    Ref,
+    Rule,
+    Severity,
+    Value,
+    blocks_of,
+    nodes,
+)
 from pallas_lint.kernels.facts.aliases import made_blank, pairs
 from pallas_lint.kernels.facts.writes import is_copied
-from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.index_maps import index_maps_of
-from pallas_lint.kernels.model.launch import Launch
-from pallas_lint.kernels.model.trace import Access
-from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.grid.index_maps import IndexMap
-    from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import Ref, Value
 
 _GPU = ("triton", "mosaic_gpu")
 _DESCRIBED = ("make_async_copy", "make_async_remote_copy")

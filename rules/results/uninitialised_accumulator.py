@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity, Span
+from pallas_lint.api import (
+    Access,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    Func,
+    KernelTrace,
+    Launch,
+    Ref,
+    Rule,
+    Severity,
+    Span,
+    blocks_of,
+    nodes,
+)
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.buffer_uses import starts_uninitialised
 from pallas_lint.kernels.facts.dataflow import Flow, inputs, is_among, reaches_result
 from pallas_lint.kernels.facts.writes import alias_not_fetched
-from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.kernels.model.launch import Launch
-from pallas_lint.kernels.model.trace import Access
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import Func, Ref
 
 _ADDING = frozenset(("jax.numpy.add", "jax.numpy.subtract"))
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Context, Example, Finding, KernelTrace, Rule, Severity
 from pallas_lint.fixes.masking import LEVELS, masking_fix
 from pallas_lint.kernels.facts.padding import mixed_padding
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import KernelTrace
 
 
 class UnmaskedPartialBlock(Rule):

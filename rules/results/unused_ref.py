@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Access, Context, Example, Finding, Func, KernelTrace, Ref, Rule, Severity, Site, nodes
 from pallas_lint.kernels.facts.aliases import aliased_outputs, pairs
 from pallas_lint.kernels.facts.writes import alias_not_fetched, all_seen, outputs_of, use_of
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.trace import Access
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.descent import walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import Func, Ref
 
 # A kernel that does one of these may be run for that alone.
 _EFFECTS = (

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity
-from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.ruleset.rule import Example, Rule
+from pallas_lint.api import Block, BlockDim, Context, Example, Finding, Launch, Rule, Severity, blocks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.grid.grid_points import Point
-    from pallas_lint.kernels.model.launch import BlockDim, Launch
 
 
 class BlockOutOfRange(Rule):

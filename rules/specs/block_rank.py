@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
-from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, blocks_of
 from pallas_lint.kernels.launches.signatures import count_of
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
 
 
 class BlockRank(Rule):

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import NONE, Context, Example, Finding, Launch, Rule, Severity
 from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.model.known_names import is_integer
-from pallas_lint.kernels.model.values import NONE
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
 
 _BARRIER = "jax.experimental.pallas.tpu.get_barrier_semaphore"
 _ALLOWED = "allow_collective_id_without_custom_barrier"

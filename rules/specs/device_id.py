@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Context, Dictionary, Example, Finding, Op, Rule, Seq, Severity
 from pallas_lint.kernels.model.known_names import name_of
-from pallas_lint.kernels.model.values import Dictionary, Seq
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.trace import Op
 
 _OPS = (
     "jax.experimental.pallas.semaphore_signal",

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import Const, Context, Example, Finding, Fix, Launch, Rule, Seq, Severity, Value, nodes
 from pallas_lint.checker.backend_failures import up_to
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.blocks import grid_of
 from pallas_lint.kernels.launches.dimension_semantics import declared_semantics, semantics_site
 from pallas_lint.kernels.launches.signatures import count_of
-from pallas_lint.kernels.model.values import Const, Seq
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.values import Value
 
 # Each word with the last of the measured releases that does not know it; None: all do.
 _WORDS = {"parallel": None, "arbitrary": None, "core_parallel": "0.5.3", "subcore_parallel": "0.6.2"}

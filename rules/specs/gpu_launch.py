@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import NONE, Const, Context, Example, Finding, Launch, Rule, Seq, Severity, Value
 from pallas_lint.kernels.model.known_names import PALLAS, integer
-from pallas_lint.kernels.model.values import NONE, Const, Seq
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.values import Value
 
 _KERNEL = f"{PALLAS}.mosaic_gpu.kernel"
 _MAX_THREADS, _MAX_AXES, _MAX_BLOCKS = 16, 3, 16

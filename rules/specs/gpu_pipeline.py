@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import (
+    NONE,
+    Access,
+    Concretization,
+    Const,
+    Context,
+    Example,
+    Finding,
+    Launch,
+    Op,
+    Rule,
+    Severity,
+    Value,
+)
 from pallas_lint.checker.backend_failures import ends_with
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.shared_memory import SPECIALISED, STEPS
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.launch import block_spec
-from pallas_lint.kernels.model.trace import Access, Concretization, Op
-from pallas_lint.kernels.model.values import NONE, Const
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.values import Value
 
 _MIN_REGISTERS, _MAX_REGISTERS = 24, 256  # registers of a thread that `setmaxnreg` takes
 

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pallas_lint.api import Context, Example, Finding, Launch, Rule, Seq, Severity, dim
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.blocks import grid_of
-from pallas_lint.kernels.model.values import Seq, dim
-from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
     from pallas_lint.kernels.grid.blocks import Grid
-    from pallas_lint.kernels.model.launch import Launch
 
 _MAX_X = 2**31 - 1
 _MAX_YZ = 2**16 - 1

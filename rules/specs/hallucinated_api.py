@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pallas_lint import compat
+from pallas_lint.api import Context, Example, Finding, Fix, Rule, Severity, Use
 from pallas_lint.checker.api_names import PALLAS, ApiName, known_prefix
 from pallas_lint.compat.versions import UnknownVersionError, parse
-from pallas_lint.finding import Severity
 from pallas_lint.fixes.migration import Migration, short
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.syntax.uses import Use
 
 _MODULES = (PALLAS, f"{PALLAS}.tpu", f"{PALLAS}.triton", f"{PALLAS}.mosaic_gpu", f"{PALLAS}.tpu_sc")
 

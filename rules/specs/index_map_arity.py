@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.finding import Severity, Span
+from pallas_lint.api import Context, Example, Finding, Fix, IndexMap, Launch, Rule, Severity, Span, nodes
 from pallas_lint.kernels.launches.signatures import count_of, signature_of
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.grid.index_maps import IndexMap
-    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.text.source import Source
 
 

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
-from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.grid.blocks import Block
-    from pallas_lint.kernels.grid.index_maps import IndexMap
+from pallas_lint.api import Block, Context, Example, Finding, IndexMap, Rule, Severity, blocks_of, nodes
 
 
 class IndexMapElementOffset(Rule):

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import NONE, Const, Context, Example, Finding, Fix, IndexMap, Rule, Severity, Sym, Value, nodes
 from pallas_lint.kernels.launches.signatures import count_of
-from pallas_lint.kernels.model.values import NONE, Const, Sym
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.grid.index_maps import IndexMap
-    from pallas_lint.kernels.model.values import Value
 
 _ARITHMETIC = frozenset(("+", "-", "*", "//", "%", "**"))
 

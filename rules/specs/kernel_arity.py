@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import Context, Example, Finding, Func, Launch, Rule, Severity, Site, Sym, nodes
 from pallas_lint.kernels.launches.roles import expected
 from pallas_lint.kernels.launches.signatures import signature_of
-from pallas_lint.kernels.model.values import Sym
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.values import Func
 
 
 class KernelArity(Rule):

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
+from pallas_lint.api import (
+    Array,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    Func,
+    Launch,
+    Rule,
+    Seq,
+    Severity,
+    Site,
+    Sym,
+    Use,
+    Value,
+    nodes,
+)
 from pallas_lint.checker.api_names import api_name, keywords
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.known_names import PALLAS, is_integer, is_shape_struct, is_spec
-from pallas_lint.kernels.model.values import Array, Func, Seq, Sym, Value
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import tree_sitter
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.syntax.uses import Use
 
 _CALL = f"{PALLAS}.pallas_call"
 # What a launch is written with; their keywords are checked.

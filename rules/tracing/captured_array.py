@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import (
+    Access,
+    Array,
+    CallResult,
+    Capture,
+    Const,
+    Context,
+    Dictionary,
+    Event,
+    Example,
+    Finding,
+    IndexMap,
+    KernelTrace,
+    Launch,
+    Op,
+    Rule,
+    Seq,
+    Severity,
+    Site,
+    Slice,
+    Sym,
+    Value,
+    nodes,
+)
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.identity import ById
 from pallas_lint.kernels.library.jit import is_traced
-from pallas_lint.kernels.model.trace import Access, Capture, Op
-from pallas_lint.kernels.model.values import Array, CallResult, Const, Dictionary, Seq, Slice, Sym, Value
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.grid.index_maps import IndexMap
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import Event, KernelTrace
-    from pallas_lint.syntax import Site
 
 # These need a shape and a dtype; the array itself does not get into the kernel.
 _LIKE = frozenset(

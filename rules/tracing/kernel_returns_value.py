@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
-from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Func, OneOf, Ref, Seq, Value, options
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.trace import KernelTrace
+from pallas_lint.api import (
+    NONE,
+    Array,
+    Const,
+    Context,
+    Dictionary,
+    Example,
+    Finding,
+    Fix,
+    Func,
+    KernelTrace,
+    OneOf,
+    Ref,
+    Rule,
+    Seq,
+    Severity,
+    Site,
+    Value,
+    nodes,
+    options,
+)
 
 
 class KernelReturnsValue(Rule):

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import (
+    Const,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    IndexMap,
+    KernelTrace,
+    Launch,
+    Op,
+    Rule,
+    Seq,
+    Severity,
+)
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer, is_tensorcore_mesh
-from pallas_lint.kernels.model.values import Const, Seq
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.grid.index_maps import IndexMap
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import KernelTrace, Op
 
 _KERNEL_SINCE = (0, 10, 2)  # `pl.kernel` on TPU: 0.8.3 still lowers it
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pallas_lint.finding import Severity
+from pallas_lint.api import (
+    Array,
+    Concretization,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    IndexMap,
+    KernelTrace,
+    Ref,
+    Rule,
+    Severity,
+)
 from pallas_lint.fixes.when_rewrites import branch_as_when, sliced_by_ds
 from pallas_lint.kernels.library.concretizations import traced_concretizations
-from pallas_lint.kernels.model.values import Array, Ref
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.grid.index_maps import IndexMap
-    from pallas_lint.kernels.model.trace import Concretization, KernelTrace
 
 _KEYWORDS = {
     "if": "if", "while": "while", "assert": "assert", "ternary": "if ... else", "and": "and", "or": "or",

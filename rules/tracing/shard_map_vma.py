@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pallas_lint.api import NONE, CallResult, Context, Example, Finding, Fix, Launch, Rule, Severity, Site, Value, nodes
 from pallas_lint.checker.backend_failures import within
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.library.sharding import is_checked
 from pallas_lint.kernels.model.known_names import is_shape_struct
-from pallas_lint.kernels.model.values import NONE, CallResult
 from pallas_lint.records import frozen
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.nesting import parent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.frame import ShardingContext
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.values import Value
 
 
 _WORDS = ("vma", "manual_axis_type")

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pallas_lint.api import (
+    Access,
+    Array,
+    Const,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    KernelTrace,
+    Ref,
+    Rule,
+    Severity,
+    Shape,
+    Site,
+    Sym,
+    Value,
+    nodes,
+)
 from pallas_lint.checker.backend_failures import within
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.ref_indexing import RefIndexing
 from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.library.operands import broadcast, shape
 from pallas_lint.kernels.model.dtypes import canonical, operand_element
 from pallas_lint.kernels.model.kinds import FLOATING, INTEGER, described, differ, exact, kinds_of
 from pallas_lint.kernels.model.symbols import default_of
-from pallas_lint.kernels.model.trace import Access, is_full_index
-from pallas_lint.kernels.model.values import Array, Const, Ref, Sym
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
+from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.syntax.nesting import operand, parent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
     from pallas_lint.kernels.model.kinds import Element
-    from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import Shape, Value
 
 
 class StoreMismatch(Rule):

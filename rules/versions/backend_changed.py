@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pallas_lint import compat
+from pallas_lint.api import NONE, Context, Edit, Example, Finding, Fix, Launch, Rule, Severity, Span
 from pallas_lint.compat.versions import CUDA_TRITON_AGAIN, parse
-from pallas_lint.finding import Edit, Severity, Span
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.values import NONE
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix
-    from pallas_lint.kernels.model.launch import Launch
 
 _TITLES = {"triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
 _PARAMS_DECIDE = (0, 8)

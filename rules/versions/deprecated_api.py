@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
+from pallas_lint.api import Context, Example, Finding, Rule, Severity, Use
 from pallas_lint.checker.api_names import PALLAS, api_name, reached
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.fixes.migration import Migration, advice
 from pallas_lint.fixes.rewrites import loaded_index, replacing
-from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pallas_lint.checker.api_names import ApiName
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.syntax.uses import Use
 
 
 class DeprecatedApi(Rule):

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, Use
 from pallas_lint.checker.api_names import PALLAS, because
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.kernels.launches.backend import STRONG
-from pallas_lint.ruleset.rule import Example, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.syntax.uses import Use
 
 _TRITON_SINCE = (0, 11)
 _MOSAIC_GPU_SINCE = (0, 10, 2)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
+from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, Use
 from pallas_lint.checker.api_names import api_name, because, keywords, reached
-from pallas_lint.finding import Severity
 from pallas_lint.fixes.spread_keywords import spread_keywords
-from pallas_lint.ruleset.rule import Example, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pallas_lint.checker.api_names import ApiName
-    from pallas_lint.checker.context import Context
     from pallas_lint.compat import ApiHistory
-    from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.syntax.uses import Use
 
 
 class NotYetApi(Rule):

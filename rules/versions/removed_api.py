@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
+from pallas_lint.api import (
+    Const,
+    Context,
+    Dictionary,
+    Example,
+    Finding,
+    Fix,
+    Launch,
+    Rule,
+    Severity,
+    Site,
+    Span,
+    Use,
+    nodes,
+)
 from pallas_lint.checker.api_names import PALLAS, api_name, because, keywords, positions, reached
 from pallas_lint.compat.versions import parse
-from pallas_lint.finding import Severity
 from pallas_lint.fixes.migration import Migration, advice, short
 from pallas_lint.fixes.rewrites import (
     BY_BACKEND,
@@ -18,18 +33,10 @@ from pallas_lint.fixes.rewrites import (
     replacing,
 )
 from pallas_lint.fixes.spread_keywords import spread_keywords
-from pallas_lint.kernels.model.values import Const, Dictionary
-from pallas_lint.ruleset.rule import Example, Rule
-from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pallas_lint.checker.api_names import ApiName, KeywordHistory
-    from pallas_lint.checker.context import Context
-    from pallas_lint.finding import Finding, Fix, Span
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.syntax.uses import Keyword, Use
+    from pallas_lint.syntax.uses import Keyword
 
 
 class RemovedApi(Rule):

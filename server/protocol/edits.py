@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from lsprotocol import types as lsp
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 def workspace_edit(

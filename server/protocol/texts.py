@@ -7,16 +7,13 @@ feeds, U+2028 and others, and each change after such a character would land in a
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import from_lsp
 from pallas_lint.server.protocol.pygls_adapter import AdaptedDocument, AdaptedWorkspace
 
 from pallas_lint.text.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 logger = logging.getLogger(__name__)
 

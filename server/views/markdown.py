@@ -7,12 +7,9 @@ Only the functions here make `Markdown`, and only `content` gives it to a client
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from lsprotocol import types as lsp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # What begins markup within a line, and what GitHub's and VS Code's Markdown makes a link of by itself.
 _MARKUP = re.compile(r"[\\`*_<&~|@]|\](?=[(\[:])|!(?=\[)|:(?=//)|(?<=[wW]{3})\.")

@@ -10,14 +10,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pallas_lint.records import Factory, define, field, frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 AT_ONCE = float("inf")  # the urgency of what takes no time worth speaking of, or that somebody waits for
 GRACE = 0.1  # seconds that work has at least, unless what waits is to be done at once

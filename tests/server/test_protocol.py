@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator  # noqa: TC003  pytest-lsp looks at annotations
+from collections.abc import AsyncIterator
 from pathlib import Path  # noqa: TC003
 from typing import Any
 

@@ -6,8 +6,9 @@ numbers (which prove nothing), and `pl.multiple_of`. Measured with the TPU compi
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import gcd, lcm
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
@@ -15,9 +16,6 @@ from pallas_lint.kernels.model.known_names import PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, KernelTrace, Op
 from pallas_lint.kernels.model.values import Array, Const, Value
 from pallas_lint.syntax import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 _MULTIPLY = frozenset(("jax.numpy.multiply", "jax.lax.mul"))
 _ADD = frozenset(("jax.numpy.add", "jax.numpy.subtract", "jax.lax.add", "jax.lax.sub"))

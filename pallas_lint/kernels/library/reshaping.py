@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pallas_lint.kernels.library import indexing
 from pallas_lint.kernels.library.operands import Keywords, argument, axes, shape, shape_argument, unknown_of_rank
@@ -12,9 +12,6 @@ from pallas_lint.kernels.model.dtypes import operand_element, promote
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import Array, Const, Dim, Seq, Shape, Slice, Sym, Value, dim, from_dim, shape_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _of(source: Value, result: Shape | None) -> Array:

@@ -6,11 +6,9 @@ Without it, sixty lines of `i = i + i` make a value whose tree has 2**60 nodes.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+from typing import ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -6,11 +6,8 @@ depend on the operands' kinds alone, so that they are known far more often.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache, reduce
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Kinds = frozenset[str]  # of "bool", "int", "float", "complex" and "other", for random keys and semaphores
 # The dtype as jax prints it in avals, the kinds that it may be of, or None: anything.

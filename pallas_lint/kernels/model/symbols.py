@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.values import UNKNOWN, Const, Seq, Sym, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _FOLD: dict[str, Callable[..., object]] = {
     "+": operator.add,

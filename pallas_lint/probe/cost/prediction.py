@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from . import use
 from .chips import CHIPS, FASTEST, LIKELY, SLOWEST, HbmTiming
@@ -12,9 +13,6 @@ from .listing import Listing, Place, UnknownForm, read
 from .machine import Limits, Machine, Tally, Transfer
 from .program import TICKS, Program, translate
 from .values import UndeterminedSchedule
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Shares of the time. Who waits for more than this is bound by what is waited for: by HBM where it moves bytes nearly
 # all the time, else by how long a copy or a step takes however small it is.

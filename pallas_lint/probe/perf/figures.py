@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pallas_lint.probe.cost.chips import CHIPS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def device_of(cost: Mapping[str, Any]) -> str:

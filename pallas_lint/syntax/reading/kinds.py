@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 from pallas_lint.syntax.parser import parser
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _T = TypeVar("_T")
 

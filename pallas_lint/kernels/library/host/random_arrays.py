@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pallas_lint.kernels.library.operands import Keywords, argument, axes, broadcast, shape, shape_argument
 from pallas_lint.kernels.model.called import last_part
@@ -10,9 +10,6 @@ from pallas_lint.kernels.model.dtypes import element_of, operand_element
 from pallas_lint.kernels.model.kinds import INTEGER
 from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Sym, Value, dim
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _KEY = frozenset({"other"})  # the dtype of a key
 # Where these take the shape, which is that of a scalar if they get none; the dtype comes next.
