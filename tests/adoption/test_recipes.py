@@ -128,7 +128,7 @@ def test_it_is_installed_as_a_tool(tool: Path, tmp_path: Path, command: list[str
     assert (done.returncode, "pallas-lint" in done.stdout) == (0, True), done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_steps_of_the_container(tmp_path: Path) -> None:
     """Those that build the environment, in another folder: no engine is at hand."""
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()

@@ -13,6 +13,8 @@ import pytest
 from pallas_lint import compat
 from pallas_lint.compat import known_versions
 
+pytestmark = pytest.mark.slow  # all data is packed again
+
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "pallas_lint" / "compat" / "data"
 VERSIONS: dict[str, Any] = json.loads((DATA / "versions.json").read_text(encoding="utf-8"))

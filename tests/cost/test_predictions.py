@@ -12,6 +12,7 @@ from pallas_lint.probe.cost.listing import read
 from pallas_lint.probe.cost.machine import Limits, Machine
 from pallas_lint.probe.cost.prediction import Prediction, predict
 from pallas_lint.probe.cost.program import translate
+from tests.sampling import by_day
 
 SCHEDULES = Path(__file__).parent / "schedules"
 MILLION = 65536 * 16384 * 4  # bytes of the operand of `rows`: a million blocks
@@ -58,7 +59,7 @@ def test_all_schedules_are_expected() -> None:
     assert {file.stem for file in SCHEDULES.glob("*.txt")} == set(EXPECTED)
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", by_day(sorted(EXPECTED), 3))
 def test_what_it_costs(name: str) -> None:
     # A million steps of the grid are eight million segments of the schedule: nearly all of them are skipped.
     found = predicted(name, limits=Limits(steps=400_000, seconds=1000))
@@ -71,6 +72,7 @@ def test_what_it_costs(name: str) -> None:
     assert {line.place[0] for line in found.lines if line.place is not None} == {"kernels.py"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXPECTED if "rows-v" not in name or "chosen" in name])
 def test_skipping_changes_nothing(name: str) -> None:
     limits = Limits(unwatched=0, seconds=1000)

@@ -15,7 +15,7 @@ from tests.hostile import attack
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.slow  # each step of a walk writes a path of a thousand folders
+# Slow: each step of a walk writes a path of a thousand folders.
 LEVELS = 1100  # of folders with a name of one letter: a path to the innermost still fits into the system's limit
 DOTTED = ".".join("a" * LEVELS)
 
@@ -68,17 +68,20 @@ def check(ran: attack.Ran) -> None:
     assert lines[0].startswith("long/bbb") and lines[1].startswith("too-deep/ccc/")
 
 
+@pytest.mark.slow
 def test_the_command_line(folder: Path) -> None:
     check(attack.run("--output-format", "concise", ".", cwd=folder))
     check(attack.run("--output-format", "concise", ".", cwd=folder))  # from the cache
 
 
+@pytest.mark.slow
 def test_a_run_inside(folder: Path) -> None:
     inner = folder / ("a/" * LEVELS)
     ran = attack.run("--output-format", "concise", "k.py", cwd=inner, home=folder.parent)
     assert ran.calm and ran.status == 1 and "k.py:14" in ran.out
 
 
+@pytest.mark.nightly
 def test_the_server(folder: Path) -> None:
     inner = folder / ("a/" * LEVELS) / "k.py"
     with attack.server(cwd=folder) as wire:

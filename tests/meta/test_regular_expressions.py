@@ -24,6 +24,7 @@ LITERAL = re.compile(r"[=(,:?&|!;]\s*/(?![/*])((?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/
 MADE_IN_SCRIPTS = {"vscode-extension/src/targets.ts": 1}  # `new RegExp`
 
 
+@pytest.mark.slow
 def test_python() -> None:
     files = [file for folder in ("pallas_lint", "server", "rules") for file in sorted((ROOT / folder).rglob("*.py"))]
     found = [use for file in files for use in uses(file, ROOT)]

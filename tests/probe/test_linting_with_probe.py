@@ -11,6 +11,7 @@ import pytest
 
 from tests.probe.running import WITHOUT_COMPILER, run
 from tests.rules.interpreted import python
+from tests.sampling import by_day
 
 pytestmark = pytest.mark.slow
 
@@ -42,28 +43,28 @@ def test_fixes_are_compared_with_the_original(tmp_path: Path) -> None:
     assert "x_ref[x_ref.shape[0] - 1]" in (tmp_path / "k.py").read_text(), done.stderr
 
 
-def test_the_report_after_fixing_is_about_the_fixed_code(tmp_path: Path) -> None:
+HELPER = "import jax\n\ndef last(x_ref):\n    return x_ref[-1]\n"
+HELPED = COMMENTED.replace("o_ref[...] = x_ref[-1]", "o_ref[...] = last(x_ref)").replace(
+    "import jax\n", "import jax\nfrom helper import last\n", 1
+)
+
+
+@pytest.mark.parametrize("files", by_day([{"k.py": HELPED, "helper.py": HELPER}, {"k.py": COMMENTED}]))
+def test_the_report_after_fixing_is_about_the_fixed_code(tmp_path: Path, files: dict[str, str]) -> None:
     """Also where the probe alone has something to say of it, and where what is fixed is in a helper's file."""
-    helper = "import jax\n\ndef last(x_ref):\n    return x_ref[-1]\n"
-    code = COMMENTED.replace("o_ref[...] = x_ref[-1]", "o_ref[...] = last(x_ref)").replace(
-        "import jax\n", "import jax\nfrom helper import last\n", 1
-    )
-    for name, files in {"own": {"k.py": COMMENTED}, "helper": {"k.py": code, "helper.py": helper}}.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        for file, text in files.items():
-            (folder / file).write_text(text)
-        before = json.loads(lint(folder, "--probe", "--output-format", "json", *files).stdout)
-        assert "PAL210" in {each["code"] for each in before["findings"]}
-        done = lint(folder, "--probe", "--fix", "--output-format", "json", *files)
-        after = json.loads(done.stdout)
-        assert "shape[0] - 1" in "".join((folder / file).read_text() for file in files), done.stderr
-        assert "PAL210" not in {each["code"] for each in after["findings"]}
-        again = json.loads(lint(folder, "--probe", "--output-format", "json", *files).stdout)
-        assert after["findings"] == again["findings"]
-        stages = [[(stage["stage"], stage["ok"]) for stage in each["stages"]] for each in after["launches"]]
-        assert stages == [[(stage["stage"], stage["ok"]) for stage in each["stages"]] for each in again["launches"]]
-        assert stages
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    before = json.loads(lint(tmp_path, "--probe", "--output-format", "json", *files).stdout)
+    assert "PAL210" in {each["code"] for each in before["findings"]}
+    done = lint(tmp_path, "--probe", "--fix", "--output-format", "json", *files)
+    after = json.loads(done.stdout)
+    assert "shape[0] - 1" in "".join((tmp_path / file).read_text() for file in files), done.stderr
+    assert "PAL210" not in {each["code"] for each in after["findings"]}
+    again = json.loads(lint(tmp_path, "--probe", "--output-format", "json", *files).stdout)
+    assert after["findings"] == again["findings"]
+    stages = [[(stage["stage"], stage["ok"]) for stage in each["stages"]] for each in after["launches"]]
+    assert stages == [[(stage["stage"], stage["ok"]) for stage in each["stages"]] for each in again["launches"]]
+    assert stages
 
 
 RAGGED = """

@@ -11,6 +11,7 @@ import pytest
 
 from tests.probe.running import run
 from tests.rules.interpreted import python
+from tests.sampling import by_day
 
 pytestmark = pytest.mark.slow
 KERNELS = (Path(__file__).parents[1] / "cost" / "kernels.py").read_text()
@@ -132,7 +133,7 @@ PITFALLS = {
 }
 
 
-@pytest.mark.parametrize("code", PITFALLS)
+@pytest.mark.parametrize("code", by_day(PITFALLS, 2))
 def test_what_makes_it_slow_is_told_where_it_does(tmp_path: Path, code: str) -> None:
     text = (Path(__file__).parents[1] / "cost" / "pitfalls.py").read_text()
     (tmp_path / "pitfalls.py").write_text(text)
@@ -229,7 +230,7 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("flags", WAYS)
+@pytest.mark.parametrize("flags", by_day(WAYS, 2))
 def test_values_decide_as_they_lie_in_scalar_memory(tmp_path: Path, flags: str) -> None:
     (tmp_path / "reads.py").write_text(READS)
     size = 1

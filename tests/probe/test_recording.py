@@ -12,6 +12,7 @@ import pytest
 from pallas_lint.known_calls import shapes_file
 from tests.probe.running import run
 from tests.rules.interpreted import python
+from tests.sampling import by_day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,43 +154,53 @@ def calls_in(folder: Path) -> dict[str, list[dict[str, str]]]:
 PLAIN = {"bm": "8", "name": "'fast'"}
 
 
-@pytest.mark.parametrize(
-    ("line", "function", "arguments"),
-    [
-        ("L.plain(of(16, 128))", "plain", {"x": "f32[16,128]", **PLAIN}),
-        ("L.plain(of(16, 128), name='/etc/hosts')", "plain", {"x": "f32[16,128]", "bm": "8"}),
-        ("L.plain(of(16, 128), name=np.float32(2))", "plain", {"x": "f32[16,128]", "bm": "8"}),
-        ("jax.jit(L.plain)(np.ones((16, 128)))", "plain", {"x": "f32[16,128]", **PLAIN}),
-        ("jax.vmap(jax.jit(L.plain))(of(3, 16, 128))", "plain", {"x": "f32[16,128]", **PLAIN}),
-        ("jax.jit(jax.vmap(L.plain))(of(3, 16, 128))", "plain", {"x": "f32[16,128]", **PLAIN}),
-        ("jax.eval_shape(L.plain, of(16, 128))", "plain", {"x": "f32[16,128]", **PLAIN}),
-        ("jax.grad(lambda x: L.custom(x).sum())(of(8, 256))", "backward", {"x": "f32[8,256]", "g": "f32[8,256]"}),
-        (
-            "L.configured(of(8, 128), cfg=L.Config())",
-            "configured",
-            {"x": "f32[8,128]", "cfg": "launchers.py:Config(bm=8, act=fn:launchers.py:relu, dtype=dtype:bf16)"},
-        ),
-        (
-            "L.tree({'w': [of(8, 128), 2.5]}, L.Pair(of(1), None), jnp.int8, of(2), more=jax.nn.gelu)",
-            "tree",
-            {
-                "params": "{'w': [f32[8,128], ...]}",
-                "pair": "launchers.py:Pair(left=f32[1], right=None)",
-                "dtype": "dtype:i8",
-                "*0": "f32[2]",
-                "more": "fn:jax.nn:gelu",
-            },
-        ),
-        ("L.Layer()(of(8, 128))", "Layer.__call__", {"x": "f32[8,128]"}),
-        ("L.maker(8, True)(of(8, 128))", "maker", {"bm": "8"}),
-        ("L.decorated(of(8, 128))", "decorated", {"x": "f32[8,128]"}),
-        ("L.wrapped_here(of(8, 128))", "wrapped_here", {"x": "f32[8,128]"}),
-    ],
-)
-def test_what_a_function_got(line: str, function: str, arguments: dict[str, str], tmp_path: Path) -> None:
-    assert recorded(tmp_path, line)[f"launchers.py::{function}"] == [arguments]
+# Each a way to call `plain`, and what it got.
+PLAIN_CALLS = {
+    "L.plain(of(16, 128))": {"x": "f32[16,128]", **PLAIN},
+    "L.plain(of(16, 128), name='/etc/hosts')": {"x": "f32[16,128]", "bm": "8"},
+    "L.plain(of(16, 128), name=np.float32(2))": {"x": "f32[16,128]", "bm": "8"},
+    "jax.jit(L.plain)(np.ones((16, 128)))": {"x": "f32[16,128]", **PLAIN},
+    "jax.vmap(jax.jit(L.plain))(of(3, 16, 128))": {"x": "f32[16,128]", **PLAIN},
+    "jax.jit(jax.vmap(L.plain))(of(3, 16, 128))": {"x": "f32[16,128]", **PLAIN},
+    "jax.eval_shape(L.plain, of(16, 128))": {"x": "f32[16,128]", **PLAIN},
+}
+# Each a call of another function, with its name and what it got.
+CALLS = [
+    ("jax.grad(lambda x: L.custom(x).sum())(of(8, 256))", "backward", {"x": "f32[8,256]", "g": "f32[8,256]"}),
+    (
+        "L.configured(of(8, 128), cfg=L.Config())",
+        "configured",
+        {"x": "f32[8,128]", "cfg": "launchers.py:Config(bm=8, act=fn:launchers.py:relu, dtype=dtype:bf16)"},
+    ),
+    (
+        "L.tree({'w': [of(8, 128), 2.5]}, L.Pair(of(1), None), jnp.int8, of(2), more=jax.nn.gelu)",
+        "tree",
+        {
+            "params": "{'w': [f32[8,128], ...]}",
+            "pair": "launchers.py:Pair(left=f32[1], right=None)",
+            "dtype": "dtype:i8",
+            "*0": "f32[2]",
+            "more": "fn:jax.nn:gelu",
+        },
+    ),
+    ("L.Layer()(of(8, 128))", "Layer.__call__", {"x": "f32[8,128]"}),
+    ("L.maker(8, True)(of(8, 128))", "maker", {"bm": "8"}),
+    ("L.decorated(of(8, 128))", "decorated", {"x": "f32[8,128]"}),
+    ("L.wrapped_here(of(8, 128))", "wrapped_here", {"x": "f32[8,128]"}),
+]
+
+
+@pytest.mark.parametrize("line", by_day(PLAIN_CALLS, 3))
+def test_what_a_function_got(line: str, tmp_path: Path) -> None:
+    assert recorded(tmp_path, line)["launchers.py::plain"] == [PLAIN_CALLS[line]]
     text = (tmp_path / shapes_file.NAME).read_text()
     assert str(tmp_path) not in text and f'seen = "program.py:{PROGRAM.splitlines().index("{lines}") + 1}"' in text
+
+
+def test_what_functions_of_one_program_got(tmp_path: Path) -> None:
+    found = recorded(tmp_path, *(line for line, _, _ in CALLS))
+    expected = {f"launchers.py::{function}": [arguments] for _, function, arguments in CALLS}
+    assert {name: calls for name, calls in found.items() if name in expected} == expected
 
 
 def test_what_a_body_binds_anew_is_told_as_it_was_at_entry_or_not_at_all(tmp_path: Path) -> None:

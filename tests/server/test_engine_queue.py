@@ -192,6 +192,7 @@ def spins(
     return result
 
 
+@pytest.mark.slow
 def test_what_does_not_make_way_holds_up_nothing(engine: EngineQueue) -> None:
     moved: list[str] = []
     first = spins(engine, "first", moved)
@@ -203,6 +204,7 @@ def test_what_does_not_make_way_holds_up_nothing(engine: EngineQueue) -> None:
     assert not first.done() and not second.done()
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_queue, "_LONG", 0.2)
     engine = EngineQueue(limit=0.5)

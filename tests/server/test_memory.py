@@ -6,6 +6,8 @@ import gc
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 from benchmarks.texts import composed
 from pallas_lint.kernels.interpreter.modules import Module
 from pallas_lint.memo.query_cache import CacheEntry
@@ -24,6 +26,7 @@ def held() -> Counter[str]:
     return Counter(type(each).__name__ for each in gc.get_objects() if type(each) in KEPT)
 
 
+@pytest.mark.slow
 async def test_nothing_is_kept_of_closed_documents(tmp_path: Path) -> None:
     text = composed(60)
     before = held()

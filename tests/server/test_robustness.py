@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow  # each test has a server in a process of its own
+
 CONTEXT = {"diagnostics": [], "triggerKind": 1}
 FOUND = ["PAL101", "PAL301"]
 NOT_INITIALIZED, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS = -32002, -32600, -32601, -32602

@@ -19,6 +19,8 @@ from tests.server.wire import Wire
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+pytestmark = pytest.mark.slow  # each test starts programs
+
 SCRIPT = str(Path(sys.executable).with_name("pallas-lint"))
 SAFE = ["-P"] if sys.version_info >= (3, 11) else ["-I"]
 COMMANDS = {

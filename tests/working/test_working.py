@@ -49,6 +49,7 @@ def test_the_text(file: str) -> None:
         assert judged(lint_text(text_of(file), versions)) == [], versions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", [file for file in FILES if FILES[file][1] == ("tpu:v5e",)])
 def test_the_text_for_every_tpu(file: str) -> None:
     """The compilers of most of them were not asked when the data were measured."""
