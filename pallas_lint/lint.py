@@ -348,8 +348,8 @@ class _RuleRunner:
             return found
         found = [finding for finding in found if finding.severity is not Severity.INFO]
         reported = {finding.span for finding in found}
-        likely = self._guarded(contexts.presumed, check, subject)
-        return [*found, *(finding for finding in likely if finding.span not in reported)]
+        presumed = self._guarded(contexts.presumed, check, subject)
+        return [*found, *(finding for finding in presumed if finding.span not in reported)]
 
     def _uses(self, rules: list[type[Rule]]) -> Iterator[Finding]:
         own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]

@@ -98,20 +98,23 @@ def _leading_names(module: Module, callers: Callers) -> Iterator[str]:
 
 
 def _known_call(root: Module, launch: Launch, callers: Callers) -> KnownCall | None:
-    """The call that led to a launch in another file: of the outermost function of that file."""
+    """The call that led to a launch in another file: of the outermost function of that file that has a name there.
+
+    What a factory returns has none: `make(128)(x)` is known by what its function calls.
+    """
     file = launch.module.file
     if launch.module is root or launch.expects_failure or file is None or root.file is None:
         return None
     if callers.folder not in file.parents:
         return None
-    at = next((at for at, entry in enumerate(launch.entries) if entry.func.module is launch.module), None)
-    if at is None:
+    own = (at for at, entry in enumerate(launch.entries) if entry.func.module is launch.module)
+    at, name = next(((at, name) for at in own if (name := _qualified(launch.entries[at].func))), (None, None))
+    if at is None or name is None:
         return None
     called = launch.entries[at]
-    name = _qualified(called.func)
     sites = [entry.site for entry in launch.entries[: at + 1] if entry.site is not None]
     site = next((site for site in reversed(sites) if site.piece.source is root.source), None)
-    if name is None or site is None or not all(entry.certain for entry in launch.entries[: at + 1]):
+    if site is None or not all(entry.certain for entry in launch.entries[: at + 1]):
         return None
     arguments = spelled_arguments(called, partial(_name_of, callers), x64=root.x64 is not None)
     if not arguments:

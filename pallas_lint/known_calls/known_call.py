@@ -7,8 +7,9 @@ from typing import Literal
 
 from pallas_lint.records import field, frozen
 
-# Nearest first; "here": a call in the launcher's own file; "annotation": no call, but what its parameters say of them.
-Kind = Literal["here", "comment", "caller", "file", "annotation"]
+# Nearest first; "here": a call in the launcher's own file; "convention": one that a harness makes of what it defines;
+# "annotation": no call, but what its parameters say of them.
+Kind = Literal["here", "convention", "comment", "caller", "file", "annotation"]
 _MAX_MESSAGE_LENGTH = 100  # characters of the arguments in a message
 
 
@@ -60,6 +61,8 @@ class KnownCall:
         if self.kind == "annotation":
             return f"with {spelled}, as annotated"
         file, _, name = self.source.partition("::")
+        if self.kind == "convention":
+            return f"with {spelled}, as a harness calls it: `{name}`" if spelled else f"as a harness calls it: `{name}`"
         if name and file == path:
             where = f"`{name}`" if name.replace(".", "").isidentifier() else name  # "line 20" of a script
         return f"with {spelled}, as in {where}" if spelled else f"as called in {where}"

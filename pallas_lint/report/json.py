@@ -76,7 +76,8 @@ def finding_document(finding: Finding) -> dict[str, Any]:
 
 
 def _known_call(known_call: KnownCall) -> dict[str, str]:
-    return {"function": known_call.name, "arguments": known_call.spelled, "source": known_call.source}
+    document = {"function": known_call.name, "arguments": known_call.spelled, "source": known_call.source}
+    return {**document, "kind": "convention"} if known_call.kind == "convention" else document
 
 
 def error_document(error: LintError) -> dict[str, Any]:

@@ -22,8 +22,43 @@ from pallas_lint.text.source import Source
 from tests.rules.interpreted import ENVIRONMENT, python
 from tests.sampling import by_day
 
-_SETUP = "x, rng = jnp.zeros((16, 128)), np.random.default_rng(0)"
+_SETUP = "; ".join((
+    "x, rng = jnp.zeros((16, 128)), np.random.default_rng(0)",
+    "last, window = jnp.zeros((2, 9, 12, 3)), jnp.zeros((3, 4, 3, 5))",
+    "first, filters = jnp.zeros((2, 3, 9, 12)), jnp.zeros((5, 3, 3, 4))",
+    "nhwc, pads = ('NHWC', 'HWIO', 'NHWC'), ((0, 0), (1, 1), (1, 0), (0, 0))",
+    "convolve = functools.partial(lax.conv_general_dilated, dimension_numbers=nhwc)",
+))  # fmt: skip
 MADE: dict[str, tuple[tuple[int, ...], str]] = {
+    "lax.conv(first, filters, (2, 1), 'SAME')": ((2, 5, 5, 12), "f32"),
+    "lax.conv(first, filters, (2, 1), 'VALID')": ((2, 5, 4, 9), "f32"),
+    "convolve(last, window, (1, 2), 'SAME')": ((2, 9, 6, 5), "f32"),
+    "convolve(last, window, (1, 2), [(1, 2), (0, 3)], dimension_numbers=(*nhwc[:2], 'NCHW'))": ((2, 5, 10, 6), "f32"),
+    "convolve(last, window, window_strides=(2, 2), padding=pads[:2], lhs_dilation=(2, 3), rhs_dilation=(1, 2))": (
+        (2, 8, 15, 5),
+        "f32",
+    ),
+    "lax.conv_general_dilated(first, filters, (1, 1), [(1, 0), (2, 2)], lhs_dilation=(2, 1))": ((2, 5, 16, 13), "f32"),
+    "lax.conv_general_dilated(jnp.zeros((2, 4, 9)), jnp.zeros((8, 1, 3)), (1,), 'SAME', feature_group_count=4)": (
+        (2, 8, 9),
+        "f32",
+    ),
+    "lax.conv_with_general_padding(first, filters, (2, 2), [(1, 1), (2, 2)], (1, 1), (1, 2))": ((2, 5, 5, 5), "f32"),
+    "lax.conv_transpose(last, window, (2, 3), 'SAME')": ((2, 18, 36, 5), "f32"),
+    "lax.conv_transpose(last, window, (2, 3), 'VALID')": ((2, 19, 37, 5), "f32"),
+    "lax.conv_transpose(last, window, (5, 5), 'VALID')": ((2, 45, 60, 5), "f32"),
+    "lax.conv_transpose(last, window, (2, 2), [(1, 1), (2, 0)], rhs_dilation=(2, 1))": ((2, 15, 22, 5), "f32"),
+    "lax.conv_transpose(last, jnp.zeros((3, 4, 5, 3)), (2, 2), 'SAME', transpose_kernel=True)": ((2, 18, 24, 5), "f32"),
+    "lax.conv_transpose(first, window, (2, 2), 'SAME', dimension_numbers=('NCHW', 'HWIO', 'NCHW'))": (
+        (2, 5, 18, 24),
+        "f32",
+    ),
+    "lax.reduce_window(last, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), 'VALID')": ((2, 4, 6, 3), "f32"),
+    "lax.reduce_window(last, 0.0, lax.add, (1, 3, 3, 1), (1, 2, 1, 1), 'SAME')": ((2, 5, 12, 3), "f32"),
+    "lax.reduce_window(last, 0.0, lax.add, (1, 3, 3, 1), (1, 2, 2, 1), pads, window_dilation=(1, 2, 1, 1))": (
+        (2, 4, 6, 3),
+        "f32",
+    ),
     "jnp.broadcast_to(0.0, (16, 128))": ((16, 128), "f32"),
     "jnp.broadcast_to(x[None], (4, *x.shape))": ((4, 16, 128), "f32"),
     "jnp.broadcast_to(x, (4,) + x.shape)": ((4, 16, 128), "f32"),

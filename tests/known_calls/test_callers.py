@@ -205,3 +205,19 @@ def test_a_number_of_the_host_is_no_array(tmp_path: Path, write: Write) -> None:
     kernel = KERNEL.replace("bm=64", "bm=64, scale=1.0")
     write(kern=kernel, test_it=HEAD + "from kern import rows\n" + calls)
     assert [arguments for arguments, _ in told(tmp_path)] == ["x: f32[256,200], bm=64, interpret=False"]
+
+
+FACTORY = """
+
+def make(bm):
+    def call(x):
+        return rows(x, bm=bm)
+
+    return call
+"""
+
+
+def test_what_a_factory_returns_is_known_by_what_it_calls(write: Write, tmp_path: Path) -> None:
+    test = f"{HEAD}from kern import make\ndef test_rows():\n    make(128)(jnp.ones((256, 200)))\n"
+    write(kern=KERNEL + FACTORY, test_kern=test)
+    assert told(tmp_path) == [("x: f32[256,200], bm=128, interpret=False", "test_kern.py:6")]

@@ -254,15 +254,17 @@ def run_entered(
     interp.current_run, interp.current_root = object(), piece
     everywhere, interp.assumptions = interp.assumptions, {**interp.assumptions, **_assumed(piece.text, inside=True)}
     try:
-        with module.at(ProgramPoint(piece, called=True)):
-            begin()
-            sharding.run_mapped_functions(interp)
-    except TOO_MUCH:
-        interp.outcome.cut.append(piece)
-    before_kernels()
-    launching.run_pending(interp)
-    interp.assumptions = everywhere
-    interp.current_run = interp.current_root = None
+        try:
+            with module.at(ProgramPoint(piece, called=True)):
+                begin()
+                sharding.run_mapped_functions(interp)
+        except TOO_MUCH:
+            interp.outcome.cut.append(piece)
+        before_kernels()
+        launching.run_pending(interp)
+    finally:
+        interp.assumptions = everywhere
+        interp.current_run = interp.current_root = None
 
 
 def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
@@ -306,7 +308,7 @@ def _run_class(interp: Interpreter, cls: Class) -> None:
 
 def _run_function(interp: Interpreter, value: object, instance: Instance | None) -> None:
     if isinstance(value, CallResult) and value.function in SHARD_MAPS and value.args:
-        sharding.call_mapped(interp, value, value.site.node)
+        sharding.call_mapped(interp, value, Arguments(open=True), value.site.node)
         return
     if isinstance(value, CallResult) and value.launch is not None:
         return  # a launch by decorator: what it decorates runs as its kernel

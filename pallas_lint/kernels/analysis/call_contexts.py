@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.analysis.conventions import calling, conventional_calls
 from pallas_lint.kernels.analysis.launch_selection import keep_informative
 from pallas_lint.kernels.model.values import Instance
 from pallas_lint.known_calls.known_call import KnownCall
@@ -53,20 +54,30 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece) -> None:
             for launch in found:  # perhaps in an earlier revision, with other line numbers
                 launch.known_call = evolve(launch.known_call, source=_source(launch, piece))
         names = reached - names
+    for call in conventional_calls(module) if interp.outcome.launches else ():
+        before = tuple(interp.outcome.launches)
+        runs.run(calling(call), "convention", partial(_run, interp, before, calling(call), run, call))
     interp.running_callers = False
 
 
 def _run(
-    interp: Interpreter, before: tuple[Launch, ...], piece: Piece, run: RunPiece
+    interp: Interpreter, before: tuple[Launch, ...], piece: Piece, run: RunPiece, convention: str | None = None
 ) -> tuple[set[str], tuple[Launch, ...]]:
     """Run one caller; the names by which others may call it, and the launches that it leads to."""
     names: set[str] = set()
+
+    def known_call(launch: Launch) -> KnownCall:
+        found = _known_call(interp, launch, piece)
+        if convention is None:
+            return found
+        path = interp.root.source.path
+        return KnownCall(f"{path}::{found.name}", found.arguments, f"{path}::{convention}", kind="convention")
 
     def keep() -> None:
         found = interp.outcome.launches
         if found:
             names.update(piece.names, *(_names(launch.callers[:1]) for launch in found))
-        keep_informative(interp, before, lambda launch: _known_call(interp, launch, piece))
+        keep_informative(interp, before, known_call)
 
     run(piece, keep)
     return names, tuple(interp.outcome.launches)

@@ -69,6 +69,8 @@ def _iterate(interp: Tracer, clause: nodes.CompFor, env: Env, element: Callable[
     """The elements of a comprehension, and whether they are all and exactly those."""
     iterable = interp.evaluate(clause.iter, env)
     items = items_of(iterable)
+    if items is None and isinstance(iterable, Array) and iterable.shape and isinstance(iterable.shape[0], int):
+        items = (element_of(iterable, interp, clause),) * min(iterable.shape[0], _MAX_ELEMENTS + 1)
     exact = (
         items is not None and len(items) <= _MAX_ELEMENTS and interp.frame.iterations * len(items) <= _MAX_ITERATIONS
     )

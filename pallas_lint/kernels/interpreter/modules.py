@@ -15,10 +15,10 @@ from pallas_lint.config.layout import Layouts
 from pallas_lint.kernels.interpreter.search import Search
 from pallas_lint.kernels.interpreter.wide_types import wide_types
 from pallas_lint.kernels.model.frame import ProgramPoint
-from pallas_lint.kernels.model.queries import MEMBER, MEMBERS, NAMED, OWNER, WHEN
+from pallas_lint.kernels.model.queries import GLOBAL, MEMBER, MEMBERS, NAMED, OWNER, WHEN
 from pallas_lint.kernels.model.result import Effects
 from pallas_lint.kernels.model.scope import Env
-from pallas_lint.kernels.model.values import UNKNOWN, External, Func, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, External, Func, Value
 from pallas_lint.memo.query_cache import Memo
 from pallas_lint.records import define, field
 from pallas_lint.syntax import Outline, Piece, outline
@@ -42,6 +42,7 @@ _INNER_IMPORT = re.compile(
 )
 # Assignments in a block (a loop, a branch): an over-estimate, since they may be in a function there.
 _ASSIGNED = re.compile(r"^[ \t]+(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
+_GLOBAL = re.compile(r"^[ \t]+global[ \t]+([\w \t,]+)", re.MULTILINE)
 # The budget for the bookkeeping of names that are bound repeatedly.
 _MOVES_PER_STEP = 8  # names whose value is replaced in one step
 _STEPS_PER_MERGE = 4  # steps for merging the effects of one earlier lookup
@@ -213,6 +214,8 @@ class Module:
         if self.memo is not None and self.memo.persistent:
             self._record_lookup(name)
         value = self.env.vars.get(name)
+        if value == NONE and self._is_bound_by_functions(name):
+            return UNKNOWN  # `_MESH = None` until a function is called that sets it
         if isinstance(value, Func) and value.env is self.env:
             interpreter.record_name(value)
         for effects in self._effects.get(name, ()):
@@ -220,6 +223,16 @@ class Module:
             interpreter.count((1 + others) * _STEPS_PER_MERGE)
             interpreter.merge_effects(effects)
         return value
+
+    def _is_bound_by_functions(self, name: str) -> bool:
+        if self.memo is not None and self.memo.persistent:
+            self.memo.record_dependency(GLOBAL, name)
+        return name in self._bound_by_functions
+
+    @cached_property
+    def _bound_by_functions(self) -> frozenset[str]:
+        """The names in `global` statements."""
+        return frozenset(name.strip() for match in _GLOBAL.finditer(self.source.text) for name in match[1].split(","))
 
     def _record_lookup(self, name: str) -> None:
         """Record a dependency on all pieces that bind a name, and on how many of them have run."""
@@ -252,6 +265,7 @@ class Module:
         pieces = self.outline.pieces
         memo.register_query(NAMED, self._pieces_binding)
         memo.register_query(WHEN, self._bindings_before)
+        memo.register_query(GLOBAL, lambda name: name in self._bound_by_functions)
         memo.register_query(
             MEMBER, lambda piece, name: tuple(member for member in piece.members if member.may_bind(name))
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from pallas_lint.kernels.library import convolutions
 from pallas_lint.kernels.library.host import random_arrays
 from pallas_lint.kernels.library.operands import Keywords, argument, broadcast, leaves, shape, shape_argument
 from pallas_lint.kernels.library.products import PRODUCTS, infer_einsum, infer_product
@@ -451,6 +452,7 @@ _PROMOTING = (_elementwise, _numeric, _floor_divide, _floating, _comparison, _cl
 # Functions that share a name, but not a meaning, with one of jnp's.
 _LAX_FUNCTIONS = {
     **{name: ArrayFunction(rule, makes=True) for name, rule in random_arrays.RULES.items()},
+    **{name: ArrayFunction(rule) for name, rule in convolutions.RULES.items()},
     "jax.lax.max": ArrayFunction(_elementwise),
     "jax.lax.min": ArrayFunction(_elementwise),
     "jax.lax.clamp": ArrayFunction(_clamp),

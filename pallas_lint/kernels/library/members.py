@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
 from pallas_lint.kernels.library.host import classes, known_numbers
+from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import LOOP_INFO, is_shape_struct
@@ -49,6 +50,7 @@ _ARRAY_METHODS = {
         " trace transpose var view choose compress"
     ).split()
 }
+_AHEAD_OF_TIME = ("lower", "trace")  # methods of what `jax.jit` returns: they take structs for arrays, and lower
 _MAX_LISTED = 32  # elements of an array that `tolist` lists
 _ARRAY_METHODS["flatten"] = "jax.numpy.ravel"
 _ARRAY_METHODS["view"] = "jax.lax.bitcast_convert_type"
@@ -214,9 +216,12 @@ def call_method(interp: Tracer, method: CallResult, arguments: Arguments, node: 
         return classes.method(interp, owner, name, arguments)
     if isinstance(owner, Dictionary):
         return _dictionary_method(interp, owner, name, arguments, node, env)
+    if isinstance(owner, Func) and name in _AHEAD_OF_TIME:
+        named = {key: as_arrays(value) for key, value in arguments.keywords.items()}
+        interp.call(owner, Arguments(list(map(as_arrays, arguments.positional)), named, arguments.open), node)
+        return CallResult(f"jax.stages.{name}", (owner,), (), interp.site(node))
     if isinstance(owner, Func):
-        # `f.defvjp(forward, backward)`, `f.lower(...)`: what is handed over is found as functions of the module.
-        return UNKNOWN
+        return UNKNOWN  # `f.defvjp(forward, backward)`: what is handed over is found as functions of the module
     if isinstance(owner, Unknown) and name == "astype":
         return Array(None, arrays.element_of(arguments.get("dtype", 0)))
     return UNKNOWN

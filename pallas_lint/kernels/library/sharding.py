@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from pallas_lint.identity import ById
+from pallas_lint.kernels.library.host import shards
 from pallas_lint.kernels.library.jit import shardings_of
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
@@ -129,7 +130,7 @@ def defer(interp: Tracer, key: object, value: Value) -> None:
         interp.mapped_functions[ById(key)] = value
 
 
-def call_mapped(interp: Tracer, made: CallResult, node: nodes.Node) -> Value:
+def call_mapped(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
     interp.mapped_functions.pop(ById(made), None)
     context = interp.frame.sharding_context
@@ -139,11 +140,10 @@ def call_mapped(interp: Tracer, made: CallResult, node: nodes.Node) -> Value:
         nested=context.shard_map is not None or context.hidden,
         in_other_module=context.in_other_module,
     )
+    function, given = made.argument("f", 0) or UNKNOWN, shards.local_arguments(made, arguments)
     with within(interp, mapped):
-        for option in options(made.argument("f", 0) or UNKNOWN):
-            if isinstance(option, Func | CallResult):
-                interp.call(option, Arguments(open=True), node)
-    return UNKNOWN
+        results = [interp.call(each, given, node) for each in options(function) if isinstance(each, Func | CallResult)]
+    return UNKNOWN if len(results) != 1 or given.open else shards.global_result(made, results[0])
 
 
 def jitted(interp: Tracer, made: CallResult) -> CallResult:

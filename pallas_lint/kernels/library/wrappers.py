@@ -168,7 +168,7 @@ def call_made(interp: Tracer, callee: CallResult, arguments: Arguments, node: no
             return launching.launch(interp, callee.callee.name, form, merged, callee.site)
         return interp.call(callee.callee, merged, node)
     if callee.function in SHARD_MAPS and callee.argument("f", 0) is not None:
-        return sharding.call_mapped(interp, callee, node)
+        return sharding.call_mapped(interp, callee, arguments, node)
     if callee.function in JIT and callee.args and isinstance(callee.args[0], CallResult):
         return sharding.call_jitted(interp, callee, arguments, node)
     decorated = decorate(interp, callee, arguments.positional[0], node) if len(arguments.positional) == 1 else UNKNOWN

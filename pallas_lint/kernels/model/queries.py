@@ -4,6 +4,7 @@ from __future__ import annotations
 
 NAMED = "named"  # name: the pieces that may bind it at the top level
 WHEN = "when"  # name, program point: how often it has been bound by then
+GLOBAL = "global"  # name: whether a function binds it, by a `global` statement
 MEMBER = "member"  # class's piece, name: the pieces that may bind it there
 MEMBERS = "members"  # class's piece: all pieces in it
 OWNER = "owner"  # piece: the piece of the class around it

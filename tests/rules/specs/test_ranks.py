@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_lint.finding import Severity
-from pallas_lint.testing import fixed, lint
+from pallas_lint.testing import codes, fixed, lint
 
 _BLOCKS = """\
 import functools
@@ -196,11 +196,12 @@ def run(mesh):
     ],
 )
 def test_what_is_mapped_sees_a_part(decorator: str, call: str) -> None:
-    """The operands of the launch have other shapes than those that the mapped function is called with."""
+    """The operands of the launch have other sizes than what the mapped function is called with, and the same rank."""
     specs = "in_specs=[pl.BlockSpec((8, 128), lambda: (0, 0))],"
-    for x, given in (("jnp.ones((4, 8, 128))", specs), ("jnp.ones((32, 128))", "")):
+    flat, deep = "jnp.ones((32, 128))", "jnp.ones((4, 8, 128))"
+    for x, given, found in ((flat, "", set()), (flat, specs, set()), (deep, specs, {"PAL310"})):
         code = _MAPPED.format(decorator=decorator, call=call.format(x=x), specs=given)
-        assert not lint(code, "0.12.0.1", select="PAL3")
+        assert codes(lint(code, "0.12.0.1", select="PAL3")) == found
         assert not lint(code, "0.12.0.1", select="PAL506")
     direct = _MAPPED.format(decorator="", call="local(jnp.ones((32, 128)))", specs="")
     assert lint(direct, "0.12.0.1", select="PAL506")

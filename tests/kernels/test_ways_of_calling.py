@@ -1,0 +1,156 @@
+"""Shapes through ways of calling that are no plain calls: `shard_map`, ahead-of-time lowering, harnesses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pallas_lint.kernels.analysis.analysis import analyse
+from pallas_lint.kernels.interpreter.modules import ModuleGraph
+from pallas_lint.kernels.model.values import Array, Sym
+from pallas_lint.testing import lint
+from pallas_lint.text.source import Source
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.model.launch import Launch
+
+TWICE = """
+import jax, numpy as np, jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec as P
+from jax.experimental.shard_map import shard_map
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+mesh = jax.make_mesh((2, 4), ("X", "Y"))
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2
+
+def twice(x):
+    params = pltpu.CompilerParams()
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=params)(x)
+
+"""
+
+
+def launches(code: str) -> list[Launch]:
+    return analyse(ModuleGraph().add(Source("k.py", TWICE + code), None), ("0.12.0.1",)).launches
+
+
+def shapes(code: str) -> list[tuple[object, ...]]:
+    """The shapes of the operand by the launch's known calls."""
+    operands = [launch.operands[0] for launch in launches(code) if launch.known_call is not None and launch.operands]
+    found = [operand.shape for operand in operands if isinstance(operand, Array) and operand.shape is not None]
+    return [shape for shape in found if not any(isinstance(size, Sym) for size in shape)]
+
+
+X = "jnp.ones((1024, 512), jnp.bfloat16)"
+
+
+@pytest.mark.parametrize(
+    ("call", "shape"),
+    [
+        ("jax.shard_map(twice, mesh=mesh, in_specs=P('X', 'Y'), out_specs=P('X', 'Y'))", (512, 128)),
+        ("jax.shard_map(twice, mesh=mesh, in_specs=(P('X'),), out_specs=P('X'))", (512, 512)),
+        ("jax.shard_map(twice, mesh=mesh, in_specs=P(None, ('X', 'Y')), out_specs=P())", (1024, 64)),
+        ("jax.shard_map(twice, mesh=mesh, in_specs=P(), out_specs=P())", (1024, 512)),
+        ("jax.jit(jax.shard_map(twice, mesh=mesh, in_specs=P('Y'), out_specs=P('Y')))", (256, 512)),
+        ("shard_map(twice, Mesh(np.array(jax.devices()[:4]).reshape(4), ('a',)), P('a'), P('a'))", (256, 512)),
+        ("jax.shard_map(twice, mesh=jax.make_mesh((n,), ('X',)), in_specs=P('X'), out_specs=P('X'))", (None, 512)),
+        ("jax.shard_map(twice, mesh=mesh, in_specs=P('Z'), out_specs=P('Z'))", (None, 512)),
+    ],
+)
+def test_what_a_device_gets(call: str, shape: tuple[int | None, ...]) -> None:
+    assert shapes(f"from sizes import n\n{call}({X})\n") == [shape]
+
+
+def test_what_becomes_of_results() -> None:
+    mapped = "jax.shard_map(lambda x: (x, x + 1), mesh=mesh, in_specs=P('X', 'Y'), out_specs=(P('X', 'Y'), P('Y')))"
+    assert shapes(f"a, b = {mapped}({X})\ntwice(a)\ntwice(b)\n") == [(1024, 512), (2048, 128)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "jax.shard_map(twice, mesh=mesh, in_specs=specs, out_specs=P())",
+        "jax.shard_map(twice, mesh=mesh, in_specs=P('X', 'Y', None), out_specs=P())",
+        "jax.shard_map(twice, mesh=mesh, in_specs=P(*axes), out_specs=P())",
+    ],
+)
+def test_no_shape_where_specs_are_not_known(call: str) -> None:
+    assert shapes(f"from sizes import axes, specs\n{call}({X})\n") == []
+
+
+@pytest.mark.parametrize("method", ["lower(spec).compile()", "trace(spec)", "trace(spec).lower()", "lower(x=spec)"])
+def test_ahead_of_time(method: str) -> None:
+    assert shapes(f"spec = jax.ShapeDtypeStruct((24, 384), jnp.float32)\njax.jit(twice).{method}\n") == [(24, 384)]
+
+
+def test_arrays_made_one_by_one() -> None:
+    code = "x, y = [jax.random.normal(k, (24, 384)) for k in jax.random.split(jax.random.key(0), 2)]\ntwice(y)\n"
+    assert shapes(code) == [(24, 384)]
+
+
+@pytest.mark.parametrize("inputs", ["create_inputs", "get_inputs", "make_inputs", "inputs"])
+@pytest.mark.parametrize("function", ["workload", "kernel_of", "solution", "run", "main"])
+def test_a_harness_calls_by_convention(function: str, inputs: str) -> None:
+    code = f"def {inputs}(n=3):\n    return (jnp.ones((8 * n, 384)),)\n\ndef {function}(x):\n    return twice(x)\n"
+    known = [] if function == "kernel_of" else [(24, 384)]
+    assert shapes(code) == known
+    for launch in launches(code) if known else ():
+        if launch.known_call is not None:
+            assert launch.known_call.kind == "convention"
+            assert launch.known_call.describe("k.py").endswith(f"as a harness calls it: `{function}(*{inputs}())`")
+
+
+MODEL = """
+class Model:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def forward(self, x):
+        return twice(x.reshape(self.rows, -1))
+
+def get_inputs():
+    return [jnp.ones((24, 384))]
+
+def get_init_inputs():
+    return [48]
+"""
+
+
+def test_a_model_with_its_inputs() -> None:
+    assert shapes(MODEL)[-1] == (48, 192)
+    plain = MODEL.replace("(self, rows)", "(self)").replace("= rows", "= 48").partition("def get_init")[0]
+    assert shapes(plain)[-1] == (48, 192)
+
+
+def test_inputs_that_are_not_told_call_nothing() -> None:
+    assert (
+        shapes("from data import read\n\ndef get_inputs():\n    return read()\n\ndef run(x):\n    return twice(x)\n")
+        == []
+    )
+
+
+GLOBAL = """
+_STATE = None
+
+def set_state(value):
+    global _STATE
+    _STATE = value
+
+def run(x):
+    if _STATE is None:
+        raise ValueError("set_state first")
+    def body(x_ref, o_ref):
+        o_ref[...] = jnp.cumsum(x_ref[...], axis=0)
+    return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        compiler_params=pltpu.CompilerParams())(x)
+"""
+
+
+def test_a_global_that_a_function_sets_is_not_known() -> None:
+    assert [f.code for f in lint(TWICE + GLOBAL, jax="0.12.0.1", select="PAL101")] == ["PAL101"]
+    fixed = GLOBAL.replace("    global _STATE\n", "")  # it stays None: nothing after the exception runs
+    assert lint(TWICE + fixed, jax="0.12.0.1", select="PAL101") == []
