@@ -113,17 +113,14 @@ class LaunchRecorder:
         Those are of types that stand for arrays where that of the arrays was noted, too, and those that did not run
         since jax made another one of them under `vmap`.
         """
-        batched: dict[int, int] = {}
-        for record in self.records.values():
-            kernel = id(record.params.get("jaxpr"))
-            batched[kernel] = max(batched.get(kernel, 0), record.batches)
-        found = [
-            record
-            for record in self.records.values()
-            if record.may_have_run or record.batches == batched[id(record.params.get("jaxpr"))]
-        ]
+        found = [record for record in self.records.values() if record.may_have_run or not self._was_batched(record)]
         sites = [str(record.stack[:1]) for record in found if not record.stands_for_others]
         return [record for record in found if not record.stands_for_others or str(record.stack[:1]) not in sites]
+
+    def _was_batched(self, record: Record) -> bool:
+        kernel = record.params.get("jaxpr")
+        others = (other for other in self.records.values() if other.params.get("jaxpr") is kernel)
+        return kernel is not None and any(other.batches > record.batches for other in others)
 
     def remove(self) -> None:
         for primitive in self._patched:
