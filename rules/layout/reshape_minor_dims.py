@@ -18,11 +18,11 @@ from pallas_lint.api import (
     Seq,
     Severity,
     Shape,
-    Sym,
     Value,
     failure,
 )
 from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.values import spelled_shape
 
 _LANES = 128
 _RESHAPES = ("reshape", "ravel", "expand_dims", "squeeze")
@@ -150,9 +150,9 @@ class ReshapeMinorDims(Rule):
         before, after, dtype = value.shape, result.shape, value.dtype
         if before is None:
             if _leaves_lanes_empty(after) and op.short == "reshape":
-                yield self._relayout(op, context, f"reshape to {_text(after)}", Severity.INFO)
+                yield self._relayout(op, context, f"reshape to {spelled_shape(after)}", Severity.INFO)
             return
-        change = f"reshape of {_text(before)} to {_text(after)}"
+        change = f"reshape of {spelled_shape(before)} to {spelled_shape(after)}"
         if not _moves_lanes(before, after):
             return
         failed = failure(context, lambda _, __, version: _compiles(before, after, dtype, version) is False)
@@ -188,11 +188,6 @@ class ReshapeMinorDims(Rule):
 
 
 _ADVICE = "reshape outside the kernel, or keep the last dimension and split or merge leading ones only"
-
-
-def _text(shape: Shape) -> str:
-    sizes = [str(size) if isinstance(size, int) else size.text if isinstance(size, Sym) else "?" for size in shape]
-    return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 
 def _only_new_axes(index: Value) -> bool:

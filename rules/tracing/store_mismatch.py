@@ -24,6 +24,7 @@ from pallas_lint.api import (
     nodes,
 )
 from pallas_lint.checker.backend_failures import within
+from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch
 from pallas_lint.kernels.facts.ref_indexing import RefIndexing
 from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.library.operands import broadcast, shape
@@ -31,6 +32,7 @@ from pallas_lint.kernels.model.dtypes import canonical, operand_element
 from pallas_lint.kernels.model.kinds import FLOATING, INTEGER, described, differ, exact, kinds_of
 from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.trace import is_full_index
+from pallas_lint.kernels.model.values import spelled_shape
 from pallas_lint.syntax.nesting import operand, parent
 
 if TYPE_CHECKING:
@@ -161,16 +163,21 @@ def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Findin
         return
     if not isinstance(stored, Array) and not (isinstance(stored, Const) and stored.kind in (bool, int, float, complex)):
         return
+    if comes_of_mismatch(stored):
+        return
     target, given = result_shape(access.ref.shape, access.index), shape(stored)
     if target is not None and given is not None:
         severity = _shapes_differ(target, given, access.ref.shape or ())
-        if severity is not None and not (severity is Severity.WARNING and _fits_elsewhere(access, context)):
+        others = _same_store(access, context) if severity is not None else []
+        if any(comes_of_mismatch(other.value) for other in others):
+            return
+        if severity is not None and not (severity is Severity.WARNING and any(map(_fits, others))):
             yield context.finding(
                 access.site,
-                f"shape {_text(given)} is stored where `{name}` has {_text(target)}: stores do not broadcast",
+                f"shape {spelled_shape(given)} is stored where `{name}` has {spelled_shape(target)}: stores do not broadcast",
                 help="store a value of that shape: `jnp.broadcast_to(x, ref.shape)`, a reduction with `keepdims=True`"
                 if given
-                else f"fill it: `jnp.full({_text(target)}, ...)`",
+                else f"fill it: `jnp.full({spelled_shape(target)}, ...)`",
                 severity=severity,
                 op=access,
                 fixes=_filled(access, target, given, context),
@@ -196,17 +203,22 @@ def _shapes_differ(target: Shape, given: Shape, ref: Shape) -> Severity | None:
     return Severity.WARNING if likely else None
 
 
-def _fits_elsewhere(access: Access, context: Context) -> bool:
-    """Whether the store fits for another call of the launcher: the mismatch may never be passed."""
+def _same_store(access: Access, context: Context) -> list[Access]:
+    """The store as other calls of the launcher have it: with their sizes."""
     launch = context.launch
-    for other in context.analysis.launches:
-        if launch is None or other is launch or other.site.key is not launch.site.key:
-            continue
-        for each in (each for trace in other.traces for each in trace.accesses(access.ref.parameter)):
-            target, given = result_shape(each.ref.shape, each.index), shape(each.value)
-            if each.site.key is access.site.key and target is not None and given is not None:
-                return _shapes_differ(target, given, each.ref.shape or ()) is None
-    return False
+    return [
+        each
+        for other in context.analysis.launches
+        if launch is not None and other is not launch and other.site.key is launch.site.key
+        for trace in other.traces
+        for each in trace.accesses(access.ref.parameter)
+        if each.site.key is access.site.key
+    ]
+
+
+def _fits(access: Access) -> bool:
+    target, given = result_shape(access.ref.shape, access.index), shape(access.value)
+    return target is not None and given is not None and _shapes_differ(target, given, access.ref.shape or ()) is None
 
 
 def _may_be_one(size: Value) -> bool:
@@ -225,11 +237,6 @@ def _may_be_one(size: Value) -> bool:
 def _is_size(size: int | Sym | None) -> bool:
     """Whether a dimension is surely a number: its value, or arithmetic, is known."""
     return isinstance(size, int) or (isinstance(size, Sym) and (size.operation is not None or ".shape[" in size.text))
-
-
-def _text(sizes: Shape) -> str:
-    spelled = [str(size) if isinstance(size, int) else size.text if isinstance(size, Sym) else "?" for size in sizes]
-    return f"({', '.join(spelled)}{',' if len(spelled) == 1 else ''})"
 
 
 # -- dtypes --------------------------------------------------------------------------------------------------------
@@ -295,7 +302,7 @@ def _value_site(access: Access) -> Site | None:
     return None
 
 
-def _ref_text(access: Access) -> str | None:
+def _refspelled_shape(access: Access) -> str | None:
     base = RefIndexing(access.ref, access.index, access).base
     # A view has another shape than its base; the dtype of a bitcast is another, too.
     return base.code if base is not None and not access.ref.view and isinstance(base.node, nodes.Name) else None
@@ -313,7 +320,7 @@ def _loaded(access: Access, context: Context) -> list[Fix]:
 
 
 def _cast(access: Access, stored: Array | Const, given: Element, wanted: Element, context: Context) -> list[Fix]:
-    value, ref = _value_site(access), _ref_text(access)
+    value, ref = _value_site(access), _refspelled_shape(access)
     if value is None or ref is None or not isinstance(stored, Array):
         return []
     title = f"cast to the dtype of `{ref}`"
@@ -323,7 +330,7 @@ def _cast(access: Access, stored: Array | Const, given: Element, wanted: Element
 
 
 def _filled(access: Access, target: Shape, given: Shape, context: Context) -> list[Fix]:
-    value, ref = _value_site(access), _ref_text(access)
+    value, ref = _value_site(access), _refspelled_shape(access)
     if value is None or ref is None or not is_full_index(access.index) or isinstance(access.site.node, nodes.AugAssign):
         return []
     if isinstance(access.value, Const):

@@ -154,9 +154,9 @@ def _same_shape(interp: Tracer, name: str, arguments: Arguments, node: nodes.Nod
 
 
 def _repeat(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    value = arguments.get("x", 0)
-    shape = None if not isinstance(value, Array) or value.shape is None else (None,) * len(value.shape)
-    return interp.op(name, node, arguments, Array(shape, value.element if isinstance(value, Array) else None))
+    """It tiles, so the shape is that of jnp's function of the name; the elements come in another order."""
+    result = arrays.infer("jax.numpy.repeat", list(arguments.positional), arguments.keywords, more=arguments.open)
+    return interp.op(name, node, arguments, result)
 
 
 def _align(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:

@@ -111,16 +111,18 @@ def _general(left: Shape, right: Shape, numbers: Dimensions | None) -> Shape | N
 
 
 def _tensordot(left: Shape, right: Shape, args: list[Value], keywords: Keywords) -> Shape | None:
-    wanted = argument(args, keywords, "axes", 2) or Const(2)
+    return _general(left, right, _summed(argument(args, keywords, "axes", 2) or Const(2), len(left), len(right)))
+
+
+def _summed(wanted: Value, left: int, right: int) -> Dimensions | None:
+    """The axes that `tensordot` sums over, given as their number or as two lists."""
     count = integer(wanted)
-    if count is not None:
-        return (*left[: len(left) - count], *right[count:])
+    if count is not None and 0 <= count <= min(left, right):
+        return Dimensions((tuple(range(left - count, left)), tuple(range(count))))
     if not isinstance(wanted, Seq) or len(wanted.items) != 2:
         return None
-    summed = (axes(wanted.items[0], len(left)), axes(wanted.items[1], len(right)))
-    if summed[0] is None or summed[1] is None:
-        return None
-    return _general(left, right, Dimensions((summed[0], summed[1])))
+    summed = (axes(wanted.items[0], left), axes(wanted.items[1], right))
+    return None if summed[0] is None or summed[1] is None else Dimensions((summed[0], summed[1]))
 
 
 def _inner(left: Shape, right: Shape, args: list[Value], keywords: Keywords) -> Shape | None:
@@ -156,6 +158,32 @@ _SHAPES: dict[str, Callable[[Shape, Shape, list[Value], Keywords], Shape | None]
     "outer": _outer,
 }
 PRODUCTS = " ".join(_SHAPES)
+
+
+def contracted(
+    name: str, left: Shape, right: Shape, args: list[Value], keywords: Keywords
+) -> list[tuple[Dim, Dim]] | None:
+    """The pairs of sizes that a product of these shapes needs equal: summed over, or batches of `dot_general`."""
+    short = last_part(name)
+    if not left or not right:
+        return None
+    if short == "inner":
+        return [(left[-1], right[-1])]
+    numbers = argument(args, keywords, "dimension_numbers", 2 if short == "dot_general" else 99)
+    if numbers is not None:
+        known = dimensions(numbers, (len(left), len(right)))
+        return None if known is None else _sizes_at(left, right, known)
+    if short == "tensordot":
+        summed = _summed(argument(args, keywords, "axes", 2) or Const(2), len(left), len(right))
+        return None if summed is None else _sizes_at(left, right, summed)
+    if short not in ("dot", "matmul") or {"trans_a", "trans_b"} & keywords.keys() or "pallas" in name:
+        return None
+    return [(left[-1], right[-2] if len(right) > 1 else right[-1])]
+
+
+def _sizes_at(left: Shape, right: Shape, numbers: Dimensions) -> list[tuple[Dim, Dim]]:
+    pairs = [*zip(*numbers.contract, strict=False), *zip(*numbers.batch, strict=False)]
+    return [(left[one], right[other]) for one, other in pairs]
 
 
 def subscripts(value: Value | None) -> tuple[list[str], str] | None:

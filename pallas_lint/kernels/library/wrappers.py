@@ -21,6 +21,7 @@ from pallas_lint.kernels.model.values import (
     Func,
     Instance,
     OneOf,
+    Ref,
     Seq,
     Value,
     options,
@@ -179,6 +180,9 @@ def call_made(interp: Tracer, callee: CallResult, arguments: Arguments, node: no
         with interp.under(Guard("checkify", UNKNOWN, interp.site(node))):
             inner = interp.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
         return Seq((interp.opaque_call("checkify.error", Arguments([callee]), node), inner))
+    if callee.function == "jax.vmap" and any(isinstance(value, Ref) for value in arguments.positional):
+        in_axes = {"in_axes": callee.argument("in_axes", 1) or Const(0)}
+        interp.op(callee.function, node, Arguments(arguments.positional, in_axes, arguments.open), UNKNOWN)
     for value in callee.args:
         for option in options(value):
             if isinstance(option, Func) and callee.function == "jax.vmap":

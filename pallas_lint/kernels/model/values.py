@@ -459,6 +459,12 @@ def shape_of(value: Value) -> Shape | None:
     return None
 
 
+def spelled_shape(sizes: Shape) -> str:
+    """ "(8, n)", as a message spells it; "?" is a size of which nothing is known."""
+    spelled = [str(size) if isinstance(size, int) else size.text if isinstance(size, Sym) else "?" for size in sizes]
+    return f"({', '.join(spelled)}{',' if len(spelled) == 1 else ''})"
+
+
 def truth(value: Value) -> bool | None:
     """Whether the value is true where the text decides it."""
     if isinstance(value, Const):

@@ -1,0 +1,206 @@
+"""Operands whose shapes jax refuses together: reshapes, broadcasting, products, joins."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.library.arrays import promotes
+from pallas_lint.kernels.library.operands import argument, axes, shape
+from pallas_lint.kernels.library.products import PRODUCTS, contracted, operands, subscripts
+from pallas_lint.kernels.model.values import Array, Const, Seq, shape_of, spelled_shape
+from pallas_lint.records import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pallas_lint.kernels.model.trace import Op
+    from pallas_lint.kernels.model.values import Dim, Shape, Value
+
+_JOINS = frozenset({"concatenate", "concat", "stack", "vstack", "hstack"})
+_SELECTS = frozenset({"jax.numpy.where", "jax.lax.select"})
+_PRODUCTS = frozenset(PRODUCTS.split())
+
+
+@frozen
+class ShapeMismatch:
+    """Why jax refuses an operation, and what to write instead."""
+
+    reason: str
+    instead: str
+
+
+def shape_mismatch(op: Op) -> ShapeMismatch | None:
+    """Why jax refuses the shapes of the operands, whatever the sizes that are not known; None where it may not."""
+    if op.open:
+        return None
+    args, keywords = list(op.args), dict(op.keywords)
+    if op.short == "reshape":
+        return _reshape(args, keywords)
+    if op.short in _PRODUCTS:
+        return _product(op, args, keywords)
+    if op.short == "einsum":
+        return _einsum(args, keywords)
+    if op.short in _JOINS:
+        return _join(op.short, args, keywords)
+    if op.name in _SELECTS or promotes(op.name):
+        return _broadcast([value for value in (*args, *keywords.values()) if isinstance(value, Array)])
+    return None
+
+
+def _sizes(sizes: Shape | None) -> tuple[int, ...] | None:
+    """A shape of numbers alone."""
+    known = tuple(size for size in sizes or () if isinstance(size, int))
+    return known if sizes is not None and len(known) == len(sizes) else None
+
+
+def _differ(one: Dim, other: Dim) -> bool:
+    return isinstance(one, int) and isinstance(other, int) and one != other
+
+
+# -- reshape -------------------------------------------------------------------------------------------------------
+
+
+def _reshape(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    if not args or not isinstance(args[0], Array) or not keywords.keys() <= {"shape", "new_sizes", "newshape"}:
+        return None
+    wanted = [*args[1:], *keywords.values()]
+    before = _sizes(args[0].shape)
+    after = _sizes(shape_of(wanted[0] if len(wanted) == 1 else Seq(tuple(wanted))))
+    if before is None or after is None or any(size < -1 for size in after) or after.count(-1) > 1:
+        return None
+    total, rest = prod(before), prod(size for size in after if size != -1)
+    if total == rest if -1 not in after else rest and total % rest == 0:
+        return None
+    count = f"{rest} elements" if -1 not in after else f"a multiple of {rest} elements"
+    return ShapeMismatch(
+        f"the value has shape {spelled_shape(before)}, {total} elements, and {spelled_shape(after)} takes {count}",
+        "a reshape keeps the number of elements: check the sizes that it is computed from",
+    )
+
+
+# -- broadcasting --------------------------------------------------------------------------------------------------
+
+
+def _broadcast(values: list[Array]) -> ShapeMismatch | None:
+    shapes = [value.shape for value in values if value.shape is not None]
+    at = _unequal_from_the_end(shapes)
+    if at is None:
+        return None
+    instead = "give the operands equal sizes there, or size 1 to the one to be repeated: `x[:, None]`, `keepdims=True`"
+    outer = next((value for value in values if _is_outer_dot(value)), None)
+    if outer is not None:
+        instead = (
+            f"`dot` makes {spelled_shape(outer.shape or ())} of operands with three dimensions, each of the left with"
+            " each of the right: `jnp.matmul` multiplies them one by one"
+        )
+    return ShapeMismatch(f"shapes {_listed(shapes)} do not broadcast: they differ in dimension {at}", instead)
+
+
+def _is_outer_dot(value: Array) -> bool:
+    op = value.origin
+    if op is None or op.name not in ("jax.numpy.dot", "jax.lax.dot"):
+        return False
+    ranks = [len(shape(factor) or ()) for factor in operands(list(op.args), dict(op.keywords))]
+    return min(ranks, default=0) > 2
+
+
+def _unequal_from_the_end(shapes: list[Shape]) -> int | None:
+    """The last dimension, counted from the end (-1), in which two of these shapes have other sizes, none of them 1."""
+    for at in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = {size for sizes in shapes if len(sizes) >= at and isinstance(size := sizes[-at], int) and size != 1}
+        if len(sizes) > 1:
+            return -at
+    return None
+
+
+def _listed(shapes: Iterable[Shape]) -> str:
+    *most, last = dict.fromkeys(map(spelled_shape, shapes))
+    return f"{', '.join(most)} and {last}"
+
+
+# -- products ------------------------------------------------------------------------------------------------------
+
+
+def _product(op: Op, args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    factors = [shape(value) for value in operands(args, keywords)]
+    if len(factors) != 2 or factors[0] is None or factors[1] is None:
+        return None
+    left, right = factors
+    pairs = contracted(op.name, left, right, args, keywords)
+    different = next(((one, other) for one, other in pairs or () if _differ(one, other)), None)
+    if different is None:
+        at = _unequal_from_the_end([left[:-2], right[:-2]]) if op.short == "matmul" else None
+        if at is None:
+            return None
+        reason = f"batch dimensions of shapes {spelled_shape(left)} and {spelled_shape(right)} do not broadcast"
+        return ShapeMismatch(reason, "give both operands the same leading dimensions")
+    reason = f"shapes {spelled_shape(left)} and {spelled_shape(right)}: {different[0]} is summed with {different[1]}"
+    return ShapeMismatch(reason, "the dimensions to be summed over need equal sizes: transpose or slice an operand")
+
+
+def _einsum(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    pattern = subscripts(args[0] if args else keywords.get("subscripts"))
+    if pattern is None or len(pattern[0]) != len(args) - 1:
+        return None
+    shapes = [shape(value) for value in args[1:]]
+    found: dict[str, int] = {}
+    for letters, sizes in zip(pattern[0], shapes, strict=True):
+        if sizes is None or "." in letters:
+            continue
+        if len(letters) != len(sizes):
+            reason = f"`{letters}` names {len(letters)} dimensions of an operand of shape {spelled_shape(sizes)}"
+            return ShapeMismatch(reason, "write one letter per dimension")
+        for letter, size in zip(letters, sizes, strict=True):
+            if isinstance(size, int) and size != 1 and found.setdefault(letter, size) != size:
+                reason = f"`{letter}` is {found[letter]} and {size} in shapes {_listed(s for s in shapes if s)}"
+                return ShapeMismatch(reason, "one letter stands for one size")
+    return None
+
+
+# -- joins ---------------------------------------------------------------------------------------------------------
+
+
+def _join(short: str, args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    parts = args[0] if args else keywords.get("arrays", keywords.get("operands"))
+    if not isinstance(parts, Seq) or parts.open:
+        return None
+    shapes = [sizes for part in parts.items if (sizes := shape(part)) is not None]
+    if len(shapes) < 2:
+        return None
+    instead = "all parts need the same sizes but along the joined axis: slice, pad or broadcast them before"
+    if short in ("vstack", "hstack"):
+        return None  # they bring their parts to one rank before
+    if len({len(sizes) for sizes in shapes}) > 1:
+        return ShapeMismatch(f"parts of shapes {_listed(shapes)} have different numbers of dimensions", instead)
+    axis = argument(args, keywords, "dimension" if "dimension" in keywords else "axis", 1) or Const(0)
+    rank = len(shapes[0])
+    joined = axes(axis, rank) if short != "stack" else ()
+    if joined is None:
+        return None
+    for one, other in pairwise(shapes):
+        if any(_differ(one[at], other[at]) for at in range(rank) if at not in joined):
+            return ShapeMismatch(f"parts of shapes {_listed((one, other))} do not fit together", instead)
+    return None
+
+
+# -- values --------------------------------------------------------------------------------------------------------
+
+_MAX_FOLLOWED = 64  # operations
+
+
+def comes_of_mismatch(value: Value) -> bool:
+    """Whether one of the operations that made a value is refused: nothing that is done with it runs."""
+    seen: set[Op] = set()
+    pending = [value]
+    while pending and len(seen) < _MAX_FOLLOWED:
+        made = pending.pop()
+        op = made.origin if isinstance(made, Array) else None
+        if op is None or op in seen:
+            continue
+        if shape_mismatch(op) is not None:
+            return True
+        seen.add(op)
+        pending += op.args
+    return False

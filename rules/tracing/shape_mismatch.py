@@ -1,0 +1,97 @@
+"""PAL509 shape-mismatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pallas_lint.api import Context, Example, Finding, Op, Rule, Severity
+from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch, shape_mismatch
+from pallas_lint.syntax.nesting import spelled_function
+
+
+class ShapeMismatch(Rule):
+    """An operation whose operands have shapes that jax refuses together.
+
+    A kernel computes on blocks, so its sizes are those of BlockSpecs and scratch shapes, not those of the arrays. jax
+    checks them while it traces the kernel, on every backend and in interpret mode: a `reshape` keeps the number of
+    elements, operators and `where` broadcast sizes of 1 only, a product sums over dimensions of one size, and what is
+    concatenated or stacked has equal sizes elsewhere.
+
+    `jnp.dot` of operands with three dimensions is no batched product: it makes an array of four dimensions, each matrix
+    of the left with each of the right. `jnp.matmul` multiplies them one by one.
+
+    ## How to fix
+
+    Correct the size that is wrong, in the BlockSpec or in the kernel; write `jnp.matmul` for batched products.
+
+    ## Known limits
+
+    Sizes that are not known are taken to fit, and nothing is said behind a Python branch that the text leaves open: its
+    condition may be what the sizes are computed from.
+
+    ## References
+
+    - jax, `_src/lax/lax.py`: `broadcast_shapes`, `_reshape_shape_rule`, `_dot_general_shape_rule`,
+      `_concatenate_shape_rule`; alike from 0.4.35 to 0.12.0.1.
+    """
+
+    code = "PAL509"
+    name = "shape-mismatch"
+    severity = Severity.ERROR
+    ops = ("*",)
+    invalid = (
+        Example(
+            """
+            def kernel(w_ref, o_ref):
+                o_ref[...] = jnp.sum(w_ref[...].reshape(1, 256, 256), axis=0)  #!
+
+            def run():
+                return pl.pallas_call(
+                    kernel,
+                    grid=(3,),
+                    in_specs=[pl.BlockSpec((384, 256), lambda k: (k, 0))],
+                    out_specs=pl.BlockSpec((256, 256), lambda k: (k, 0)),
+                    out_shape=jax.ShapeDtypeStruct((768, 256), jnp.float32),
+                )(jnp.zeros((1152, 256), jnp.float32))
+            """,
+            run="run()",
+        ),
+        Example(
+            """
+            def kernel(x_ref, y_ref, o_ref, acc_ref):
+                acc_ref[...] = jnp.zeros_like(acc_ref)
+                acc_ref[...] += jnp.dot(x_ref[...], y_ref[...])  #!
+                o_ref[...] = acc_ref[...]
+
+            def run():
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((4, 256, 256), jnp.float32),
+                    scratch_shapes=[pltpu.VMEM((4, 256, 256), jnp.float32)],
+                )(jnp.zeros((4, 256, 128), jnp.float32), jnp.zeros((4, 128, 256), jnp.float32))
+            """,
+            run="run()",
+        ),
+    )
+    valid = (
+        Example(
+            """
+            def kernel(x_ref, y_ref, o_ref):
+                x = x_ref[...].reshape(2, -1, 128)
+                o_ref[...] = jnp.matmul(x, y_ref[...]) + jnp.sum(x, axis=-1, keepdims=True)
+
+            def run():
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((2, 256, 128), jnp.float32),
+                )(jnp.zeros((512, 128), jnp.float32), jnp.zeros((2, 128, 128), jnp.float32))
+            """,
+            run="run()",
+        ),
+    )
+
+    def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        mismatch = shape_mismatch(op) if op.certain else None
+        if mismatch is not None and not any(map(comes_of_mismatch, op.args)):
+            message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
+            yield context.finding(op.site, message, help=mismatch.instead, op=op)

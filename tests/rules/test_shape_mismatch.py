@@ -1,0 +1,99 @@
+"""PAL509: operands whose shapes do not fit, against what jax traced."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_lint.testing import lint
+from tests.rules.test_store_mismatch import Case, module, traced
+from tests.sampling import by_day
+
+_SHAPES = ["(8, 128)", "(1, 128)", "(8, 1)", "(128,)", "(8,)", "(2, 8, 128)", "(1, 8, 128)", "(2, 4, 128)", "()"]
+_ONE = "x = jnp.zeros({0}, jnp.float32)\n"
+_TWO = _ONE + "y = jnp.zeros({1}, jnp.float32)\n"
+_OF_TWO = """\
+x + y
+x * y - 1.0
+jnp.maximum(x, y)
+lax.max(x, x) + y
+x < y
+jnp.where(x > 0, y, 0.0)
+jnp.where(y > 0, x, y)
+jnp.dot(x, y)
+x @ y
+jnp.matmul(y.T, x)
+lax.dot_general(x, y, (((x.ndim - 1,), (y.ndim - 1,)), ((), ())))
+jnp.inner(x, y)
+jnp.tensordot(x, y, axes=1)
+jnp.tensordot(x, y, axes=((0,), (0,)))
+jnp.einsum('ij,kj->ik', x, y)
+jnp.einsum('ij,jk', x, y)
+jnp.einsum('bij,bkj->bik', x, y)
+jnp.concatenate([x, y])
+jnp.concatenate([x, y, x], axis=-1)
+jnp.stack([x, y])
+jnp.stack([x, y], axis=1)
+lax.concatenate([x, y], 0)""".splitlines()
+_OF_ONE = [
+    f"{form.format(sizes)}"
+    for sizes in ("8, 128", "1024", "-1", "8, -1", "16, 64", "3, -1", "2, -1, 64", "7, 100", "1, 128", "0, -1")
+    for form in ("x.reshape({0})", "x.reshape(({0},))", "jnp.reshape(x, ({0},))")
+]
+CASES: list[Case] = [
+    *(
+        ("(8, 128)", "float32", f"{_TWO.format(one, other)}{value}")
+        for one in _SHAPES
+        for other in _SHAPES
+        for value in _OF_TWO
+    ),
+    *(("(8, 128)", "float32", f"{_ONE.format(one)}{value}") for one in _SHAPES for value in _OF_ONE),
+]
+
+
+def found(case: Case, version: str) -> bool:
+    return bool(lint(module(case), version, select="PAL509"))
+
+
+@pytest.mark.slow
+def test_as_traced() -> None:
+    """What is flagged is refused by jax; nearly all that it refuses is flagged. By day of some cases."""
+    cases = by_day(CASES, 8)
+    version, (errors,) = traced(cases, ["float32"])
+    judged = [(case, error, found(case, version)) for case, error in zip(cases, errors, strict=True)]
+    assert [(case, error) for case, error, flagged in judged if flagged and not error] == []
+    refused = [case for case, error, _ in judged if error]
+    missed = [(case, error) for case, error, flagged in judged if error and not flagged]
+    assert len(missed) <= len(refused) * 0.1, missed
+
+
+@pytest.mark.parametrize(
+    ("shapes", "value"),
+    [
+        (("(8, 128)", "(2, 4, 128)"), "x + y"),
+        (("(8, 128)", "(8, 128)"), "x @ y"),
+        (("(8, 128)", "(128,)"), "jnp.concatenate([x, y])"),
+        (("(8, 128)", "(2, 8, 128)"), "jnp.einsum('ij,kj->ik', x, y)"),
+        (("(8, 128)", "()"), "x.reshape(7, -1)"),
+    ],
+)
+def test_flagged(shapes: tuple[str, str], value: str) -> None:
+    assert found(("(8, 128)", "float32", f"{_TWO.format(*shapes)}{value}"), "0.12.0.1")
+
+
+def test_a_failure_is_reported_once() -> None:
+    """What is computed from a value that jax refuses to make is no further mistake, nor is storing it."""
+    body = "x = x_ref[...].reshape(3, 128)\ny = x.reshape(8, 128) @ x\no_ref[...] = y"
+    findings = lint(module(("(8, 128)", "float32", body)), "0.12.0.1")
+    assert [finding.code for finding in findings if finding.code in ("PAL506", "PAL509")] == ["PAL509"]
+
+
+def test_unknown_sizes_are_taken_to_fit() -> None:
+    body = "n = x_ref.shape[0] * m\nx = jnp.zeros((n, 128))\no_ref[...] = x.reshape(8, 128) + jnp.zeros((n, 1))"
+    source = module(("(8, 128)", "float32", body)).replace("def run(x):", "def run(x, m):")
+    assert lint(source, "0.12.0.1", select="PAL509") == []
+
+
+def test_dot_of_three_dimensions_is_no_batched_product() -> None:
+    body = "x = jnp.zeros((4, 8, 128))\no_ref[...] = x + jnp.dot(x, jnp.zeros((4, 128, 128)))"
+    (finding,) = lint(module(("(4, 8, 128)", "float32", body)), "0.12.0.1", select="PAL509")
+    assert "(4, 8, 4, 128)" in finding.message and "jnp.matmul" in finding.help
