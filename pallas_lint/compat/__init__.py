@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         status,
         unmeasured,
     )
+    from pallas_lint.compat.operations import operation_failure
     from pallas_lint.compat.outcomes import DTYPES, Measurement, Status, Support, SupportStatus
     from pallas_lint.compat.primitives import (
         cores,
@@ -79,6 +80,7 @@ __all__ = [
     "nearest_names",
     "newest",
     "oldest",
+    "operation_failure",
     "parameters",
     "parse",
     "primitive_names",
@@ -95,7 +97,7 @@ __all__ = [
 
 if not TYPE_CHECKING:
     # Those that most runs need first. A run that finds every verdict in the cache needs `versions` alone.
-    _MODULES = ("versions", "outcomes", "primitives", "apis", "advice", "functions")
+    _MODULES = ("versions", "outcomes", "primitives", "apis", "advice", "functions", "operations")
 
     def __getattr__(name):
         from importlib import import_module

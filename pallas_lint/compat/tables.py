@@ -56,6 +56,13 @@ def primitives() -> dict[str, Any]:
 
 
 @functools.cache
+def operations() -> dict[str, Any]:
+    """Failing operations, by version, TPU device, outcome and operation: dtypes in a row."""
+    content: dict[str, Any] = json.loads((DATA / "operations.json").read_text(encoding="utf-8"))
+    return content
+
+
+@functools.cache
 def advice() -> dict[str, Any]:
     """Replacements of old names and substitutes of unsupported functions, both written by hand."""
     replacements = json.loads((DATA / "replacements.json").read_text(encoding="utf-8"))

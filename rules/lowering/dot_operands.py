@@ -375,9 +375,14 @@ def _dtypes_on_tpu(op: Op, product: MatrixProduct, device: str | None, *, full: 
     # What the compiler refuses: measured for v5e with 0.4.35 and for v5e and v6e with 0.12.0.1.
     severity = Severity.ERROR if device in (None, "v5e", "v6e") else Severity.WARNING
     refused = _ALWAYS
-    if full and "bf16" in pair and not (set(pair) - {"bf16"}):
+    if full and set(pair) == {"bf16"}:
         what = "of bfloat16 operands takes no precision above the default on TPU"
         yield _Refusal(what, "leave `precision` out: bfloat16 products are exact", refused, severity)
+    elif full and all(map(is_float, pair)) and set(pair) != {"f32"} and "f16" not in pair:
+        # Compiled by 0.6.2 to 0.12.0.1 for v5e, v6e and, from 0.8.3 on, tpu7x: every mix, in either order.
+        what = f"of {names} takes no precision above the default on TPU: that needs float32 on both sides"
+        sure = Severity.ERROR if device in (None, "v5e", "v6e", "tpu7x") else Severity.WARNING
+        yield _Refusal(what, "cast both operands, `.astype(jnp.float32)`, or leave `precision` out", refused, sure)
     if "f16" in pair:
         yield _Refusal(
             "of float16 operands does not compile on TPU",

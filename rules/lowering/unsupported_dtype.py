@@ -25,10 +25,11 @@ from pallas_lint.api import (
     failure,
     nodes,
 )
+from pallas_lint.checker.backend_failures import within
 from pallas_lint.compat import SupportStatus
 from pallas_lint.compat.outcomes import dtypes_named
 from pallas_lint.kernels.library.arrays import promotes
-from pallas_lint.kernels.model.dtypes import bits, canonical, is_float, long_name, operand_element, promote
+from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of, is_float, long_name, operand_element, promote
 from pallas_lint.kernels.model.kinds import INEXACT, INTEGER, kinds_of
 from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.syntax.nesting import operand, spelled_function
@@ -61,7 +62,9 @@ class UnsupportedDtype(Rule):
     then compute wrong numbers on the device, which no test in interpret mode shows.
 
     The verdicts come from measuring: every function was lowered for seven dtypes by jax releases from 0.4.35
-    on, compiled with libtpu for v5e and v6e, and run on an NVIDIA H200.
+    on, compiled with libtpu for v5e and v6e, and run on an NVIDIA H200. Casts, shifts and arithmetic were compiled
+    for thirteen dtypes, narrow integers and 8-bit floats among them, by jax 0.6.2 and later for each TPU from v4 to
+    tpu7x.
 
     ## How to fix
 
@@ -144,6 +147,11 @@ class UnsupportedDtype(Rule):
     )
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        found = [*self._function(op, context)]
+        yield from found or (_unpacked if op.name == _UNPACK else _operation)(op, context)
+
+    def _function(self, op: Op, context: Context) -> Iterator[Finding]:
+        """A function that was measured with the dtype."""
         support, target = compat.function(op.name), context.target
         if support is None or target is None or op.name in _claimed():
             return
@@ -266,6 +274,126 @@ class UnsupportedDtype(Rule):
             end = op.site.span.end
             edits.append(Edit(Span(op.site.span.path, end, end), f".astype({narrow})"))
         return [context.unsafe(f"compute it in {wider}", *edits)]
+
+
+# -- single operations: casts, and what the vector unit lacks for narrow dtypes --------------------------------------
+
+_OPERATIONS = {
+    **dict.fromkeys(("left_shift", "bitwise_left_shift", "shift_left"), "shift_left"),
+    **dict.fromkeys(("right_shift", "bitwise_right_shift", "shift_right_arithmetic"), "shift_right"),
+    **dict.fromkeys(("add", "subtract", "sub"), "add"),
+    **dict.fromkeys(("multiply", "mul"), "mul"),
+    **dict.fromkeys(("maximum", "minimum", "max", "min"), "max"),
+}
+_CASTS = frozenset({"astype", "convert_element_type"})
+_NARROW_FLOATS = frozenset({"f8_e4m3fn", "f8_e5m2"})
+
+
+def _operation(op: Op, context: Context) -> Iterator[Finding]:
+    """One operation of a vector of known dtype, as compiled for TPU by itself."""
+    source, result = op.args[0] if op.args else None, op.result
+    if context.target is None or context.target.backend != "tpu" or op.open or not isinstance(source, Array):
+        return
+    if not isinstance(result, Array) or not result.shape or source.host:
+        return
+    if op.short in _CASTS:
+        given, operation = source.dtype, f"cast:{result.dtype}"
+        yield from _cast_by_new_libtpu(op, given, result.dtype, context)
+    else:
+        dtypes = op.dtypes() if op.name.startswith(("jax.numpy.", "jax.lax.")) else None
+        given = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else None
+        operation = _OPERATIONS.get(op.short, "")
+        if given != result.dtype:
+            return  # the operands are brought to another dtype before
+    if given is None or not operation:
+        return
+
+    def fails(backend: str, device: str | None, version: str) -> bool:
+        return backend == "tpu" and compat.operation_failure(operation, given, device, version) is not None
+
+    found = failure(context, fails)
+    outcome = None
+    if found is not None:
+        outcome = compat.operation_failure(operation, given, context.target.device, found.versions[-1])
+    if found is None or outcome is None:
+        return
+    cast = op.short in _CASTS
+    to = f" to {long_name(result.dtype)}" if cast and result.dtype is not None else ""
+    yield context.finding(
+        op.site,
+        f"`{spelled_function(op.site)}` of {long_name(given)}{to} {_WORDS[outcome]} on {found.place}, in {found.jax}",
+        help=_by_way_of(given, result.dtype or given, context.target.device, found.versions[-1])
+        if cast
+        else f"compute it in {long_name(_WIDE[is_float(given)])}, and cast the result back",
+        op=op,
+        versions=None if found.everywhere else found.versions,
+        version_dependent=not found.everywhere,
+        dtype=given,
+    )
+
+
+_UNPACK = "jax.experimental.pallas.tpu.unpack_elementwise"
+
+
+def _unpacked(op: Op, context: Context) -> Iterator[Finding]:
+    """`unpack_elementwise` takes words as wide as what it unpacks to; up to jax 0.9.2 uint32 and nothing else."""
+    source, unpacked = op.argument("x", 0), dtype_of(op.argument("unpacked_dtype"))
+    if not isinstance(source, Array) or source.dtype is None or unpacked is None:
+        return
+    given, words = source.dtype, f"u{bits(unpacked)}"
+
+    def fails(version: str) -> bool:
+        return bits(given) != bits(unpacked) or (given != "u32" and within(version, "0.4.35", "0.9.2"))
+
+    versions, always = context.failing(fails), context.everywhere(fails)
+    if versions:
+        yield context.finding(
+            op.site,
+            f"`{spelled_function(op.site)}` to {long_name(unpacked)} takes words of its width, not {long_name(given)}",
+            help=f"pack the values into {long_name(words)} outside the kernel; what holds one value each is cast:"
+            f" `x.astype(jnp.{long_name(unpacked)})`",
+            op=op,
+            versions=() if always else versions,
+            version_dependent=not always,
+            dtype=given,
+        )
+
+
+_WIDE = {True: "f32", False: "i32"}
+
+
+def _by_way_of(given: str, to: str, device: str | None, version: str) -> str:
+    """A dtype that can be cast to from the one, and from which the other can be cast to."""
+
+    def passes(one: str, other: str) -> bool:
+        return one == other or compat.operation_failure(f"cast:{other}", one, device, version) is None
+
+    for between in ("f32", "i32") if is_float(given) else ("i32", "f32"):
+        if between not in (given, to) and passes(given, between) and passes(between, to):
+            return f"go by way of {long_name(between)}: `.astype(jnp.{long_name(between)}).astype(jnp.{long_name(to)})`"
+    return "cast it outside the kernel"
+
+
+def _cast_by_new_libtpu(op: Op, given: str | None, to: str | None, context: Context) -> Iterator[Finding]:
+    """A cast of 8-bit floats to bfloat16, or back: jax 0.7 and 0.8 have it for a libtpu from July 2025 on only.
+
+    They lower it for the TPU at hand; not for `jax.export`, nor without a TPU.
+    """
+    if not {given, to} <= {"bf16", *_NARROW_FLOATS} or given == to or "bf16" not in (given, to):
+        return
+    versions = context.failing(lambda version: within(version, "0.7.0", "0.8.3"))
+    if versions and context.target is not None and context.target.backend == "tpu":
+        yield context.finding(
+            op.site,
+            f"a cast of {long_name(given or '')} to {long_name(to or '')} lowers in jax"
+            f" {context.spelled_versions(versions)} with a libtpu from July 2025 on, and not for `jax.export`",
+            help="go by way of float32, which all take: `x.astype(jnp.float32).astype(...)`",
+            severity=Severity.WARNING,
+            op=op,
+            versions=versions,
+            version_dependent=True,
+            dtype=given,
+        )
 
 
 def _computed_in(op: Op) -> Element:

@@ -180,3 +180,59 @@ def test_unsigned_blocks_can_be_joined(version: str) -> None:
     for call in ("jnp.concatenate([a, a], axis=1)", "jnp.concat([a], axis=0)", "lax.concatenate([a, a], 0)"):
         body = f"a = pltpu.bitcast(x_ref[...], jnp.uint32)\no_ref[...] = pltpu.bitcast({call}, jnp.float32)"
         assert lint(launch(body, "tpu"), version, "tpu:v5e", CODE) == [], call
+
+
+def compiled(body: str, dtype: str, target: str, version: str) -> list[str]:
+    """What is said of a kernel whose operand has the dtype."""
+    code = (
+        "import jax\nimport jax.numpy as jnp\nfrom jax import lax\nfrom jax.experimental import pallas as pl\n"
+        "from jax.experimental.pallas import tpu as pltpu\n\n"
+        f"def kernel(x_ref, o_ref):\n    a = x_ref[...]\n    {body}\n\n"
+        f"def run():\n    x = jnp.zeros((64, 256), jnp.{dtype})\n"
+        "    out = jax.ShapeDtypeStruct(x.shape, jnp.int32)\n"
+        "    return pl.pallas_call(kernel, out_shape=out, compiler_params=pltpu.CompilerParams())(x)\n"
+    )
+    return [f"{f.severity.name} {f.message} {f.help}" for f in lint(code, version, target, CODE)]
+
+
+@pytest.mark.parametrize(
+    ("body", "dtype", "target", "failing", "passing"),
+    [
+        ("a >> 4", "int8", "tpu:tpu7x", "0.9.2", "0.12.0.1"),
+        ("a << 1", "uint8", "tpu:v4", "0.12.0.1", None),
+        ("jnp.maximum(a, 3)", "uint16", "tpu:v6e", "0.12.0.1", None),
+        ("a * a", "int4", "tpu:v5p", "0.11.2", None),
+        ("lax.add(a, a)", "uint8", "tpu", "0.8.3", None),
+        ("a.astype(jnp.float32)", "uint8", "tpu:v6e", "0.9.2", "0.10.2"),
+        ("a.astype(jnp.bfloat16)", "float8_e4m3fn", "tpu:v6e", "0.6.2", "0.9.2"),
+        ("a.astype(jnp.float8_e5m2)", "float8_e4m3fn", "tpu:v5e", "0.12.0.1", None),
+    ],
+)
+def test_single_operations(body: str, dtype: str, target: str, failing: str, passing: str | None) -> None:
+    (text,) = compiled(body, dtype, target, failing)
+    assert text.startswith("ERROR")
+    assert passing is None or compiled(body, dtype, target, passing) == []
+
+
+def test_what_a_cast_can_go_by_way_of() -> None:
+    (text,) = compiled("a.astype(jnp.float32)", "uint8", "tpu:v6e", "0.9.2")
+    assert ".astype(jnp.int32).astype(jnp.float32)" in text
+    assert compiled("a.astype(jnp.int32).astype(jnp.float32)", "uint8", "tpu:v6e", "0.9.2") == []
+
+
+def test_a_cast_that_a_new_libtpu_has_is_a_warning() -> None:
+    (text,) = compiled("a.astype(jnp.bfloat16)", "float8_e4m3fn", "tpu:v6e", "0.8.3")
+    assert text.startswith("WARNING") and "jax.export" in text
+    assert compiled("a.astype(jnp.float32).astype(jnp.bfloat16)", "float8_e4m3fn", "tpu:v6e", "0.8.3") == []
+
+
+@pytest.mark.parametrize("body", ["a + a", "a * 2", "a.astype(jnp.int32)", "a & 15", "jnp.where(a > 1, a, 0)"])
+def test_single_operations_that_compile(body: str) -> None:
+    assert compiled(body, "int16", "tpu:v6e", "0.12.0.1") == []
+
+
+def test_words_that_are_unpacked() -> None:
+    call = "pltpu.unpack_elementwise(a, index=0, packed_dtype=jnp.int4, unpacked_dtype=jnp.int32)"
+    assert compiled(call, "int8", "tpu:v5e", "0.12.0.1")
+    assert compiled(call, "uint32", "tpu:v5e", "0.8.3") == compiled(call, "int32", "tpu:v5e", "0.12.0.1") == []
+    assert compiled(call, "int32", "tpu:v5e", "0.8.3")

@@ -1,0 +1,128 @@
+"""Compile single operations for TPUs in the running interpreter, by dtype: `operations.py --out FILE DEVICE ...`.
+
+Casts between all dtypes, and shifts and arithmetic of narrow ones, which the vector unit may lack. Comparisons are not
+here: whether their masks can be used hangs on what they select. Each operation stands alone between a load and a store. One JSON line a case, [operation, dtype, device, outcome], so that a
+compiler that aborts the process loses nothing: a child does the work, and its successor goes on behind it. Outcomes are
+"ok", "lower", "compile" and "abort"; "copy" is the case in which blocks of the dtype are only copied.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import targets  # first: it sets the environment that jax reads
+
+# isort: split
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+SHAPE = (64, 256)
+DTYPES = {
+    "f32": "float32",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "u32": "uint32",
+    "u16": "uint16",
+    "u8": "uint8",
+    "i4": "int4",
+    "u4": "uint4",
+    "f8_e4m3fn": "float8_e4m3fn",
+    "f8_e5m2": "float8_e5m2",
+    "bool": "bool_",
+}
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "copy": lambda x, y: x,
+    "shift_left": lambda x, y: lax.shift_left(x, y),
+    "shift_right": lambda x, y: x >> y,
+    "add": lambda x, y: x + y,
+    "mul": lambda x, y: x * y,
+    "max": lambda x, y: jnp.maximum(x, y),
+    "and": lambda x, y: x & y,
+}
+_OF_INTEGERS = ("shift_left", "shift_right", "and")
+
+
+def cases() -> Iterator[tuple[str, str]]:
+    """(operation, dtype); a cast is "cast:" and the dtype of its result."""
+    for dtype in DTYPES:
+        integer = dtype[0] in "iu"
+        for name in OPERATIONS:
+            if dtype != "bool" or name == "copy":
+                if integer or name not in _OF_INTEGERS:
+                    yield name, dtype
+    for dtype in DTYPES:
+        yield from ((f"cast:{result}", dtype) for result in DTYPES if result != dtype)
+
+
+def outcome(operation: str, dtype: str, sharding: Any) -> str:
+    """How a kernel of the one operation ends."""
+    given = getattr(jnp, DTYPES[dtype], None)
+    into = getattr(jnp, DTYPES.get(operation.partition(":")[2], ""), given)
+    if given is None or into is None:
+        return "absent"
+    compute = OPERATIONS.get(operation, lambda x, y: x.astype(into))
+
+    def kernel(x_ref: Any, y_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = compute(x_ref[...], y_ref[...])
+
+    operand = jax.ShapeDtypeStruct(SHAPE, given, sharding=sharding)
+    call = targets.pallas_call(kernel, jax.ShapeDtypeStruct(SHAPE, into), "tpu")
+    try:
+        lowered = jax.jit(call).lower(operand, operand)
+    except Exception:
+        return "lower"
+    try:
+        lowered.compile()
+    except Exception:
+        return "compile"
+    return "ok"
+
+
+def work(todo: list[tuple[str, str, str]], sink: Any) -> None:
+    """Measure until the process dies or all is done; what is begun is written first."""
+    from jax.sharding import SingleDeviceSharding
+
+    shardings: dict[str, Any] = {}
+    for operation, dtype, device in todo:
+        sink.write(json.dumps([operation, dtype, device, "abort"]) + "\n")
+        sink.flush()
+        if device not in shardings:
+            shardings[device] = SingleDeviceSharding(targets.tpu_topology(device))
+        sink.write(json.dumps([operation, dtype, device, outcome(operation, dtype, shardings[device])]) + "\n")
+        sink.flush()
+
+
+def read(path: Path) -> dict[tuple[str, str, str], str]:
+    """The last outcome of each case; one that was begun and not ended is "abort"."""
+    rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("]")] if path.exists() else []
+    return {(operation, dtype, device): found for operation, dtype, device, found in rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("devices", nargs="+", choices=targets.TPU_DEVICES)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    wanted = [(operation, dtype, device) for device in options.devices for operation, dtype in cases()]
+    while todo := [case for case in wanted if case not in read(options.out)]:
+        child = os.fork()
+        if child == 0:
+            with options.out.open("a") as sink:
+                work(todo, sink)
+            os._exit(0)
+        os.waitpid(child, 0)
+    print(jax.__version__, len(wanted), "cases", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

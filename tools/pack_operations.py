@@ -1,0 +1,45 @@
+"""Pack what `measure/operations.py` wrote into compat's table of operations: `pack_operations.py FOLDER`.
+
+FOLDER has one file a release, `0.9.2.jsonl`. Packed are the cases that fail, and of each release the devices that were
+measured; what blocks cannot be copied of is left out: loads and stores say it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent / "measure"))
+
+from pack import version_key  # noqa: E402
+
+DATA = Path(__file__).resolve().parents[1] / "pallas_lint" / "compat" / "data" / "operations.json"
+
+
+def failures(path: Path) -> dict[str, dict[str, dict[str, str]]]:
+    """By device, outcome and operation: the dtypes for which it ends so."""
+    rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("]")]
+    last = {(operation, dtype, device): found for operation, dtype, device, found in rows}
+    uncopied = {(dtype, device) for (operation, dtype, device), found in last.items() if operation == "copy" != found}
+    uncopied = {key for key in uncopied if last[("copy", *key)] != "ok"}
+    packed: dict[str, Any] = {}
+    for (operation, dtype, device), found in sorted(last.items()):
+        outcomes = packed.setdefault(device, {})
+        into = operation.partition(":")[2]
+        if found in ("ok", "absent") or (dtype, device) in uncopied or (into, device) in uncopied:
+            continue
+        held = outcomes.setdefault(found, {})
+        held[operation] = f"{held[operation]} {dtype}" if operation in held else dtype
+    return packed
+
+
+def main() -> None:
+    files = sorted(Path(sys.argv[1]).glob("*.jsonl"), key=lambda path: version_key(path.stem))
+    packed = {path.stem: failures(path) for path in files}
+    DATA.write_text(json.dumps(packed, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
