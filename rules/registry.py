@@ -29,6 +29,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL109": ("dot-operands", "lowering.dot_operands"),
     "PAL110": ("other-generation", "lowering.other_generation"),
     "PAL111": ("mma-operands", "lowering.mma_operands"),
+    "PAL112": ("wrong-target", "lowering.wrong_target"),
     "PAL201": ("block-shape-tiling", "layout.block_shape_tiling"),
     "PAL202": ("reshape-minor-dims", "layout.reshape_minor_dims"),
     "PAL203": ("transpose-minor-dims", "layout.transpose_minor_dims"),

@@ -11,9 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent / "measure"))
-
-from pack import version_key  # noqa: E402
+from pack import version_key
 
 DATA = Path(__file__).resolve().parents[1] / "pallas_lint" / "compat" / "data" / "operations.json"
 

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.api import Const, Context, Example, Finding, KernelTrace, Rule, Severity, Slice, Sym, Value
 from pallas_lint.compat.versions import parse
-from pallas_lint.kernels.grid.grid_points import terms_in
-from pallas_lint.kernels.grid.index_ranges import divided, extents, number, parts_of, reach_of, size_of, start_of
+from pallas_lint.kernels.grid.grid_points import axes_in, loops_in, terms_in
+from pallas_lint.kernels.grid.index_ranges import (
+    divided,
+    extents,
+    number,
+    parts_of,
+    points_of,
+    reach_of,
+    size_of,
+    start_of,
+)
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.grid.index_ranges import SliceUse
@@ -35,8 +44,8 @@ class SlicePastEnd(Rule):
     ## Known limits
 
     Numbers that the text gives, and `cdiv` of the same dimension, are checked; anything else is silent, as are accesses
-    under a condition, loads with a mask and sizes that the code takes a remainder of somewhere, or a remainder by
-    the block, which is how one checks that a block divides.
+    under a condition that is not computed of loop and grid indices alone, loads with a mask, and sizes that the code
+    takes a remainder of somewhere, or a remainder by the block, which is how one checks that a block divides.
 
     ## References
 
@@ -104,13 +113,13 @@ class SlicePastEnd(Rule):
             op.site.key for op in trace.ops() if op.short.startswith(_MASKED) and op.argument("mask", 2) is not None
         }
         for part in parts_of(trace):
-            conditional = any(guard.kind not in ("loop", "checkify") for guard in part.access.guards)
+            conditions = [guard for guard in part.access.guards if guard.kind not in ("loop", "checkify")]
             if part.ref.dtype == "semaphore" or part.ref.space == "semaphore":
                 continue
             is_masked = part.access.site.key in masked
             finding = _constant(part, is_masked, trace, context)
-            if finding is None and not conditional and not is_masked:
-                finding = _counted(part, trace, context)
+            if finding is None and not is_masked:
+                finding = (_guarded if conditions else _counted)(part, trace, context)
             if finding is not None:
                 yield finding
 
@@ -186,6 +195,39 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
         help="pad the array, or mask the access: Pallas pads blocks, not slices of refs",
         severity=Severity.WARNING,
     )
+
+
+def _guarded(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | None:
+    """A slice under conditions that let a step through in which it ends past the end."""
+    start, size = start_of(part), number(size_of(part))
+    length = next((known for known in map(number, extents(part, trace)) if known is not None), None)
+    conditions = [guard for guard in part.access.guards if guard.kind not in ("loop", "checkify")]
+    if size is None or length is None or not part.access.certain:
+        return None
+    points = points_of([start, *(guard.condition for guard in conditions)], trace.launch)
+    for point in points or ():
+        first = point.value(start)
+        if not isinstance(first, int) or first + size <= length or not point.runs(part.access.guards):
+            continue
+        guard = next((each for each in reversed(conditions) if _share_indices(each.condition, start, trace)), None)
+        passed = f"ends at {first + size}, but dimension {part.axis} of `{part.ref.parameter}` has size {length}"
+        if guard is None:
+            help = "pad the array, or mask the access: Pallas pads blocks, not slices of refs"
+            return context.finding(part.access.site, f"the slice {passed}", help=help)
+        return context.finding(
+            guard.site,
+            f"the condition lets a slice through that {passed}",
+            help="test the step that is accessed, `i + 1 < n` for the next one, not the one at hand",
+            related=[(part.access.site, "the slice")],
+        )
+    return None
+
+
+def _share_indices(one: Value, other: Value, trace: KernelTrace) -> bool:
+    """Whether two scalars depend on one loop, or on one axis of the grid."""
+    if not set(loops_in(one)).isdisjoint(loops_in(other)):
+        return True
+    return not axes_in(one, trace.launch)[0].isdisjoint(axes_in(other, trace.launch)[0])
 
 
 def _is_checked(length: Value, size: Value, context: Context) -> bool:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from pallas_lint.api import Block, BlockDim, Context, Example, Finding, Launch, Rule, Severity, blocks_of
-
-if TYPE_CHECKING:
-    from pallas_lint.kernels.grid.grid_points import Point
+from pallas_lint.api import (
+    Array,
+    Block,
+    BlockDim,
+    Const,
+    Context,
+    Example,
+    Finding,
+    Launch,
+    Rule,
+    Severity,
+    Value,
+    blocks_of,
+)
+from pallas_lint.identity import iter_unique
+from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
+from pallas_lint.records import frozen
 
 
 class BlockOutOfRange(Rule):
@@ -22,14 +34,16 @@ class BlockOutOfRange(Rule):
     ## How to fix
 
     Return 0 for dimensions of which there is one block, take the block's number and not its first element, clamp
-    neighbours with `jnp.clip(i + 1, 0, blocks - 1)`, or make the grid smaller.
+    neighbours with `jnp.clip(i + 1, 0, blocks - 1)`, or make the grid smaller. The last block of a prefetched length,
+    `pl.cdiv(length, block) - 1`, is -1 for a length of 0: `jnp.maximum(..., 0)`.
 
     ## Known limits
 
     Looks at literal grids, blocks and array shapes; where a dimension of the array is not known, only at negative
-    indices. Silent for index maps that read prefetched scalars, for `pl.Element` with padding and `pl.BoundedSlice`.
-    Offsets in elements, `i * block`, are PAL301's. A warning where the launch is only traced, by `jax.make_jaxpr` or
-    `jax.eval_shape`.
+    indices. What is prefetched is taken to be 0 where it is divided by a number, as lengths are by block sizes, which
+    is a warning; other index maps that read it are not checked, nor are those for `pl.Element` with padding and
+    `pl.BoundedSlice`. Offsets in elements, `i * block`, are PAL301's. A warning where the launch is only traced, by
+    `jax.make_jaxpr` or `jax.eval_shape`.
 
     ## References
 
@@ -102,7 +116,10 @@ class BlockOutOfRange(Rule):
 
     def _check(self, block: Block, launch: Launch, context: Context) -> Iterator[Finding]:
         found = _outside(block)
-        if found is None or block.index_map is None:
+        if block.index_map is None:
+            return
+        if found is None:
+            yield from _of_nothing(block, context)
             return
         at, point, index, count = found
         results = block.index_map.results
@@ -159,6 +176,64 @@ def _outside(block: Block) -> tuple[int, Point, int, int | None] | None:
             if index < 0 or (count is not None and index >= count):
                 return at, point, index, count if index >= 0 else None
     return None
+
+
+@frozen
+class _EmptyPoint(Point):
+    """A step of the grid where all that was prefetched is 0."""
+
+    def _value(self, value: Value, depth: int, known: Known) -> Scalar | None:
+        if isinstance(value, Array) and value.origin is None and value.shape in ((), None) and not value.host:
+            return 0
+        return super()._value(value, depth, known)
+
+
+def _of_nothing(block: Block, context: Context) -> Iterator[Finding]:
+    """A number of blocks less one, of a length that is prefetched: -1 where that is 0."""
+    results = block.index_map.results if block.index_map is not None else None
+    if block.index_map is None or results is None or block.indices is None or len(results) != len(block.indices):
+        return
+    for at, value in enumerate(block.indices):
+        if not _divides_loaded(value):
+            continue
+        for point in _points(block):
+            index = _EmptyPoint(point.indices, point.sizes, point.symbols, point.launch).value(value)
+            if isinstance(index, int) and index < 0:
+                what = f"{'input' if block.role == 'in' else 'output'} {block.index}"
+                yield context.finding(
+                    block.index_map.site_of(results[at][0]),
+                    f"index map of {what} returns {index} for dimension {at} where the prefetched length is 0",
+                    help="keep it in range: `jnp.maximum(..., 0)`; an empty sequence fetches some block all the same",
+                    severity=Severity.WARNING,
+                )
+                return
+
+
+def _divides_loaded(value: Value) -> bool:
+    """Whether a number that was loaded goes into it as the dividend of a block size: as a length does."""
+    stack = [value]
+    for current in iter_unique(stack):
+        op = current.origin if isinstance(current, Array) else None
+        if op is None:
+            continue
+        if op.short in _DIVISIONS and len(op.args) == 2 and not isinstance(op.args[0], Const):
+            return isinstance(op.args[1], Const) and _is_loaded(op.args[0])
+        stack.extend(op.args)
+    return False
+
+
+def _is_loaded(value: Value) -> bool:
+    """Whether a value is computed of what was loaded."""
+    stack = [value]
+    for current in iter_unique(stack):
+        if isinstance(current, Array):
+            if current.origin is None and not current.host:
+                return True
+            stack.extend(current.origin.args if current.origin is not None else ())
+    return False
+
+
+_DIVISIONS = frozenset({"floor_divide", "cdiv", "div", "right_shift", "shift_right_logical"})
 
 
 def _is_element_offset(block: Block, at: int, dimension: BlockDim) -> bool:

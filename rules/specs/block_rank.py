@@ -35,8 +35,9 @@ class BlockRank(Rule):
 
     ## How to fix
 
-    Keep a size that is computed from falling to 0: `max(size // parts, 1)`, or `pl.cdiv`. Write `None`, or 1 where the kernel is to keep the dimension, for each leading dimension that is missing, and return
-    an index for it from the index map. Under `jax.vmap` the function that is mapped sees one dimension less.
+    Keep a size that is computed from falling to 0: `max(size // parts, 1)`, or `pl.cdiv`. Write `None`, or 1 where the
+    kernel is to keep the dimension, for each leading dimension that is missing, and return an index for it from the
+    index map. Under `jax.vmap` the function that is mapped sees one dimension less.
 
     ## Known limits
 
@@ -119,7 +120,8 @@ class BlockRank(Rule):
                 continue
             yield context.finding(
                 block.spec.site,
-                f"block of {count_of(len(entries.items), 'dimension')} for {_what(block)}, which has {len(block.array_shape)}",
+                f"block of {count_of(len(entries.items), 'dimension')} for {_what(block)},"
+                f" which has {len(block.array_shape)}",
                 help="give one entry for each dimension of the array; `None` takes one element and hides the dimension",
                 severity=Severity.ERROR if block.sure and launch.certain else Severity.WARNING,
             )

@@ -174,7 +174,8 @@ def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Findin
         if severity is not None and not (severity is Severity.WARNING and any(map(_fits, others))):
             yield context.finding(
                 access.site,
-                f"shape {spelled_shape(given)} is stored where `{name}` has {spelled_shape(target)}: stores do not broadcast",
+                f"shape {spelled_shape(given)} is stored where `{name}` has {spelled_shape(target)}:"
+                " stores do not broadcast",
                 help="store a value of that shape: `jnp.broadcast_to(x, ref.shape)`, a reduction with `keepdims=True`"
                 if given
                 else f"fill it: `jnp.full({spelled_shape(target)}, ...)`",

@@ -1,9 +1,10 @@
 """Compile single operations for TPUs in the running interpreter, by dtype: `operations.py --out FILE DEVICE ...`.
 
 Casts between all dtypes, and shifts and arithmetic of narrow ones, which the vector unit may lack. Comparisons are not
-here: whether their masks can be used hangs on what they select. Each operation stands alone between a load and a store. One JSON line a case, [operation, dtype, device, outcome], so that a
-compiler that aborts the process loses nothing: a child does the work, and its successor goes on behind it. Outcomes are
-"ok", "lower", "compile" and "abort"; "copy" is the case in which blocks of the dtype are only copied.
+here: whether their masks can be used hangs on what they select. Each operation stands alone between a load and a store.
+One JSON line a case, [operation, dtype, device, outcome], so that a compiler that aborts the process loses nothing: a
+child does the work, and its successor goes on behind it. Outcomes are "ok", "lower", "compile" and "abort"; "copy" is
+the case in which blocks of the dtype are only copied.
 """
 
 from __future__ import annotations
@@ -57,9 +58,8 @@ def cases() -> Iterator[tuple[str, str]]:
     for dtype in DTYPES:
         integer = dtype[0] in "iu"
         for name in OPERATIONS:
-            if dtype != "bool" or name == "copy":
-                if integer or name not in _OF_INTEGERS:
-                    yield name, dtype
+            if name == "copy" or (dtype != "bool" and (integer or name not in _OF_INTEGERS)):
+                yield name, dtype
     for dtype in DTYPES:
         yield from ((f"cast:{result}", dtype) for result in DTYPES if result != dtype)
 

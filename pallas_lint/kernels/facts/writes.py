@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
+from pallas_lint.kernels.grid.grid_points import LoopPoint, Point, loops_in
 from pallas_lint.kernels.grid.row_permutations import is_data_dependent, row_permutations
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.known_names import declares_array
 from pallas_lint.kernels.model.launch import block_spec
-from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
+from pallas_lint.kernels.model.trace import Access, Op, is_full_index
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Shape, Slice, Sym, Value
-from pallas_lint.records import field, frozen
+from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.model.launch import Launch
@@ -84,16 +84,6 @@ class Gap:
     block: tuple[int, ...] = ()
     shape: tuple[int, ...] = ()
     written: Box | None = None  # where there is one store only
-
-
-@frozen
-class _LoopPoint(Point):
-    """A step of the grid, and of the loops in the kernel."""
-
-    loops: Mapping[Op, int] = field(factory=dict)
-
-    def _operation(self, op: Op, depth: int, known: Known) -> Scalar | None:
-        return self.loops.get(op) if op.name == LOOP_INDEX else super()._operation(op, depth, known)
 
 
 def gap(trace: KernelTrace, ref: Ref, analysis: Analysis) -> Gap | None:
@@ -261,7 +251,7 @@ def _boxes(store: Access, point: Point, sizes: tuple[int, ...], symbols: dict[Sy
         return None
     loops: dict[Op, range] = {}
     for part in parts:
-        for op in _loops_in(part):
+        for op in loops_in(part):
             bounds = [Point((), (), symbols).value(bound) for bound in op.args]
             if len(bounds) != 2 or not all(isinstance(bound, int) for bound in bounds):
                 return None
@@ -271,27 +261,12 @@ def _boxes(store: Access, point: Point, sizes: tuple[int, ...], symbols: dict[Sy
     found = []
     for values in itertools.product(*loops.values()):
         known = {**symbols, **point.symbols}
-        inner = _LoopPoint(point.indices, point.sizes, known, point.launch, dict(zip(loops, values, strict=True)))
+        inner = LoopPoint(point.indices, point.sizes, known, point.launch, dict(zip(loops, values, strict=True)))
         box = [_interval(part, size, inner) for part, size in zip(parts, sizes, strict=True)]
         if any(interval is None for interval in box):
             return None
         found.append(tuple(interval for interval in box if interval is not None))
     return found
-
-
-def _loops_in(value: Value) -> Iterator[Op]:
-    seen: set[Op] = set()
-    stack = [value]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, Slice):
-            stack.extend(part for part in (current.start, current.stop, current.size) if part is not None)
-        elif isinstance(current, Array) and current.origin is not None and current.origin not in seen:
-            seen.add(current.origin)
-            if current.origin.name == LOOP_INDEX:
-                yield current.origin
-            else:
-                stack.extend(current.origin.args)
 
 
 def _interval(part: Value, size: int, point: Point) -> tuple[int, int] | None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS, PROGRAM_ID, is_integer
-from pallas_lint.kernels.model.values import Array, Const, OneOf, Sym, Value
+from pallas_lint.kernels.model.trace import LOOP_INDEX
+from pallas_lint.kernels.model.values import Array, Const, OneOf, Slice, Sym, Value
 from pallas_lint.records import field, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Guard, Op
@@ -184,6 +185,29 @@ class Point:
         if found[0] is None or found[1] is None or found[2] is None:
             return None
         return min(max(found[1], found[0]), found[2])
+
+
+@frozen
+class LoopPoint(Point):
+    """A step of the grid, and of the loops in the kernel."""
+
+    loops: Mapping[Op, int] = field(factory=dict)
+
+    def _operation(self, op: Op, depth: int, known: Known) -> Scalar | None:
+        return self.loops.get(op) if op.name == LOOP_INDEX else super()._operation(op, depth, known)
+
+
+def loops_in(value: Value) -> Iterator[Op]:
+    """The indices of loops that go into a scalar or a slice."""
+    stack: list[Value] = [value]
+    for current in iter_unique(stack):
+        if isinstance(current, Slice):
+            stack.extend(part for part in (current.start, current.stop, current.size) if part is not None)
+        elif isinstance(current, Array) and current.origin is not None:
+            if current.origin.name == LOOP_INDEX:
+                yield current.origin
+            else:
+                stack.extend(current.origin.args)
 
 
 def axis_of(op: Op, launch: Launch | None) -> int | None:

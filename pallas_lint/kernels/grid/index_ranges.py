@@ -1,9 +1,12 @@
-"""Ranges of loop and grid indices: the last start of a slice, and what it is compared with."""
+"""Ranges of loop and grid indices: the last start of a slice, what it is compared with, and each step by itself."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.grid.grid_points import LoopPoint, axes_in, loops_in
 from pallas_lint.kernels.model.known_names import PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
@@ -11,11 +14,12 @@ from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace, Op
 
+_MAX_POINTS = 4096
 _MULTIPLY = frozenset(("jax.numpy.multiply", "jax.lax.mul"))
 _ADD = frozenset(("jax.numpy.add", "jax.lax.add"))
 _SAME = frozenset(
@@ -119,6 +123,32 @@ def _sum(left: Value, right: Value, launch: Launch, depth: int) -> IndexRange | 
         if inner is not None and offset is not None:
             return evolve(inner, offset=inner.offset + offset)
     return None
+
+
+def points_of(values: Iterable[Value], launch: Launch) -> list[LoopPoint] | None:
+    """Every step of the loops and of the grid axes that these scalars depend on; None where one is not known."""
+    used = list(values)
+    loops = {op: _steps_of(op) for value in used for op in loops_in(value)}
+    axes = sorted({axis for value in used for axis in axes_in(value, launch)[0]})
+    grid = () if launch.grid is None or launch.grid.open else tuple(map(number, launch.grid.items))
+    counts = [grid[axis] if axis < len(grid) else None for axis in axes]
+    ranges = [*(range(count) if count is not None else None for count in counts), *loops.values()]
+    known = [each for each in ranges if each is not None]
+    if len(known) < len(ranges) or math.prod(map(len, known)) > _MAX_POINTS:
+        return None
+    found = []
+    for steps in itertools.product(*known):
+        indices = [0] * len(grid)
+        for axis, step in zip(axes, steps, strict=False):
+            indices[axis] = step
+        held = dict(zip(loops, steps[len(axes) :], strict=True))
+        found.append(LoopPoint(tuple(indices), grid, {}, launch, held))
+    return found
+
+
+def _steps_of(loop: Op) -> range | None:
+    first, end = (number(bound) for bound in loop.args[:2])
+    return None if first is None or end is None else range(first, end)
 
 
 def divided(value: Value) -> tuple[Value, Value] | None:
