@@ -30,8 +30,8 @@ class DeviceId(Rule):
 
     ## Known limits
 
-    Whether a mesh has as many axes as a tuple has numbers, and whether a number is one of its devices, is not in the
-    text of the kernel: the probe looks at both for the mesh that the function makes (PAL902, PAL912).
+    Whether a mesh has as many axes as a tuple has numbers, and whether a number is one of its devices, is PAL316's to
+    say where the text makes the mesh, and the probe's (PAL902, PAL912).
 
     ## References
 

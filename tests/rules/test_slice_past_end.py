@@ -305,3 +305,49 @@ def test_what_another_function_asks_of_its_own_parameter_says_nothing(others: in
         "    assert x.shape[0] % bm == 0\n    return pl.pallas_call(\n        functools",
     )
     assert not lint(checked, select="PAL412")
+
+
+_PREFETCH = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_hbm, o_ref, buf, sems):
+    n = x_hbm.shape[0] // 128
+
+    def fetch(i):
+        return pltpu.make_async_copy(x_hbm.at[pl.ds(i * 128, 128)], buf.at[i % 2], sems.at[i % 2])
+
+    fetch(0).start()
+    o_ref[...] = jnp.zeros_like(o_ref)
+
+    @pl.loop(0, n)
+    def _(i):
+        @pl.when({condition})
+        def _():
+            fetch(i + 1).start()
+
+        fetch(i).wait()
+        o_ref[...] += buf[i % 2]
+
+def run():
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.HBM)],
+        out_shape=jax.ShapeDtypeStruct((128, 128), jnp.float32),
+        scratch_shapes=[pltpu.VMEM((2, 128, 128), jnp.float32), pltpu.SemaphoreType.DMA((2,))],
+    )(jnp.zeros((1024, 128), jnp.float32))
+"""
+
+
+@pytest.mark.parametrize("condition", ["i < n", "i + 1 <= n", "i >= 0", "(i % 2 == 0) | (i == n - 1)", "i != n"])
+def test_conditions_that_let_the_last_step_through(condition: str) -> None:
+    (finding,) = lint(_PREFETCH.format(condition=condition), "0.12.0.1", "tpu", "PAL412")
+    assert "the condition lets a slice through that ends at 1152" in finding.message
+    assert finding.span.start.line == 17
+
+
+@pytest.mark.parametrize("condition", ["i + 1 < n", "i < n - 1", "i != n - 1", "(i < n) & (i < 7)", "o_ref[0, 0] > i"])
+def test_conditions_that_hold_the_last_step_back(condition: str) -> None:
+    assert lint(_PREFETCH.format(condition=condition), "0.12.0.1", "tpu", "PAL412") == []

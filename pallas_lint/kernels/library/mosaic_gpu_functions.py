@@ -116,6 +116,7 @@ def _elsewhere(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node
     if not isinstance(ref, Ref):
         interp.mark_untracked()
         return UNKNOWN
+    interp.op(name, node, arguments, UNKNOWN)
     return evolve(ref, view=True, role=None, owner=node, parent=None)
 
 

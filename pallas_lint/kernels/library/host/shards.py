@@ -89,12 +89,14 @@ def _axes(split: Value) -> tuple[str, ...] | None:
     return tuple(str(item.value) for item in items if isinstance(item, Const))
 
 
-def _axis_sizes(mesh: Value | None) -> dict[str, int]:
-    """The sizes of a mesh's axes by name; none where they are not known."""
+def mesh_axes(mesh: Value | None) -> dict[str, int | None] | None:
+    """The axes of a mesh by name, with their sizes, None for those not known; None where the axes are not known."""
     if not isinstance(mesh, CallResult) or mesh.open:
-        return {}
+        return None
     names = mesh.argument("axis_names", 1)
     axes = _axes(names) if names is not None else None
+    if axes is None:
+        return None
     sizes: tuple[object, ...] = ()
     if mesh.short == "make_mesh":
         given = mesh.argument("axis_shapes", 0)
@@ -102,6 +104,11 @@ def _axis_sizes(mesh: Value | None) -> dict[str, int]:
     elif mesh.short == "Mesh":
         devices = mesh.argument("devices", 0)
         sizes = devices.shape or () if isinstance(devices, Array) else ()
-    if axes is None or len(axes) != len(sizes):
-        return {}
-    return {axis: size for axis, size in zip(axes, sizes, strict=True) if isinstance(size, int)}
+    if len(axes) != len(sizes):
+        return dict.fromkeys(axes)
+    return {axis: size if isinstance(size, int) else None for axis, size in zip(axes, sizes, strict=True)}
+
+
+def _axis_sizes(mesh: Value | None) -> dict[str, int]:
+    """The known sizes of a mesh's axes by name."""
+    return {axis: size for axis, size in (mesh_axes(mesh) or {}).items() if size is not None}

@@ -1,0 +1,232 @@
+"""PAL316 device-id-range."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+
+from pallas_lint.api import CallResult, Context, Dictionary, Example, Finding, Launch, Op, Rule, Seq, Severity, Value
+from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
+from pallas_lint.kernels.launches.signatures import count_of
+from pallas_lint.kernels.library.host.shards import mesh_axes
+from pallas_lint.kernels.library.operands import leaves
+from pallas_lint.kernels.model.known_names import PALLAS, name_of
+from pallas_lint.kernels.model.values import Const
+from pallas_lint.records import field, frozen
+
+# By the position of the device id, None where it has a keyword only.
+_DEVICE_AT = {
+    f"{PALLAS}.semaphore_signal": None,
+    f"{PALLAS}.tpu.semaphore_signal": None,
+    f"{PALLAS}.mosaic_gpu.semaphore_signal_parallel": None,
+    f"{PALLAS}.mosaic_gpu.remote_ref": 1,
+    f"{PALLAS}.tpu.make_async_remote_copy": 4,
+    f"{PALLAS}.tpu.async_remote_copy": 4,
+}
+_MAX_DEVICES = 4096
+
+
+class DeviceIdRange(Rule):
+    """A device id that no device of the mesh has.
+
+    A device id is given by coordinates, one for each axis of the mesh that the `shard_map` around the launch has. One
+    number for a mesh of two axes is refused when the kernel is lowered, on TPU and GPU: `Number of device ids must
+    match the number of mesh axes`. And a coordinate outside of its axis is no device: `lax.rem(me - 1, n)` keeps the
+    sign of what is divided, so that it is -1 on the first device, which runs into memory of another or never ends.
+
+    ## How to fix
+
+    Pass a tuple with one coordinate for each axis, or a dict by the names of the axes that differ; `lax.rem(me + n - 1,
+    n)`, or `(me - 1) % n`, for the neighbour on the left.
+
+    ## Known limits
+
+    The mesh has to be made in the text, and passed to the `shard_map`. Ids are computed for each device of a mesh of
+    known size; those of a mesh without for four devices an axis, as a warning.
+
+    ## References
+
+    - jax issue 29849.
+    - Lowered for TPU with jax 0.6.2, 0.8.3, 0.10.2 and 0.12.0.1, for a mesh of one and of two axes.
+    """
+
+    code = "PAL316"
+    name = "device-id-range"
+    severity = Severity.ERROR
+    ops = tuple(_DEVICE_AT)
+    invalid = (
+        Example(
+            """
+            from jax.sharding import PartitionSpec as P
+
+            def shift(x_ref, o_ref, send, recv):
+                left = lax.rem(lax.axis_index("x") - 1, 4)
+                copy = pltpu.make_async_remote_copy(x_ref, o_ref, send, recv, device_id=(left,))  #!
+                copy.start()
+                copy.wait()
+
+            def run(x):
+                mesh = jax.make_mesh((4,), ("x",))
+
+                def body(x):
+                    return pl.pallas_call(
+                        shift,
+                        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                        scratch_shapes=[pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA],
+                    )(x)
+
+                return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)(x)
+            """
+        ),
+        Example(
+            """
+            from jax.sharding import PartitionSpec as P
+
+            def shift(x_ref, o_ref, send, recv):
+                right = lax.rem(lax.axis_index(("x", "y")) + 1, 8)
+                copy = pltpu.make_async_remote_copy(x_ref, o_ref, send, recv, device_id=right)  #!
+                copy.start()
+                copy.wait()
+
+            def run(x):
+                mesh = jax.make_mesh((2, 4), ("x", "y"))
+
+                def body(x):
+                    return pl.pallas_call(
+                        shift,
+                        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                        scratch_shapes=[pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA],
+                    )(x)
+
+                spec = P(("x", "y"))
+                return jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            from jax.sharding import PartitionSpec as P
+
+            def shift(x_ref, o_ref, send, recv):
+                left = lax.rem(lax.axis_index("y") + 3, 4)
+                copy = pltpu.make_async_remote_copy(x_ref, o_ref, send, recv, device_id=(lax.axis_index("x"), left))
+                copy.start()
+                copy.wait()
+
+            def run(x):
+                mesh = jax.make_mesh((2, 4), ("x", "y"))
+
+                def body(x):
+                    return pl.pallas_call(
+                        shift,
+                        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                        scratch_shapes=[pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA],
+                    )(x)
+
+                spec = P(("x", "y"))
+                return jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)(x)
+            """
+        ),
+    )
+
+    def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        at = _DEVICE_AT[op.name]
+        given = op.argument("device_id") if at is None else op.argument("device_id", at)
+        if given is None or op.open or context.launch is None:
+            return
+        logical = name_of(op.argument("device_id_type")).endswith("LOGICAL")
+        axes = _axes_around(context.launch)
+        if axes is None or (isinstance(given, Seq) and given.open):
+            return
+        parts = tuple(leaves(given))
+        if not logical and not isinstance(given, Dictionary) and len(parts) != len(axes):
+            names = ", ".join(f"`{axis}`" for axis in axes)
+            yield context.finding(
+                op.site,
+                f"{count_of(len(parts), 'device id')} for a mesh with the axes {names}",
+                help="pass one coordinate for each axis of the mesh, in a tuple, or a dict by the axes that differ",
+                op=op,
+            )
+            return
+        sizes = [size for size in axes.values() if size is not None]
+        known = len(sizes) == len(axes)
+        if logical:
+            total = math.prod(sizes) if known else None
+            pairs = [("a mesh", total, part) for part in parts[:1]]
+        elif isinstance(given, Dictionary):
+            items = ((key.value, value) for key, value in given.items if isinstance(key, Const))
+            pairs = [(f"axis `{key}`", axes.get(str(key)), value) for key, value in items]
+        else:
+            pairs = [(f"axis `{axis}`", size, part) for (axis, size), part in zip(axes.items(), parts, strict=True)]
+        for where, size, part in pairs:
+            outside = _outside(part, size, axes)
+            if outside is not None:
+                device, value = outside
+                length = f" of size {size}" if size is not None else ""
+                yield context.finding(
+                    op.site,
+                    f"device id {value} for {where}{length}, on device {device}",
+                    help="`lax.rem` keeps the sign of what is divided: add the size before, `lax.rem(me + n - 1, n)`"
+                    if value < 0
+                    else "take the remainder by the size of the axis: `lax.rem(me + 1, n)`",
+                    severity=Severity.ERROR if known else Severity.WARNING,
+                    op=op,
+                )
+                return
+
+
+def _axes_around(launch: Launch) -> dict[str, int | None] | None:
+    """The axes of the mesh that every call of the launch has around it; None where that is not known."""
+    found = [
+        mesh_axes(context.shard_map.argument("mesh", 1)) if context.shard_map is not None else None
+        for context in launch.sharding_contexts
+        if not context.nested and not context.hidden and context.sure
+    ]
+    same = found and len(found) == len(launch.sharding_contexts) and all(axes == found[0] for axes in found)
+    return found[0] if same else None
+
+
+@frozen
+class _OnDevice(Point):
+    """One device of a mesh: what `axis_index` and the size of an axis are there."""
+
+    coordinates: Mapping[str, int] = field(factory=dict)
+    sizes_of: Mapping[str, int] = field(factory=dict)
+
+    def _value(self, value: Value, depth: int, known: Known) -> Scalar | None:
+        if isinstance(value, CallResult) and value.function == "jax.lax.axis_size":
+            return self._along(value.argument("axis_name", 0), size=True)
+        return super()._value(value, depth, known)
+
+    def _operation(self, op: Op, depth: int, known: Known) -> Scalar | None:
+        if op.name == "jax.lax.axis_index":
+            return self._along(op.argument("axis_name", 0), size=False)
+        if op.name == "jax.lax.psum":
+            return self._along(op.argument("axis_name", 1), size=True) if op.argument("x", 0) == Const(1) else None
+        return super()._operation(op, depth, known)
+
+    def _along(self, names: Value | None, *, size: bool) -> int | None:
+        """The index of the device along these axes, or how many devices there are."""
+        axes = [name.value for name in leaves(names) if isinstance(name, Const)] if names is not None else []
+        if not axes or not all(axis in self.coordinates for axis in axes):
+            return None
+        count, index = 1, 0
+        for axis in axes:
+            count *= self.sizes_of[axis]
+            index = index * self.sizes_of[axis] + self.coordinates[axis]
+        return count if size else index
+
+
+def _outside(value: Value, size: int | None, axes: dict[str, int | None]) -> tuple[str, int] | None:
+    """The first device on which a coordinate is outside of its axis, and the coordinate."""
+    sizes = {axis: length if length is not None else 4 for axis, length in axes.items()}
+    ranges = [range(length) for length in sizes.values()]
+    for place in itertools.islice(itertools.product(*ranges), _MAX_DEVICES):
+        found = _OnDevice((), (), {}, None, dict(zip(sizes, place, strict=True)), sizes).value(value)
+        if isinstance(found, bool) or not isinstance(found, int):
+            return None
+        if found < 0 or (size is not None and found >= size):
+            return (str(place[0]) if len(place) == 1 else str(place)), found
+    return None
