@@ -82,6 +82,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL418": ("async-mma-hazard", "results.async_mma_hazard"),
     "PAL420": ("never-read", "results.never_read"),
     "PAL421": ("partial-hbm-output", "results.partial_hbm_output"),
+    "PAL422": ("copy-order", "results.copy_order"),
     "PAL501": ("captured-array", "tracing.captured_array"),
     "PAL502": ("python-control-flow", "tracing.python_control_flow"),
     "PAL503": ("kernel-returns-value", "tracing.kernel_returns_value"),

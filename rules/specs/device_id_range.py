@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from pallas_lint.api import CallResult, Context, Dictionary, Example, Finding, Launch, Op, Rule, Seq, Severity, Value
-from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
+from pallas_lint.api import Context, Dictionary, Example, Finding, Op, Rule, Seq, Severity, Value
+from pallas_lint.kernels.facts.devices import DevicePoint, axes_around
 from pallas_lint.kernels.launches.signatures import count_of
-from pallas_lint.kernels.library.host.shards import mesh_axes
 from pallas_lint.kernels.library.operands import leaves
 from pallas_lint.kernels.model.known_names import PALLAS, name_of
 from pallas_lint.kernels.model.values import Const
-from pallas_lint.records import field, frozen
 
 # By the position of the device id, None where it has a keyword only.
 _DEVICE_AT = {
@@ -137,7 +135,7 @@ class DeviceIdRange(Rule):
         if given is None or op.open or context.launch is None:
             return
         logical = name_of(op.argument("device_id_type")).endswith("LOGICAL")
-        axes = _axes_around(context.launch)
+        axes = axes_around(context.launch)
         if axes is None or (isinstance(given, Seq) and given.open):
             return
         parts = tuple(leaves(given))
@@ -177,54 +175,12 @@ class DeviceIdRange(Rule):
                 return
 
 
-def _axes_around(launch: Launch) -> dict[str, int | None] | None:
-    """The axes of the mesh that every call of the launch has around it; None where that is not known."""
-    found = [
-        mesh_axes(context.shard_map.argument("mesh", 1)) if context.shard_map is not None else None
-        for context in launch.sharding_contexts
-        if not context.nested and not context.hidden and context.sure
-    ]
-    same = found and len(found) == len(launch.sharding_contexts) and all(axes == found[0] for axes in found)
-    return found[0] if same else None
-
-
-@frozen
-class _OnDevice(Point):
-    """One device of a mesh: what `axis_index` and the size of an axis are there."""
-
-    coordinates: Mapping[str, int] = field(factory=dict)
-    sizes_of: Mapping[str, int] = field(factory=dict)
-
-    def _value(self, value: Value, depth: int, known: Known) -> Scalar | None:
-        if isinstance(value, CallResult) and value.function == "jax.lax.axis_size":
-            return self._along(value.argument("axis_name", 0), size=True)
-        return super()._value(value, depth, known)
-
-    def _operation(self, op: Op, depth: int, known: Known) -> Scalar | None:
-        if op.name == "jax.lax.axis_index":
-            return self._along(op.argument("axis_name", 0), size=False)
-        if op.name == "jax.lax.psum":
-            return self._along(op.argument("axis_name", 1), size=True) if op.argument("x", 0) == Const(1) else None
-        return super()._operation(op, depth, known)
-
-    def _along(self, names: Value | None, *, size: bool) -> int | None:
-        """The index of the device along these axes, or how many devices there are."""
-        axes = [name.value for name in leaves(names) if isinstance(name, Const)] if names is not None else []
-        if not axes or not all(axis in self.coordinates for axis in axes):
-            return None
-        count, index = 1, 0
-        for axis in axes:
-            count *= self.sizes_of[axis]
-            index = index * self.sizes_of[axis] + self.coordinates[axis]
-        return count if size else index
-
-
 def _outside(value: Value, size: int | None, axes: dict[str, int | None]) -> tuple[str, int] | None:
     """The first device on which a coordinate is outside of its axis, and the coordinate."""
     sizes = {axis: length if length is not None else 4 for axis, length in axes.items()}
     ranges = [range(length) for length in sizes.values()]
     for place in itertools.islice(itertools.product(*ranges), _MAX_DEVICES):
-        found = _OnDevice((), (), {}, None, dict(zip(sizes, place, strict=True)), sizes).value(value)
+        found = DevicePoint((), (), coordinates=dict(zip(sizes, place, strict=True)), axes=sizes).value(value)
         if isinstance(found, bool) or not isinstance(found, int):
             return None
         if found < 0 or (size is not None and found >= size):

@@ -31,7 +31,7 @@ FLOORS = (
     ),
     ("pallas_lint.text", "pallas_lint.ruleset", "pallas_lint.compat"),
     ("pallas_lint.syntax", "pallas_lint.config", "pallas_lint.memo.query_cache", "pallas_lint.known_calls.known_call"),
-    ("pallas_lint.probe.specs",),
+    ("pallas_lint.probe.specs", "pallas_lint.probe.devices", "pallas_lint.probe.cost.causes"),
     ("pallas_lint.notebooks", "pallas_lint.kernels.model"),
     ("pallas_lint.kernels.launches", "pallas_lint.known_calls.values"),
     ("pallas_lint.kernels.library", "pallas_lint.kernels.grid"),

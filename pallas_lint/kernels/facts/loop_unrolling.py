@@ -60,13 +60,13 @@ def _unroll(
         if loops[depth].exact:
             yield from _unroll(events[at:end], (*iterations, (loops[depth], 0)), count)
         else:
-            recorded = _recorded_iterations(events[at:end], depth)
+            recorded = recorded_iterations(events[at:end], depth)
             for iteration in range(max(count, len(recorded))):
                 yield from _unroll(recorded[iteration % len(recorded)], (*iterations, (loops[depth], iteration)), count)
         at = end
 
 
-def _recorded_iterations(
+def recorded_iterations(
     events: Sequence[tuple[int, Access | Op]], depth: int
 ) -> list[Sequence[tuple[int, Access | Op]]]:
     """The iterations of a loop that the trace has: two of one with a carry, which run the same code.
@@ -142,7 +142,7 @@ def _evaluate_number(value: Value, instance: EventInstance, depth: int) -> int |
     if op.name == LOOP_INDEX:
         lower = integer(op.args[0])
         iteration = next(
-            (iteration for guard, iteration in reversed(instance.iterations) if _is_loop_of(guard, op)), None
+            (iteration for guard, iteration in reversed(instance.iterations) if is_loop_of(guard, op)), None
         )
         return None if lower is None or iteration is None else lower + iteration
     function = _ARITHMETIC.get(op.short)
@@ -154,7 +154,7 @@ def _evaluate_number(value: Value, instance: EventInstance, depth: int) -> int |
     return function(left, right)
 
 
-def _is_loop_of(guard: Guard, index: Op) -> bool:
+def is_loop_of(guard: Guard, index: Op) -> bool:
     """Whether the index is that of the loop: `@pl.loop(0, n)` is a call within the decorator."""
     outer, inner = guard.site.span, index.site.span
     return outer.path == inner.path and outer.start <= inner.start and inner.end <= outer.end

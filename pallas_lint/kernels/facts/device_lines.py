@@ -1,0 +1,394 @@
+"""What each device of a launch does, step by step, as the model of copies in `pallas_lint.probe.devices` takes it.
+
+Only kernels of which the text gives all that decides the order are laid out: grid and loops of known sizes, conditions
+and device ids that are computed of their indices, slices of known sizes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pallas_lint.identity import iter_unique
+from pallas_lint.kernels.facts.copies import LOCAL, REMOTE, copies_of
+from pallas_lint.kernels.facts.devices import DevicePoint, axes_around
+from pallas_lint.kernels.facts.loop_unrolling import is_loop_of, recorded_iterations
+from pallas_lint.kernels.grid.blocks import grid_of
+from pallas_lint.kernels.grid.grid_points import loops_in
+from pallas_lint.kernels.library.operands import leaves
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.known_names import PALLAS, integer, name_of
+from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.values import NONE, Array, CallResult, Const, Dictionary, Ref, Seq, Slice, Value
+from pallas_lint.probe.devices.events import (
+    Copy,
+    EventTraces,
+    MemoryAccess,
+    Region,
+    Semaphore,
+    Signal,
+    Wait,
+)
+from pallas_lint.records import define, evolve, field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pallas_lint.kernels.model.trace import Guard, KernelTrace
+    from pallas_lint.probe.cost.causes import Place
+    from pallas_lint.probe.devices.events import Event, Kind
+    from pallas_lint.syntax import Site
+
+_MAX_EVENTS = 20_000  # of all lines
+_MAX_DEVICES = 16
+_SIGNALS = (f"{PALLAS}.semaphore_signal", f"{PALLAS}.tpu.semaphore_signal")
+_WAITS = (f"{PALLAS}.semaphore_wait", f"{PALLAS}.tpu.semaphore_wait")
+_BARRIER = f"{PALLAS}.tpu.get_barrier_semaphore"
+
+
+class _NotLaidOut(Exception):
+    """Something that decides the order is not known."""
+
+
+@frozen
+class DeviceLines:
+    """The lines, and the places of their events in the text."""
+
+    traces: EventTraces
+    sites: dict[tuple[str, int, int], Site]  # by file, line and column
+
+    def site(self, place: Place) -> Site:
+        return self.sites[_key(place)]
+
+
+def device_lines(trace: KernelTrace, shared: int | None = None) -> DeviceLines | None:
+    """The kernel on each device of its mesh; on each of two cores where these share an axis of the grid.
+
+    None where the text leaves open what decides the order of copies.
+    """
+    try:
+        return _Layout(trace, shared).lines()
+    except _NotLaidOut:
+        return None
+
+
+@define(eq=False)
+class _Layout:
+    trace: KernelTrace
+    shared: int | None  # the axis of the grid that two cores share
+    axes: dict[str, int] = field(factory=dict)
+    line: int = 0
+    step: str = ""
+    events: list[Event] = field(factory=list)
+    sites: dict[tuple[str, int, int], Site] = field(factory=dict)
+    count: int = 0
+    of_copies: set[object] = field(factory=set)  # buffers of semaphores that copies signal
+    copied: set[object] = field(factory=set)  # places where copies are described: what they access is no access there
+
+    def lines(self) -> DeviceLines:
+        trace = self.trace
+        grid = self._grid()
+        if not trace.complete or trace.tracked_until is not None:
+            raise _NotLaidOut
+        copies = copies_of(trace)
+        self.copied = copies.sites | {signal.op.site.key for signal in copies.signals}
+        self.copied |= {op.site.key for op in trace.ops() if op.name in LOCAL | REMOTE}
+        self.of_copies = {signal.ref.buffer for signal in copies.signals if signal.ref is not None}
+        remote = any(op.name.partition(".start")[0] in REMOTE or op.name in _SIGNALS for op in trace.ops())
+        mesh = axes_around(trace.launch) if remote else {}
+        if mesh is None or None in mesh.values():
+            raise _NotLaidOut
+        self.axes = {axis: size for axis, size in mesh.items() if size is not None}
+        places = list(itertools.product(*(range(size) for size in self.axes.values())))
+        if len(places) > _MAX_DEVICES:
+            raise _NotLaidOut
+        cores = 1 if self.shared is None else 2
+        result: list[list[Event]] = []
+        names = []
+        events = [(at, event) for at, event in enumerate(trace.events) if isinstance(event, Op | Access)]
+        for device, place in enumerate(places):
+            for core in range(cores):
+                self.line, self.events = len(result), []
+                for number, indices in enumerate(itertools.product(*map(range, grid))):
+                    if self.shared is not None and indices[self.shared] * 2 // grid[self.shared] != core:
+                        continue
+                    self.step = f"step {number}" if math.prod(grid) > 1 else ""
+                    point = DevicePoint(
+                        indices, grid, {}, trace.launch, {}, dict(zip(self.axes, place, strict=True)), self.axes
+                    )
+                    self._run(events, point, 0, number)
+                result.append(self.events)
+                names.append(f"device {device}" + (f", core {core}" if cores > 1 else ""))
+        return DeviceLines(EventTraces(result, names, self.axes), self.sites)
+
+    def _grid(self) -> tuple[int, ...]:
+        grid = grid_of(self.trace.launch)
+        sizes = grid.literal if grid is not None else None
+        if self.trace.launch.grid is None and grid is None:
+            return ()
+        if sizes is None or math.prod(sizes) > _MAX_EVENTS:
+            raise _NotLaidOut
+        return tuple(sizes)
+
+    # -- loops and conditions --------------------------------------------------------------------------------------
+
+    def _run(self, events: Sequence[tuple[int, Access | Op]], point: DevicePoint, depth: int, step: int) -> None:
+        at = 0
+        while at < len(events):
+            loops = [guard for guard in events[at][1].guards if guard.kind == "loop"]
+            if len(loops) == depth:
+                self._event(events[at][1], point, step)
+                at += 1
+                continue
+            end = at
+            while end < len(events) and _loop_at(events[end][1], depth) == loops[depth]:
+                end += 1
+            inside = events[at:end]
+            at = end
+            if loops[depth].exact:
+                self._run(inside, point, depth + 1, step)
+                continue
+            index, steps = self._steps(loops[depth], inside, point)
+            recorded = recorded_iterations(inside, depth)
+            for iteration in steps:
+                here = evolve(point, loops={**point.loops, **dict.fromkeys(index, iteration)})
+                self._run(recorded[(iteration - steps.start) % len(recorded)], here, depth + 1, step)
+
+    def _steps(
+        self, loop: Guard, events: Sequence[tuple[int, Access | Op]], point: DevicePoint
+    ) -> tuple[set[Op], range]:
+        """The index of a loop, as it occurs in the events, and what it counts."""
+        found = {op for _, event in events for value in _values_of(event) for op in loops_in(value)}
+        own = {op for op in found if is_loop_of(loop, op)}
+        bounds = {(point.value(op.args[0]), point.value(op.args[1])) for op in own}
+        if len(bounds) != 1:
+            raise _NotLaidOut  # nothing tells how often it runs
+        [(first, end)] = bounds
+        if not isinstance(first, int) or not isinstance(end, int):
+            raise _NotLaidOut
+        return own, range(first, end)
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def _event(self, event: Access | Op, point: DevicePoint, step: int) -> None:
+        runs = point.runs(event.guards)
+        if runs is None:
+            if self._matters(event):
+                raise _NotLaidOut
+            return
+        if not runs:
+            return
+        if isinstance(event, Access):
+            self._access(event, point, step)
+            return
+        name, _, method = event.name.rpartition(".")
+        if method in ("start", "wait", "wait_send", "wait_recv") and name in LOCAL | REMOTE:
+            descriptor = event.args[0]
+            if not isinstance(descriptor, CallResult):
+                raise _NotLaidOut
+            self._copy(descriptor, event, name in REMOTE, method, point, step)
+        elif event.name in LOCAL | REMOTE and ".make_" not in event.name:
+            self._copy(event, event, event.name in REMOTE, "start", point, step)
+        elif event.name in _SIGNALS:
+            self._signal(event, point)
+        elif event.name in _WAITS:
+            amount = point.value(event.argument("value", 1) or event.argument("dec", 1) or Const(1))
+            if not isinstance(amount, int):
+                raise _NotLaidOut
+            self._add(
+                Wait(self._place(event.site), self.step, self._semaphore(event.argument("sem", 0), point), amount)
+            )
+
+    def _matters(self, event: Access | Op) -> bool:
+        if isinstance(event, Access):
+            return event.site.key not in self.copied
+        name = event.name.rpartition(".")[0]
+        return name in LOCAL | REMOTE or event.name in LOCAL | REMOTE or event.name in (*_SIGNALS, *_WAITS)
+
+    def _add(self, event: Event) -> None:
+        self.count += 1
+        if self.count > _MAX_EVENTS:
+            raise _NotLaidOut
+        self.events.append(event)
+
+    def _place(self, site: Site) -> Place:
+        span = site.span
+        place: Place = {"file": span.path, "line": span.start.line, "column": span.start.column}
+        self.sites[_key(place)] = site
+        return place
+
+    def _access(self, access: Access, point: DevicePoint, step: int) -> None:
+        if access.kind == "escape":
+            raise _NotLaidOut
+        if access.kind == "delete" or access.site.key in self.copied or access.ref.dtype == "semaphore":
+            return
+        if access.ref.role not in ("scratch", "in", "out"):
+            return
+        region = self._region(access.ref, access.index, point, step)
+        if not region.exact:
+            return
+        place = self._place(access.site)
+        if access.kind in ("load", "accumulate"):
+            self._add(MemoryAccess(place, self.step, region, writes=False))
+        if access.kind in ("store", "accumulate"):
+            self._add(MemoryAccess(place, self.step, region, writes=True))
+
+    def _copy(self, made: CallResult | Op, op: Op, remote: bool, method: str, point: DevicePoint, step: int) -> None:
+        source = made.argument("src_ref", 0) or made.argument("src", 0)
+        target = made.argument("dst_ref", 1) or made.argument("dst", 1)
+        if not isinstance(source, Ref) or not isinstance(target, Ref):
+            raise _NotLaidOut
+        reads, writes = (self._region(ref, None, point, step) for ref in (source, target))
+        size = _bytes(target)
+        place = self._place(op.site)
+        received = self._semaphore(made.argument("recv_sem" if remote else "sem", 3 if remote else 2), point)
+        sent = self._semaphore(made.argument("send_sem", 2), point) if remote else None
+        if method == "start":
+            to = self._device(made, point) if remote else self.line
+            there = replace(writes, home=to)
+            self._add(Copy(place, self.step, (reads,), (there,), size, replace(received, home=to), sent))
+            return
+        if sent is not None and method != "wait_recv":
+            self._add(Wait(place, self.step, sent, size))
+        if method != "wait_send":
+            self._add(Wait(place, self.step, received, size))
+
+    def _signal(self, op: Op, point: DevicePoint) -> None:
+        amount = point.value(op.argument("inc", 1) or Const(1))
+        if not isinstance(amount, int) or op.argument("core_index") not in (None, NONE):
+            raise _NotLaidOut
+        semaphore = self._semaphore(op.argument("sem", 0), point)
+        to = self._device(op, point) if op.argument("device_id") not in (None, NONE) else self.line
+        self._add(Signal(self._place(op.site), self.step, replace(semaphore, home=to), amount))
+
+    def _device(self, made: CallResult | Op, point: DevicePoint) -> int:
+        """The line of the device that a copy or a signal goes to."""
+        given = made.argument("device_id", 4) if isinstance(made, CallResult) else made.argument("device_id")
+        if given is None or self.shared is not None:
+            raise _NotLaidOut
+        sizes = list(self.axes.values())
+        if isinstance(given, Dictionary):
+            named = {key.value: value for key, value in given.items if isinstance(key, Const)}
+            numbers = [point.value(named[axis]) if axis in named else point.coordinates[axis] for axis in self.axes]
+        else:
+            numbers = [point.value(part) for part in leaves(given)]
+        if len(numbers) == 1 and name_of(made.argument("device_id_type")).endswith("LOGICAL"):
+            sizes = [math.prod(sizes)]
+        if len(numbers) != len(sizes):
+            raise _NotLaidOut
+        line = 0
+        for number, size in zip(numbers, sizes, strict=True):
+            if not isinstance(number, int) or not 0 <= number < size:
+                raise _NotLaidOut
+            line = line * size + number
+        return line
+
+    def _semaphore(self, value: Value | None, point: DevicePoint) -> Semaphore:
+        if isinstance(value, CallResult) and value.function == _BARRIER:
+            return Semaphore(self.line, "barrier", (), "barrier")
+        if not isinstance(value, Ref) or value.role != "scratch" or value.owner is not None:
+            raise _NotLaidOut
+        index: tuple[int, ...] = ()
+        if value.view:
+            if value.parent is None or value.parent.view or value.indexer is None:
+                raise _NotLaidOut
+            parts = value.indexer.items if isinstance(value.indexer, Seq) else (value.indexer,)
+            numbers = [point.value(part) for part in parts]
+            index = tuple(number for number in numbers if isinstance(number, int))
+            if len(index) != len(numbers):
+                raise _NotLaidOut
+        kind: Kind = "dma" if value.buffer in self.of_copies else "regular"
+        return Semaphore(self.line, value.parameter, index, kind)
+
+    def _region(self, ref: Ref, index: Value | None, point: DevicePoint, step: int) -> Region:
+        """The part of a buffer that a view, or an access to it, is of."""
+        if ref.owner is not None:
+            raise _NotLaidOut
+        root = ref
+        if ref.view:
+            if ref.parent is None or ref.parent.view or ref.indexer is None:
+                raise _NotLaidOut
+            if index is not None and index != Const(...) and not _is_all(index):
+                raise _NotLaidOut
+            root, index = ref.parent, ref.indexer
+        shape = root.shape
+        if shape is None or not all(isinstance(size, int) for size in shape):
+            raise _NotLaidOut
+        whole = tuple(size for size in shape if isinstance(size, int))
+        moves = root.role in ("in", "out") and root.space not in ("hbm", "any")
+        buffer = (root.buffer, step) if moves else root.buffer
+        return Region(self.line, buffer, root.parameter, whole, _box(index, whole, point), root.space or "vmem")
+
+
+def _key(place: Place) -> tuple[str, int, int]:
+    return place["file"], place["line"], place.get("column") or 0
+
+
+def _loop_at(event: Access | Op, depth: int) -> Guard | None:
+    loops = [guard for guard in event.guards if guard.kind == "loop"]
+    return loops[depth] if len(loops) > depth else None
+
+
+def _values_of(event: Access | Op) -> Iterator[Value]:
+    """The values that a loop's index may go into."""
+    yield from (guard.condition for guard in event.guards)
+    stack: list[Value] = [event.index] if isinstance(event, Access) else [*event.args, *dict(event.keywords).values()]
+    for value in iter_unique(stack):
+        if isinstance(value, Ref):
+            stack.extend(part for part in (value.indexer, value.parent) if part is not None)
+        elif isinstance(value, Seq):
+            stack.extend(value.items)
+        elif isinstance(value, CallResult):
+            stack.extend((*value.args, *dict(value.keywords).values()))
+        else:
+            yield value
+
+
+def _is_all(index: Value) -> bool:
+    parts = index.items if isinstance(index, Seq) else (index,)
+    return all(
+        part == Const(...) or (isinstance(part, Slice) and part.size is None and part.start == part.stop == NONE)
+        for part in parts
+    )
+
+
+def _box(index: Value | None, shape: tuple[int, ...], point: DevicePoint) -> tuple[tuple[int | None, int, int], ...]:
+    """(start, size, stride) for each dimension."""
+    parts = [] if index is None else list(index.items) if isinstance(index, Seq) else [index]
+    if isinstance(index, Seq) and (index.open or index.kind == "list"):
+        raise _NotLaidOut
+    if Const(...) in parts:
+        at = parts.index(Const(...))
+        parts[at : at + 1] = [Slice(NONE, NONE, NONE)] * (len(shape) - len(parts) + 1)
+    parts += [Slice(NONE, NONE, NONE)] * (len(shape) - len(parts))
+    if len(parts) != len(shape):
+        raise _NotLaidOut
+    return tuple(_interval(part, size, point) for part, size in zip(parts, shape, strict=True))
+
+
+def _interval(part: Value, whole: int, point: DevicePoint) -> tuple[int | None, int, int]:
+    if isinstance(part, Slice):
+        if part.size is not None:
+            size = point.value(part.size)
+            start = point.value(part.start)
+        else:
+            start = 0 if part.start == NONE else point.value(part.start)
+            stop = whole if part.stop == NONE else point.value(part.stop)
+            size = stop - start if isinstance(start, int) and isinstance(stop, int) else None
+        if not isinstance(size, int) or part.step not in (NONE, Const(1)):
+            raise _NotLaidOut
+        return (start if isinstance(start, int) else None), size, 1
+    if not isinstance(part, Const | Array) and integer(part) is None and not hasattr(part, "operation"):
+        raise _NotLaidOut
+    if isinstance(part, Array) and part.shape not in ((), None):
+        raise _NotLaidOut
+    at = point.value(part)
+    return (at if isinstance(at, int) else None), 1, 1
+
+
+def _bytes(ref: Ref) -> int:
+    if ref.shape is None or ref.dtype is None or not all(isinstance(size, int) for size in ref.shape):
+        raise _NotLaidOut
+    return math.prod(size for size in ref.shape if isinstance(size, int)) * bits(ref.dtype) // 8

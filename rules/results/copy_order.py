@@ -1,0 +1,137 @@
+"""PAL422 copy-order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pallas_lint.api import Context, Example, Finding, KernelTrace, Rule, Severity, Site, blocks_of
+from pallas_lint.kernels.facts.copies import copies_of
+from pallas_lint.kernels.launches.dimension_semantics import semantics_of, semantics_site
+
+_TWO_CORES = ("v4", "v5p")
+
+
+class CopyOrder(Rule):
+    """A store, a load or a copy that may meet a copy for which nobody waited.
+
+    `copy.start()` returns at once; the copy reads its source and writes its destination some time before the wait for
+    it ends. A store to the source until then is sent in part, a load from the destination sees what was there before,
+    and a second copy to it mixes with the first. On several devices each is as fast as it likes: a remote copy into a
+    buffer of a neighbour needs that neighbour's word, by a semaphore, that it no longer reads the buffer. And where two
+    cores share a `parallel` axis (v4, v5p), each starts in the middle of the grid: a copy that the step before was to
+    start is started by nobody.
+
+    The kernel is laid out as a line of events for each device and core, and every order in which they can happen is
+    looked at, as by the probe's `verify`.
+
+    ## How to fix
+
+    Move the wait before the access, take another slot of the buffer, or signal the sender when a buffer is free again:
+    `pl.semaphore_signal(free, 1, device_id=sender)` after the last use, `pl.semaphore_wait(free, 1)` before the copy.
+    Axes along which steps wait for copies of earlier steps are `"arbitrary"`.
+
+    ## Known limits
+
+    Judged are kernels of which the text gives the sizes of the grid, of loops, buffers and slices and the mesh, with
+    conditions, slots and device ids computed of indices; parts at places that the data give are taken to be apart.
+    What needs copies that overtake each other is left to the probe, which judges all others too.
+
+    ## References
+
+    - sgl-project/sglang-jax issues 1024 and 1110, pytorch/xla issue 8328.
+    - `pallas_lint/probe/devices` says why a number of runs that is linear in the events judges every order.
+    """
+
+    code = "PAL422"
+    name = "copy-order"
+    severity = Severity.WARNING
+    backends = frozenset({"tpu"})
+    invalid = (
+        Example(
+            """
+            def kernel(x_ref, o_hbm, buf, sem):
+                for n in range(4):
+                    buf[n % 2] = x_ref[n] * 2.0  #!
+                    if n >= 2:
+                        pltpu.make_async_copy(buf.at[n % 2], o_hbm.at[n - 2], sem.at[n % 2]).wait()
+                    pltpu.make_async_copy(buf.at[n % 2], o_hbm.at[n], sem.at[n % 2]).start()
+                for n in (2, 3):
+                    pltpu.make_async_copy(buf.at[n % 2], o_hbm.at[n], sem.at[n % 2]).wait()
+
+            def run():
+                return pl.pallas_call(
+                    kernel,
+                    out_specs=pl.BlockSpec(memory_space=pltpu.HBM),
+                    out_shape=jax.ShapeDtypeStruct((4, 8, 128), jnp.float32),
+                    scratch_shapes=[pltpu.VMEM((2, 8, 128), jnp.float32), pltpu.SemaphoreType.DMA((2,))],
+                )(jnp.zeros((4, 8, 128), jnp.float32))
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            def kernel(x_ref, o_hbm, buf, sem):
+                for n in range(4):
+                    if n >= 2:
+                        pltpu.make_async_copy(buf.at[n % 2], o_hbm.at[n - 2], sem.at[n % 2]).wait()
+                    buf[n % 2] = x_ref[n] * 2.0
+                    pltpu.make_async_copy(buf.at[n % 2], o_hbm.at[n], sem.at[n % 2]).start()
+                for n in (2, 3):
+                    pltpu.make_async_copy(buf.at[n % 2], o_hbm.at[n], sem.at[n % 2]).wait()
+
+            def run():
+                return pl.pallas_call(
+                    kernel,
+                    out_specs=pl.BlockSpec(memory_space=pltpu.HBM),
+                    out_shape=jax.ShapeDtypeStruct((4, 8, 128), jnp.float32),
+                    scratch_shapes=[pltpu.VMEM((2, 8, 128), jnp.float32), pltpu.SemaphoreType.DMA((2,))],
+                )(jnp.zeros((4, 8, 128), jnp.float32))
+            """
+        ),
+    )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        target, launch = context.target, trace.launch
+        if target is None or target.backend != "tpu" or not any(copies_of(trace).of("start")):
+            return
+        found = [*self._orders(trace, context, None)]
+        yield from found
+        if found or target.device not in _TWO_CORES:
+            return
+        blocks = blocks_of(launch, context.analysis)
+        rank = blocks.grid.rank if blocks is not None else 0
+        shared = [axis for axis, each in enumerate(semantics_of(launch, rank)) if each == "parallel"]
+        if shared:
+            yield from self._orders(trace, context, shared[0])
+
+    def _orders(self, trace: KernelTrace, context: Context, shared: int | None) -> Iterator[Finding]:
+        """What goes wrong in some order; on two cores where these share an axis."""
+        from pallas_lint.kernels.facts.device_lines import device_lines
+        from pallas_lint.probe.devices.system import TooMuch
+        from pallas_lint.probe.devices.verdicts import check_traces
+
+        lines = device_lines(trace, shared)
+        if lines is None:
+            return
+        try:
+            verdicts = check_traces(lines.traces).found
+        except TooMuch:
+            return
+        for verdict in verdicts:
+            several = len(lines.traces.lines) > 1
+            if not verdict.sure or verdict.kind not in ("device-race", *(("deadlock",) if several else ())):
+                continue
+            places = [lines.site(place) for place in verdict.places]
+            site: Site = places[0]
+            message, help = verdict.message, "wait for the copy before, or take another slot of the buffer"
+            if shared is not None:
+                message = f"two cores share axis {shared} of the grid, which is parallel: {message}"
+                help = f'make axis {shared} "arbitrary": a step that waits for a copy of the one before needs it'
+                whole, own = semantics_site(trace.launch, shared)
+                places, site = [site, *places], own or whole
+            elif several:
+                help = "let the other device signal that it no longer uses the buffer, and wait for that before"
+            yield context.finding(site, message, help=help, related=[(each, "here") for each in places[1:2]])
+            if shared is not None:
+                return
