@@ -116,6 +116,8 @@ class Context:
             level = level.lowered()
         if version_dependent and self.assumed:
             level = level.lowered()
+        if self.launch is not None and self.launch.attempted:
+            level = Severity.INFO
         places = [Related(_span(place), text) for place, text in related]
         span = _span(where)
         if self.launch is not None:

@@ -23,6 +23,7 @@ _DEVICE_AT = {
     f"{PALLAS}.tpu.async_remote_copy": 4,
 }
 _MAX_DEVICES = 4096
+_ASSUMED = (2, 3, 4, 8)  # devices along an axis of unknown size
 
 
 class DeviceIdRange(Rule):
@@ -41,7 +42,7 @@ class DeviceIdRange(Rule):
     ## Known limits
 
     The mesh has to be made in the text, and passed to the `shard_map`. Ids are computed for each device of a mesh of
-    known size; those of a mesh without for four devices an axis, as a warning.
+    known size; of another mesh those that are negative whether an axis has 2, 3, 4 or 8 devices, as a warning.
 
     ## References
 
@@ -176,13 +177,23 @@ class DeviceIdRange(Rule):
 
 
 def _outside(value: Value, size: int | None, axes: dict[str, int | None]) -> tuple[str, int] | None:
-    """The first device on which a coordinate is outside of its axis, and the coordinate."""
-    sizes = {axis: length if length is not None else 4 for axis, length in axes.items()}
-    ranges = [range(length) for length in sizes.values()]
-    for place in itertools.islice(itertools.product(*ranges), _MAX_DEVICES):
-        found = DevicePoint((), (), coordinates=dict(zip(sizes, place, strict=True)), axes=sizes).value(value)
-        if isinstance(found, bool) or not isinstance(found, int):
+    """The first device on which a coordinate is outside of its axis, and the coordinate.
+
+    Axes of unknown size are taken to have each of some sizes: it has to be outside for all of them.
+    """
+    found = None
+    for assumed in _ASSUMED if None in axes.values() else (0,):
+        found = _outside_of(value, size, {axis: length or assumed for axis, length in axes.items()})
+        if found is None:
             return None
-        if found < 0 or (size is not None and found >= size):
-            return (str(place[0]) if len(place) == 1 else str(place)), found
+    return found
+
+
+def _outside_of(value: Value, size: int | None, axes: dict[str, int]) -> tuple[str, int] | None:
+    for place in itertools.islice(itertools.product(*map(range, axes.values())), _MAX_DEVICES):
+        here = DevicePoint((), (), coordinates=dict(zip(axes, place, strict=True)), axes=axes).value(value)
+        if isinstance(here, bool) or not isinstance(here, int):
+            return None
+        if here < 0 or (size is not None and here >= size):
+            return (str(place[0]) if len(place) == 1 else str(place)), here
     return None

@@ -60,12 +60,22 @@ def test_caller_tells(caller: str, name: str) -> None:
         "def main():\n    return double(jnp.ones((8, 128)))\n",
         "def test_it():\n    with pytest.raises(ValueError):\n        double(jnp.ones(SHAPE))\n",
         "class T:\n  def test(self):\n    with self.assertRaises(OSError):\n      double(jnp.ones(SHAPE))\n",
-        "def main():\n    try:\n        double(jnp.ones(SHAPE))\n    except Exception:\n        pass\n",
         "def main(flag):\n    if flag:\n        double(jnp.ones(SHAPE))\n",
     ],
 )
 def test_caller_tells_nothing(caller: str) -> None:
     assert not found(caller)
+
+
+@pytest.mark.parametrize(
+    ("handler", "severity"),
+    [("pass", "INFO"), ("print('too large')", "INFO"), ("raise RuntimeError from None", "ERROR")],
+)
+def test_a_caller_that_goes_on_where_it_fails(handler: str, severity: str) -> None:
+    caller = f"def main():\n    try:\n        double(jnp.ones(SHAPE))\n    except Exception:\n        {handler}\n"
+    code = LAUNCHER.strip() + "\n\n" + caller
+    found = [f.severity.name for f in lint(code, "0.12.0.1", "tpu:v5e") if f.code == "PAL213"]
+    assert found == [severity]
 
 
 def test_script() -> None:

@@ -243,7 +243,6 @@ def test_a_run_that_has_nothing_to_say_does_without_libcst() -> None:
     assert not (loaded - bare) & {
         "difflib",
         "gzip",
-        "inspect",
         "packaging",
         "tempfile",
         "traceback",

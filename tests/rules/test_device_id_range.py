@@ -69,6 +69,7 @@ def test_outside(device: str, mesh: str, more: str, text: str) -> None:
         ("(lax.select(me == n - 1, 0, me + 1),)", RING, ""),
         ("(jnp.where(me == n - 1, 0, me + 1),)", RING, ""),
         ("(lax.rem(me + 1, n),)", UNSIZED, ""),
+        ("(1 - me,)", UNSIZED, ""),  # right for two devices
         ("(me + 1,)", UNSIZED, ""),  # how many there are is not known
         ("{'y': lax.axis_index('y')}", GRID, ""),
         ("lax.rem(lax.axis_index(('x', 'y')) + 1, 8)", GRID, LOGICAL),

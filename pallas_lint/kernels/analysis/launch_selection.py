@@ -35,7 +35,16 @@ def keep_informative(
         same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
         facts, known_call = _facts(launch), known_call_of(launch)
         real = not (launch.interpret or known_call.on == "interpret")
-        known = next((other for other in same if _covers(_facts(other), facts) and not (real and other.is_tried)), None)
+        known = next(
+            (
+                other
+                for other in same
+                if _covers(_facts(other), facts)
+                and not (real and other.is_tried)
+                and (launch.attempted or not other.attempted)
+            ),
+            None,
+        )
         if known is not None:
             interp.outcome.alike.append((known, known_call))
             continue

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pallas_lint.identity import iter_unique
@@ -240,15 +239,13 @@ class _Layout:
         target = made.argument("dst_ref", 1) or made.argument("dst", 1)
         if not isinstance(source, Ref) or not isinstance(target, Ref):
             raise _NotLaidOut
-        reads, writes = (self._region(ref, None, point, step) for ref in (source, target))
-        size = _bytes(target)
-        place = self._place(op.site)
-        received = self._semaphore(made.argument("recv_sem" if remote else "sem", 3 if remote else 2), point)
+        to = self._device(made, point) if remote and method == "start" else self.line
+        reads, writes = self._region(source, None, point, step), self._region(target, None, point, step, to)
+        size, place = _bytes(target), self._place(op.site)
+        received = self._semaphore(made.argument("recv_sem" if remote else "sem", 3 if remote else 2), point, to)
         sent = self._semaphore(made.argument("send_sem", 2), point) if remote else None
         if method == "start":
-            to = self._device(made, point) if remote else self.line
-            there = replace(writes, home=to)
-            self._add(Copy(place, self.step, (reads,), (there,), size, replace(received, home=to), sent))
+            self._add(Copy(place, self.step, (reads,), (writes,), size, received, sent))
             return
         if sent is not None and method != "wait_recv":
             self._add(Wait(place, self.step, sent, size))
@@ -259,9 +256,9 @@ class _Layout:
         amount = point.value(op.argument("inc", 1) or Const(1))
         if not isinstance(amount, int) or op.argument("core_index") not in (None, NONE):
             raise _NotLaidOut
-        semaphore = self._semaphore(op.argument("sem", 0), point)
         to = self._device(op, point) if op.argument("device_id") not in (None, NONE) else self.line
-        self._add(Signal(self._place(op.site), self.step, replace(semaphore, home=to), amount))
+        semaphore = self._semaphore(op.argument("sem", 0), point, to)
+        self._add(Signal(self._place(op.site), self.step, semaphore, amount))
 
     def _device(self, made: CallResult | Op, point: DevicePoint) -> int:
         """The line of the device that a copy or a signal goes to."""
@@ -285,9 +282,11 @@ class _Layout:
             line = line * size + number
         return line
 
-    def _semaphore(self, value: Value | None, point: DevicePoint) -> Semaphore:
+    def _semaphore(self, value: Value | None, point: DevicePoint, to: int | None = None) -> Semaphore:
+        """A semaphore of this line, or of another."""
+        home = self.line if to is None else to
         if isinstance(value, CallResult) and value.function == _BARRIER:
-            return Semaphore(self.line, "barrier", (), "barrier")
+            return Semaphore(home, "barrier", (), "barrier")
         if not isinstance(value, Ref) or value.role != "scratch" or value.owner is not None:
             raise _NotLaidOut
         index: tuple[int, ...] = ()
@@ -300,10 +299,10 @@ class _Layout:
             if len(index) != len(numbers):
                 raise _NotLaidOut
         kind: Kind = "dma" if value.buffer in self.of_copies else "regular"
-        return Semaphore(self.line, value.parameter, index, kind)
+        return Semaphore(home, value.parameter, index, kind)
 
-    def _region(self, ref: Ref, index: Value | None, point: DevicePoint, step: int) -> Region:
-        """The part of a buffer that a view, or an access to it, is of."""
+    def _region(self, ref: Ref, index: Value | None, point: DevicePoint, step: int, to: int | None = None) -> Region:
+        """The part of a buffer that a view, or an access to it, is of: of this line's, or of another's."""
         if ref.owner is not None:
             raise _NotLaidOut
         root = ref
@@ -319,7 +318,14 @@ class _Layout:
         whole = tuple(size for size in shape if isinstance(size, int))
         moves = root.role in ("in", "out") and root.space not in ("hbm", "any")
         buffer = (root.buffer, step) if moves else root.buffer
-        return Region(self.line, buffer, root.parameter, whole, _box(index, whole, point), root.space or "vmem")
+        return Region(
+            self.line if to is None else to,
+            buffer,
+            root.parameter,
+            whole,
+            _box(index, whole, point),
+            root.space or "vmem",
+        )
 
 
 def _key(place: Place) -> tuple[str, int, int]:

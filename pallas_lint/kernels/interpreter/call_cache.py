@@ -230,7 +230,7 @@ def _functions(values: tuple[Value, ...]) -> Iterator[Func]:
 
 
 def _launch_state(interp: Tracer) -> tuple[Hashable, ...]:
-    """The state that launches depend on besides arguments: program point, sharding, and whether they are to fail."""
+    """The state that launches depend on besides arguments: program point, sharding, and whether they may fail."""
     return (
         interp.current_run,
         interp.frame.module.program_point,

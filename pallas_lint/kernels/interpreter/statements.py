@@ -273,12 +273,11 @@ def _repeat(interp: Tracer, env: Env, body: Callable[[], bool]) -> bool:
 
 
 def _try(interp: Tracer, node: nodes.Try, env: Env) -> bool:
-    outside = bool(node.handlers) and interp.kernel is None
     expected = _is_swallowed(node) if interp.kernel is None else _expects_tracers(interp, node, env)
     caught = _caught(interp, node) if node.handlers and expected else nullcontext()
 
     def attempt() -> bool:
-        with interp.maybe() if interp.running_callers and outside else nullcontext(), caught:
+        with caught:
             ended = interp.suite(node.body, env)
         if not ended and node.orelse is not None:
             ended = interp.suite(node.orelse.body, env)

@@ -70,6 +70,7 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
         beside_grid_spec=beside,
         callers=interp.frame.stack,
         entries=interp.frame.entries,
+        attempted=interp.running_callers and interp.is_caught,
         certain=interp.frame.uncertain == 0,
         program_point=interp.frame.module.program_point,
         made_by=interp.current_run,

@@ -136,6 +136,7 @@ class Launch:
     sharding_contexts: list[ShardingContext] = field(factory=list)  # ... of each call; in a kernel, of its launch
     callers: tuple[Func, ...] = ()  # the stack of the launching call, outermost function first
     entries: tuple[StackEntry, ...] = ()  # ... and their calls, where callers of launchers run
+    attempted: bool = False  # by a known call in a `try`, which goes on where it fails
     certain: bool = True  # False: it depends on a branch that the text does not decide
     program_point: ProgramPoint | None = None  # where names of the module are bound more than once
     scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # the kernel's enclosing scopes at its first call

@@ -1,0 +1,188 @@
+"""PAL422: orders of copies, laid out from the text."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_lint.testing import lint
+
+_LOOP = """\
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_hbm, o_ref, buf, sems):
+    n = x_hbm.shape[0] // 128
+
+    def fetch(i):
+        return pltpu.make_async_copy(x_hbm.at[pl.ds(i * 128, 128)], buf.at[i % {slots}], sems.at[i % {slots}])
+
+    fetch(0).start()
+    o_ref[...] = jnp.zeros_like(o_ref)
+
+    @pl.loop(0, n)
+    def _(i):
+{body}
+
+
+def run():
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.HBM)],
+        out_shape=jax.ShapeDtypeStruct((128, 128), jnp.float32),
+        scratch_shapes=[pltpu.VMEM(({slots}, 128, 128), jnp.float32), pltpu.SemaphoreType.DMA(({slots},))],
+    )(jnp.zeros((1024, 128), jnp.float32))
+"""
+_NEXT = """\
+        @pl.when(i + 1 < n)
+        def _():
+            fetch(i + 1).start()
+"""
+
+
+def looped(body: str, slots: int = 2) -> list[str]:
+    source = _LOOP.format(body=body, slots=slots)
+    return [f"{f.severity.name} {f.message}" for f in lint(source, "0.12.0.1", "tpu:v5e", "PAL422")]
+
+
+def test_two_slots_in_a_loop() -> None:
+    assert looped(f"{_NEXT}        fetch(i).wait()\n        o_ref[...] += buf[i % 2]") == []
+
+
+def test_the_wait_comes_too_late() -> None:
+    (text,) = looped(f"{_NEXT}        o_ref[...] += buf[i % 2]\n        fetch(i).wait()")
+    assert text.startswith("WARNING device 0 reads `buf[") and "may still write it" in text
+
+
+def test_one_slot_for_two_copies() -> None:
+    found = looped(f"{_NEXT}        fetch(i).wait()\n        o_ref[...] += buf[i % 1]", slots=1)
+    assert any("may still write it" in text for text in found)
+
+
+_RING = """\
+import functools
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+from jax.sharding import PartitionSpec as P
+
+N = 4
+
+
+def kernel(x_ref, o_ref, buf, send, recv, free):
+    me = lax.axis_index("x")
+    right, left = lax.rem(me + 1, N), lax.rem(me + N - 1, N)
+    barrier = pltpu.get_barrier_semaphore()
+    for other in (left, right):
+        pl.semaphore_signal(barrier, 1, device_id=(other,))
+    pl.semaphore_wait(barrier, 2)
+    buf[0] = x_ref[...]
+    o_ref[...] = x_ref[...]
+    for step in range(N - 1):
+        here, there = step % {slots}, (step + 1) % {slots}
+        copy = pltpu.make_async_remote_copy(
+            buf.at[here], buf.at[there], send.at[here], recv.at[there], device_id=(right,)
+        )
+{before}
+        copy.start()
+        copy.wait()
+        o_ref[...] += buf[there]
+{after}
+
+
+def run(x):
+    mesh = jax.make_mesh((N,), ("x",))
+
+    @functools.partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    def ring(x):
+        return pl.pallas_call(
+            kernel,
+            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+            scratch_shapes=[
+                pltpu.VMEM(({slots}, *x.shape), x.dtype),
+                pltpu.SemaphoreType.DMA(({slots},)),
+                pltpu.SemaphoreType.DMA(({slots},)),
+                pltpu.SemaphoreType.REGULAR,
+            ],
+            compiler_params=pltpu.CompilerParams(collective_id=3),
+        )(x)
+
+    return ring(x)
+
+
+run(jnp.zeros((32, 128)))
+"""
+_WAIT = "        if step > 0:\n            pl.semaphore_wait(free, 1)"
+_SIGNAL = "        if step < N - 2:\n            pl.semaphore_signal(free, 1, device_id=(left,))"
+
+
+def ring(before: str = "", after: str = "", slots: int = 2) -> list[str]:
+    source = _RING.format(before=before, after=after, slots=slots)
+    return [f.message for f in lint(source, "0.12.0.1", "tpu:v5e", "PAL422")]
+
+
+def test_a_ring_without_a_word_from_the_receiver() -> None:
+    found = ring()
+    assert any("may write `buf[0]` of device 0" in text and "still reads it" in text for text in found)
+
+
+def test_a_ring_in_which_receivers_signal() -> None:
+    assert ring(_WAIT, _SIGNAL) == []
+
+
+def test_a_ring_with_a_buffer_for_each_step() -> None:
+    assert ring(slots=4) == []
+
+
+def test_a_wait_for_a_signal_that_nobody_sends() -> None:
+    (text,) = ring(_WAIT)
+    assert text.startswith("deadlock: device 0 waits here for 1 on `free`")
+
+
+@pytest.mark.parametrize(
+    ("semantics", "device", "count"), [("parallel", "v5p", 1), ("arbitrary", "v5p", 0), ("parallel", "v5e", 0)]
+)
+def test_cores_that_share_an_axis(semantics: str, device: str, count: int) -> None:
+    source = f"""\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_hbm, o_ref, buf, sems):
+    i, n = pl.program_id(0), pl.num_programs(0)
+
+    def fetch(i):
+        return pltpu.make_async_copy(x_hbm.at[i], buf.at[i % 2], sems.at[i % 2])
+
+    @pl.when(i == 0)
+    def _():
+        fetch(0).start()
+
+    @pl.when(i + 1 < n)
+    def _():
+        fetch(i + 1).start()
+
+    fetch(i).wait()
+    o_ref[...] = buf[i % 2]
+
+
+def run():
+    return pl.pallas_call(
+        kernel,
+        grid=(8,),
+        in_specs=[pl.BlockSpec(memory_space=pltpu.HBM)],
+        out_specs=pl.BlockSpec((None, 8, 128), lambda i: (i, 0, 0)),
+        out_shape=jax.ShapeDtypeStruct((8, 8, 128), jnp.float32),
+        scratch_shapes=[pltpu.VMEM((2, 8, 128), jnp.float32), pltpu.SemaphoreType.DMA((2,))],
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("{semantics}",)),
+    )(jnp.zeros((8, 8, 128), jnp.float32))
+"""
+    findings = lint(source, "0.12.0.1", f"tpu:{device}", "PAL422")
+    assert [(f.span.start.line, "two cores share axis 0" in f.message) for f in findings] == [(33, True)] * count
