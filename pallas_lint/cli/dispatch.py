@@ -98,4 +98,19 @@ def _dispatch(arguments: list[str]) -> int:
                 target=options.target,
                 jax_version=options.jax_version,
             )
+        case "facts":
+            options = parser.parse_facts(rest)
+            from pallas_lint.cli import facts
+
+            return facts.run(options)
+        case "skill":
+            parser.parse_skill(rest)
+            from pallas_lint.cli import skill
+
+            return skill.run()
+        case "mcp":
+            options = parser.parse_mcp(rest)
+            from pallas_lint.cli import mcp
+
+            return mcp.run(options)
     raise UsageError(f"the command `{arguments[command]}` is not available in this version")

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable
 
+from pallas_lint import compat
 from pallas_lint.config import flags
 from pallas_lint.config.flags import (
     HOOK,
@@ -20,15 +21,20 @@ from pallas_lint.config.flags import (
     output_format,
     parse,
 )
+from pallas_lint.config.targets import TargetError, parse_target
+from pallas_lint.report import agents
 
-COMMANDS = ("rule", "support", "probe", "server", "config", "completion", "clean")
+COMMANDS = ("rule", "support", "facts", "probe", "skill", "mcp", "server", "config", "completion", "clean")
 _EPILOG = """\
 commands:
   pallas-lint [PATH ...]     lint files and folders
   pallas-lint rule CODE      explain a rule
   pallas-lint support QUERY  say where a function can be used in a kernel
+  pallas-lint facts          print what holds for a target and a jax version
   pallas-lint probe WHAT     trace, run and compile a kernel without its device
   pallas-lint server         the language server, for editors
+  pallas-lint mcp            the same as tools for coding agents (extra: mcp)
+  pallas-lint skill          print a skill file for coding agents
   pallas-lint config         show the settings in force, each with its origin
   pallas-lint completion SH  print a script that completes: bash, zsh or fish
   pallas-lint clean          remove cached results
@@ -82,7 +88,10 @@ def _first_path(arguments: list[str], is_file: Callable[[str], bool] = lambda _:
 
 def parse_lint(arguments: list[str]) -> argparse.Namespace:
     """The options of linting. Raises UsageError."""
-    return flags.parse_lint(arguments, _EPILOG)
+    options = flags.parse_lint(arguments, _EPILOG)
+    for_people = options.output_file is not None or options.show_kernels or options.show_files or options.watch
+    options.output_format = options.output_format or ("full" if for_people else agents.chosen(None))
+    return options
 
 
 def parse_config(arguments: list[str]) -> argparse.Namespace:
@@ -108,6 +117,7 @@ def parse_rule(arguments: list[str]) -> argparse.Namespace:
     """The options of `rule`. Raises UsageError."""
     options = parse(_rule_parser(), arguments)
     options.rules = options.paths
+    options.output_format = agents.chosen(options.output_format, "text")
     return options
 
 
@@ -117,10 +127,9 @@ def _rule_parser() -> argparse.ArgumentParser:
     parser.add_argument("--all", action="store_true", help="every rule")
     parser.add_argument(
         "--output-format",
-        choices=("text", "json", "markdown"),
-        default="text",
+        choices=("text", "json", "markdown", "agent"),
         metavar="F",
-        help="text, json or markdown",
+        help="text, json, markdown or agent",
     )
     add_colour(parser)
     return parser
@@ -132,8 +141,7 @@ def parse_support(arguments: list[str]) -> argparse.Namespace:
     if not options.paths:
         raise UsageError("support: name a function, a dtype or a primitive, as in `jnp.cumsum` or `argsort bf16 tpu`")
     options.query = " ".join(options.paths)
-    from pallas_lint.config.targets import TargetError, parse_target
-
+    options.output_format = agents.chosen(options.output_format, "text")
     try:
         options.target = [str(parse_target(target)) for target in options.target or ()] or None
     except TargetError as error:
@@ -150,8 +158,59 @@ def _support_parser() -> argparse.ArgumentParser:
     parser.add_argument("paths", nargs="*", metavar="QUERY", help='jnp.cumsum, "jnp.c*", jax.random, argsort bf16 tpu')
     parser.add_argument("--target", action="append", metavar="T", help="these targets only; repeatable")
     parser.add_argument("--jax-version", metavar="V", help="one version or range only")
-    parser.add_argument("--output-format", choices=("text", "json"), default="text", metavar="F", help="text or json")
+    parser.add_argument("--output-format", choices=("text", "json", "agent"), metavar="F", help="text, json or agent")
     return parser
+
+
+def parse_facts(arguments: list[str]) -> argparse.Namespace:
+    """The options of `facts`. Raises UsageError."""
+    options = parse(_facts_parser(), arguments)
+    try:
+        options.target = [str(parse_target(target)) for target in options.target]
+        if options.jax_version:
+            compat.versions_in(options.jax_version)
+    except (TargetError, ValueError) as error:
+        raise UsageError(f"facts: {error}") from error
+    return options
+
+
+def _facts_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        "pallas-lint facts",
+        description="Print what holds for a target and a jax version: memories, tiles, dtypes, what does not\n"
+        "lower and what to write instead, names that are gone. All of it was measured.",
+        formatter_class=formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--target", action="append", default=[], metavar="T", help="tpu:v6e, triton, ...; repeatable")
+    parser.add_argument("--jax-version", metavar="V", help="default: the newest known")
+    parser.add_argument("--output-format", choices=("agent",), metavar="F", help="agent: the only one")
+    return parser
+
+
+def parse_skill(arguments: list[str]) -> argparse.Namespace:
+    """The options of `skill`, which are none. Raises UsageError."""
+    parser = Parser(
+        "pallas-lint skill",
+        description="Print a skill file for coding agents: pallas-lint skill > .agents/skills/pallas-lint/SKILL.md",
+        allow_abbrev=False,
+    )
+    return parse(parser, arguments)
+
+
+def parse_mcp(arguments: list[str]) -> argparse.Namespace:
+    """The options of `mcp`. Raises UsageError."""
+    parser = Parser(
+        "pallas-lint mcp",
+        description="Tools for coding agents, by the Model Context Protocol on standard input and output.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--allow-probe",
+        action="store_true",
+        help="offer tools that run the project's code, too: probe, predict and tune (nothing else allows it)",
+    )
+    return parse(parser, arguments)
 
 
 def parse_probe(arguments: list[str]) -> argparse.Namespace:
@@ -159,6 +218,7 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
     options = parse(_probe_parser(), ours)
     options.command = arguments[len(ours) + 1 :]
+    options.output_format = agents.chosen(options.output_format)
     if options.capture != bool(options.command) or (options.capture and options.paths):
         raise UsageError("probe: write `probe --capture -- COMMAND`")
     options.record = options.record or options.record_replace or options.record_values or options.record_stub
@@ -169,8 +229,6 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
         raise UsageError("probe: --perf is for functions, and tells of what was compiled")
     if not options.capture and not options.paths:
         raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
-    from pallas_lint.config.targets import TargetError, parse_target
-
     try:
         options.target = [str(parse_target(target)) for target in options.target]
     except TargetError as error:
@@ -236,9 +294,7 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory-limit", type=_memory, metavar="N", help="bytes it may take, as in 4G (8G)")
     parser.add_argument("--html", metavar="FILE", help="write a report with pictures")
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write cached results")
-    parser.add_argument(
-        "--output-format", type=output_format, default="full", metavar="F", help="full, concise or json"
-    )
+    parser.add_argument("--output-format", type=output_format, metavar="F", help="full, concise, agent or json")
     parser.add_argument("--fail-on", choices=SEVERITIES, default="warning", metavar="S", help="as in linting")
     parser.add_argument("-q", "--quiet", action="store_true", help="findings only")
     parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks")

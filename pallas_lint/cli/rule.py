@@ -47,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
             terminal.write([json.dumps(documents[0] if one else documents, indent=2) + "\n"])
         case "markdown":
             terminal.write("\n".join(map(markdown, everything)))
+        case "agent":
+            terminal.write(briefly(info) if infos else f"{_headline(info)}\n" for info in everything)
         case _ if infos:
             terminal.write(_explained(infos, style))
         case _:
@@ -90,6 +92,26 @@ def markdown(info: Any) -> str:
     docs = info.docs().strip()
     head = f"# {info.code} {info.name}\n\n*{_facts(info)}*\n\n"
     return f"{'' if docs.startswith('# ') else head}{docs}\n"
+
+
+def _headline(info: Any) -> str:
+    fix = f", {info.fix} fix" if info.fix else ""
+    return f"{info.code} {info.name} {info.severity.value}{fix}: {info.summary}"
+
+
+def briefly(info: Any) -> str:
+    """A rule for a coding agent: what it is about, how to fix it, and the lines that differ between bad and good."""
+    sections = dict(part.partition("\n")[::2] for part in info.docs().split("\n## ")[1:])
+    how = " ".join(sections.get("How to fix", "").split())
+    lines = [_headline(info), *([f"fix: {how}"] if how else [])]
+    flagged = [
+        line.removesuffix("#!").strip() for each in info.rule.invalid for line in each.code.splitlines() if "#!" in line
+    ]
+    lines += [f"bad: {line}" for line in dict.fromkeys(flagged)]
+    for example in info.rule.invalid:
+        before = set(example.code.splitlines())
+        lines += [f"good: {line.strip()}" for line in (example.fixed or "").splitlines() if line and line not in before]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _explained(infos: Sequence[Any], style: Style) -> Iterator[str]:

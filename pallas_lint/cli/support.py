@@ -56,6 +56,8 @@ def run(
         return TROUBLE
     if output_format == "json":
         terminal.write([json.dumps({"version": 1, "query": query, "matches": matches}, indent=2) + "\n"])
+    elif output_format == "agent":
+        terminal.write(f"{line}\n" for match, _ in _once(matches) for line in _briefly(match))
     else:
         terminal.write([_text(matches, asked)])
     return 0
@@ -100,6 +102,32 @@ def _text(matches: list[dict[str, Any]], asked: Question) -> str:
     if any(match["kind"] == "function" for match in matches):
         printer.line(f"[dim]{printer.escape(compat.provenance())}[/dim]")
     return written.getvalue()
+
+
+def _briefly(match: dict[str, Any]) -> Iterator[str]:
+    """A match for a coding agent: a line for each backend of a function, one for anything else."""
+    if match["kind"] == "function":
+        version = match["versions"][-1]
+        dtypes = match.get("asked", {"dtypes": []})["dtypes"]
+        for backend, shown in match["backends"].items():
+            on = f" ({shown['device']})" if shown.get("device") else ""
+            instead = f"; instead: {'; or '.join(shown['instead'])}" if shown["status"] != "supported" else ""
+            yield f"{short(match['name'])} {_dashed(backend)}{on}: {_said(shown, dtypes, version)}{instead}"
+    elif match["kind"] == "primitive":
+        lowered = [_dashed(each["backend"]) for each in match["registries"] if each["spans"]]
+        yield f"{match['name']} (primitive): {', '.join(dict.fromkeys(lowered)) or 'nowhere'}"
+    elif match["kind"] == "list":
+        for member in match["members"]:
+            where = ", ".join(f"{_dashed(each)} {_STATUS[status]}" for each, status in member["status"].items())
+            yield f"{short(member['name'])}: {where}"
+    elif match["kind"] == "dtype":
+        for backend, counts in match["backends"].items():
+            yield f"{match['name']} {_dashed(backend)}: {'can' if counts['loads'] else 'cannot'} be loaded and stored"
+    else:
+        states = ", ".join(f"jax {version}: {status}" for version, status in match.get("status", {}).items())
+        replacement = match.get("replacement")
+        instead = f"; instead: {replacement['note']}" if replacement is not None else ""
+        yield f"{short(match['name'])}: {states or 'no name of jax that is known'}{instead}"
 
 
 def _once(matches: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[str]]]:

@@ -10,7 +10,7 @@ from typing import NoReturn
 from pallas_lint import __version__
 
 HOOK = "--hook"
-FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
+FORMATS = ("full", "concise", "agent", "json", "sarif", "github", "gitlab", "junit")
 SEVERITIES = ("error", "warning", "info")
 _DESCRIPTION = "Linter for JAX Pallas kernels: TPU Mosaic, GPU Triton and Mosaic GPU."
 
@@ -89,7 +89,7 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     )
     fixing.add_argument("--diff", action="store_true", help="show what --fix would change, write nothing")
     output = parser.add_argument_group("output")
-    output.add_argument("--output-format", type=output_format, default="full", metavar="F", help=", ".join(FORMATS))
+    output.add_argument("--output-format", type=output_format, metavar="F", help=", ".join(FORMATS))
     output.add_argument("--output-file", metavar="FILE", help="write the report there instead of printing it")
     output.add_argument(
         "--report",

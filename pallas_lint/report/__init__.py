@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pallas_lint.launch_summary import LaunchSummary
     from pallas_lint.report.lines import SourceLine
 
-FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
+FORMATS = ("full", "concise", "agent", "json", "sarif", "github", "gitlab", "junit")
 
 
 @frozen

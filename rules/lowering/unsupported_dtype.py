@@ -148,7 +148,10 @@ class UnsupportedDtype(Rule):
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
         found = [*self._function(op, context)]
-        yield from found or (_unpacked if op.name == _UNPACK else _operation)(op, context)
+        if found or op.short not in _SINGLE:
+            yield from found
+        else:
+            yield from (_unpacked if op.name == _UNPACK else _operation)(op, context)
 
     def _function(self, op: Op, context: Context) -> Iterator[Finding]:
         """A function that was measured with the dtype."""
@@ -286,6 +289,7 @@ _OPERATIONS = {
     **dict.fromkeys(("maximum", "minimum", "max", "min"), "max"),
 }
 _CASTS = frozenset({"astype", "convert_element_type"})
+_SINGLE = frozenset({*_OPERATIONS, *_CASTS, "unpack_elementwise"})
 _NARROW_FLOATS = frozenset({"f8_e4m3fn", "f8_e5m2"})
 
 

@@ -209,7 +209,7 @@ class UnsupportedFunction(Rule):
             for other in support.works_elsewhere(backend, version)
             if other.backend not in found.backends
         ]
-        if elsewhere:
+        if elsewhere and not parts:  # what to write instead is more to the point
             parts.append(f"works on {' and '.join(elsewhere)}")
         return "; ".join(parts) or "compute it outside the kernel"
 

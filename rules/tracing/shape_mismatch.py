@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pallas_lint.api import Context, Example, Finding, Op, Rule, Severity
+from pallas_lint.api import Context, Example, Finding, KernelTrace, Rule, Severity
 from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch, shape_mismatch
 from pallas_lint.syntax.nesting import spelled_function
 
@@ -38,7 +38,6 @@ class ShapeMismatch(Rule):
     code = "PAL509"
     name = "shape-mismatch"
     severity = Severity.ERROR
-    ops = ("*",)
     invalid = (
         Example(
             """
@@ -90,8 +89,9 @@ class ShapeMismatch(Rule):
         ),
     )
 
-    def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
-        mismatch = shape_mismatch(op) if op.certain else None
-        if mismatch is not None and not any(map(comes_of_mismatch, op.args)):
-            message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
-            yield context.finding(op.site, message, help=mismatch.instead, op=op)
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        for op in trace.ops():
+            mismatch = shape_mismatch(op) if op.certain else None
+            if mismatch is not None and not any(map(comes_of_mismatch, op.args)):
+                message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
+                yield context.finding(op.site, message, help=mismatch.instead, op=op)

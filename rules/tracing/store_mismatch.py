@@ -163,13 +163,11 @@ def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Findin
         return
     if not isinstance(stored, Array) and not (isinstance(stored, Const) and stored.kind in (bool, int, float, complex)):
         return
-    if comes_of_mismatch(stored):
-        return
     target, given = result_shape(access.ref.shape, access.index), shape(stored)
     if target is not None and given is not None:
         severity = _shapes_differ(target, given, access.ref.shape or ())
         others = _same_store(access, context) if severity is not None else []
-        if any(comes_of_mismatch(other.value) for other in others):
+        if any(comes_of_mismatch(each.value) for each in ([access, *others] if severity is not None else ())):
             return
         if severity is not None and not (severity is Severity.WARNING and any(map(_fits, others))):
             yield context.finding(

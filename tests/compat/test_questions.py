@@ -17,7 +17,7 @@ from pallas_lint.compat.tables import functions
 # question → words that must stand in the answer; those behind "!" must not.
 QUESTIONS = {
     # functions, as they are spelled
-    "jnp.cumsum": "tpu: does not lower | triton: works | triangular matrix | asked: !",
+    "jnp.cumsum": "tpu: does not lower | triton: works | jnp.triu | asked: !",
     "cumsum": "jnp.cumsum | also | primitive",
     "jax.numpy.cumsum": "jnp.cumsum",
     "jnp.cumsum()": "jnp.cumsum",

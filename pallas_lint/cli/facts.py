@@ -1,0 +1,154 @@
+"""`pallas-lint facts`: what holds for a target and a jax version, from the measured tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint import compat
+from pallas_lint.checker.backend_failures import BACKENDS
+from pallas_lint.cli import terminal
+from pallas_lint.cli.exit import OK
+from pallas_lint.compat.support import PALLAS, short
+from pallas_lint.config.flags import UsageError
+from pallas_lint.config.targets import TargetError, parse_target
+from pallas_lint.kernels.facts.memory_budget import SMEM, VMEM, size
+from pallas_lint.kernels.facts.shared_memory import SHARED
+from pallas_lint.kernels.model.dtypes import bits, long_name
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from pallas_lint.config.targets import Target
+
+_DTYPES = ("f32", "bf16", "f16", "i32", "i16", "i8", "u32", "u8", "f8_e4m3fn", "bool")
+_OPERATIONS = {"add": "+ -", "mul": "*", "max": "maximum minimum", "shift_left": "<<", "shift_right": ">>"}
+_MAX_NAMES = 60  # functions that are named without a substitute: all of them are `pallas-lint support NAME`'s
+_COMMON = ("jax.numpy.", "jax.lax.", "jax.nn.", "operator:", "index:")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the facts of each target. Raises UsageError."""
+    versions = compat.versions_in(options.jax_version) if options.jax_version else (compat.newest(),)
+    pages = [text(target, versions[-1]) for target in options.target or ["tpu"]]
+    terminal.write(["\n".join(pages)])
+    return OK
+
+
+def text(target: str, version: str) -> str:
+    """All facts of one target, as short lines. Raises UsageError for a target that is none."""
+    try:
+        parsed = parse_target(target)
+    except TargetError as error:
+        raise UsageError(f"--target: {error}") from error
+    lines = [f"{parsed}, jax {version}", *_of_tpu(parsed, version), *_of_gpu(parsed), *_functions(parsed, version)]
+    lines += _renamed(parsed, version)
+    lines.append("more: `pallas-lint support NAME`, `pallas-lint rule CODE`")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _of_tpu(target: Target, version: str) -> Iterator[str]:
+    if target.backend != "tpu":
+        return
+    for device in (target.device,) if target.device in VMEM else tuple(VMEM) if target.device is None else ():
+        whole, limit = VMEM[device]
+        more = f"; more with pltpu.CompilerParams(vmem_limit_bytes=...), up to {size(whole)}" if limit < whole else ""
+        yield f"VMEM of {device}: {size(limit)} for blocks and scratch of a kernel{more}; moving blocks count twice"
+    yield f"SMEM: less than {size(SMEM)}; scalar-prefetched operands lie there"
+    tiles = ", ".join(
+        f"{' '.join(dtype for dtype in _DTYPES if bits(dtype) == width and dtype != 'bool')} {256 // width}x128"
+        for width in (32, 16, 8)
+    )
+    yield f"tiles (last two dimensions of a block are multiples of them, or the whole array's): {tiles}"
+    loads = [dtype for dtype in _DTYPES if dtype in compat.DTYPES and not _loads(dtype, target, version)]
+    if loads:
+        yield f"blocks of {', '.join(map(long_name, loads))} can neither be loaded nor stored"
+    for dtypes, operations in _lacking(target, version):
+        yield f"{' '.join(dtypes)}: no {', '.join(operations)}; compute in float32 or int32"
+    casts = [
+        f"{given} to {to}"
+        for given in _DTYPES
+        for to in _DTYPES
+        if "f16" not in (given, to) and compat.operation_failure(f"cast:{to}", given, target.device, version)
+    ]
+    if casts:
+        yield f"casts that fail: {', '.join(casts)}; go by way of float32 or int32"
+    yield "products take float32, bfloat16 or int8, two-dimensional; pass preferred_element_type=jnp.float32"
+
+
+def _of_gpu(target: Target) -> Iterator[str]:
+    if target.backend == "triton":
+        yield "sizes of blocks and of values in the kernel are powers of two; products need sides of 16 and more"
+        yield "no scratch_shapes, semaphores or scalar prefetch; programs of the grid run in any order"
+    elif target.backend == "mosaic_gpu":
+        yield f"shared memory of a block: {size(SHARED)} on Hopper and Blackwell; plgpu.commit_smem() before copies out"
+
+
+def _loads(dtype: str, target: Target, version: str) -> bool:
+    identity = compat.function("kernel:identity")
+    status = identity.verdict("tpu", version, dtype=dtype, device=target.device).status if identity else "supported"
+    return status != "unsupported"
+
+
+def _lacking(target: Target, version: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Dtypes that lack the same operations of the vector unit, and which."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for dtype in _DTYPES:
+        lacking = tuple(
+            words
+            for operation, words in _OPERATIONS.items()
+            if compat.operation_failure(operation, dtype, target.device, version) is not None
+        )
+        if lacking:
+            groups.setdefault(lacking, []).append(dtype)
+    yield from ((dtypes, list(operations)) for operations, dtypes in groups.items())
+
+
+def _functions(target: Target, version: str) -> Iterator[str]:
+    """What lowers for no dtype: by what is written instead, the others by name alone."""
+    by_substitute: dict[str, list[str]] = {}
+    others: list[str] = []
+    for name in compat.function_names():
+        support = compat.function(name)
+        if support is None or not name.startswith(_COMMON):
+            continue
+        if support.verdict(target.backend, version, device=target.device).status != "unsupported":
+            continue
+        substitutes = compat.substitutes(name, target.backend)
+        if substitutes:
+            by_substitute.setdefault(substitutes[0], []).append(_short(name))
+        else:
+            others.append(_short(name))
+    yield f"do not lower on {BACKENDS[target.backend]}:"
+    for instead, names in by_substitute.items():
+        yield f"- {' '.join(dict.fromkeys(names))}: {instead}"
+    rest = list(dict.fromkeys(others))
+    if rest:
+        more = " ..." if len(rest) > _MAX_NAMES else ""
+        yield f"- nothing instead, compute outside the kernel: {' '.join(rest[:_MAX_NAMES])}{more}"
+
+
+def _short(name: str) -> str:
+    """The last part: jnp's and lax's functions of a name mostly fare alike."""
+    return name.rpartition(":")[2] if ":" in name else name.rpartition(".")[2]
+
+
+def _renamed(target: Target, version: str) -> Iterator[str]:
+    """Names of Pallas that are gone, with what took their place."""
+    gone = []
+    for row in compat.replacements():
+        history = compat.api(row.old)
+        if row.keyword is not None or row.new is None or not row.old.startswith(PALLAS) or history is None:
+            continue
+        if not _concerns(row.old, target) or history.status(version) != "removed" or not row.available_in(version):
+            continue
+        gone.append(f"{short(row.old)} -> {short(row.new)}")
+    if gone:
+        yield f"gone: {', '.join(dict.fromkeys(gone))}"
+
+
+def _concerns(name: str, target: Target) -> bool:
+    """Whether a name is of the backend, or of all."""
+    module = name.removeprefix(f"{PALLAS}.").partition(".")[0]
+    own = {"tpu": "tpu", "triton": "triton", "mosaic_gpu": "mosaic_gpu"}
+    return module not in ("tpu", "tpu_sc", "triton", "gpu", "mosaic_gpu") or module == own[target.backend]
