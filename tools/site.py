@@ -1,7 +1,7 @@
 """Build the documentation: `python tools/site.py`, into build/site; `serve` shows it and follows what is edited.
 
 The pages of docs/ and those that `site_pages` makes are put together in a temporary folder with the settings of
-mkdocs.yml, and Zensical makes a site of them there. A link, picture or page of the navigation that leads nowhere fails,
+mkdocs.yml, and Zensical makes a site of them there, with llms.txt and the pages as Markdown beside it. A link, picture or page of the navigation that leads nowhere fails,
 and so does a page that is not in the navigation.
 """
 
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from site_links import dead_ends, unlisted
+from site_markdown import add_markdown
 from site_pages import made, rules_in_navigation
 from watchfiles import watch
 
@@ -70,8 +71,9 @@ def _build(root: Path, target: Path) -> int:
     made = subprocess.run([*_ZENSICAL, "build", "--strict", "-f", str(root / "mkdocs.yml")], check=False)
     if made.returncode:
         return made.returncode
-    navigation = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-    wrong = [*dead_ends(root / "site"), *unlisted(root / "docs", navigation)]
+    settings = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))
+    add_markdown(root / "docs", root / "site", settings, _REPOSITORY)
+    wrong = [*dead_ends(root / "site"), *unlisted(root / "docs", settings["nav"])]
     if not wrong:
         if target == _REPOSITORY / "build" / "site":
             shutil.rmtree(target, ignore_errors=True)

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from pallas_lint.syntax.uses import Keyword
 
 
+_LONG_GONE = 3  # minor releases
+
+
 class RemovedApi(Rule):
     """A name, keyword, argument order or import path that the target jax no longer has.
 
@@ -49,8 +52,9 @@ class RemovedApi(Rule):
     What is there in which release was read off the releases themselves, each imported and listed: where the changelog
     says something else (it has `TritonCompilerParams` go in 0.8.1; 0.7.2 has no such name), the release counts.
 
-    Where no jax version is configured, the newest known one is assumed and the finding is an info: the code works for
-    an owner who pins an older jax. `--jax-version`, a lock file or `requires` in pyproject.toml tell it. Code behind
+    Where no jax version is configured, the newest known one is assumed and the finding is an info, since the code works
+    for an owner who pins an older jax, or a warning for what went three minor releases ago or earlier.
+    `--jax-version`, a lock file or `requires` in pyproject.toml tell it. Code behind
     `if jax.__version_info__ >= ...`, `hasattr(pltpu, ...)` and the like is checked for the versions that reach it.
 
     ## How to fix
@@ -201,7 +205,7 @@ class RemovedApi(Rule):
             name.use.span_of(name.node),
             f"`{name.spelled}` was removed in jax {gone}: {because(context, failing)}",
             help=help_.removesuffix("."),
-            severity=Severity.INFO if context.assumed else Severity.ERROR,
+            severity=_severity(gone, context),
             versions=failing,
             fixes=[fix] if fix is not None else [],
         )
@@ -224,7 +228,7 @@ class RemovedApi(Rule):
                 keyword.span,
                 f"`{name.spelled}` takes no {named}{when}: {because(context, failing)}",
                 help=advice(replacement) if replacement is not None else "",
-                severity=Severity.INFO if context.assumed and since else Severity.ERROR,
+                severity=_severity(since, context) if since else Severity.ERROR,
                 versions=failing,
                 fixes=[fix] if fix is not None else [],
             )
@@ -330,7 +334,7 @@ class RemovedApi(Rule):
                     keyword.site,
                     f"`{keyword.spelled}` takes no `{keyword.name}`{when}: {because(context, failing)}",
                     help=advice(replacement) if replacement is not None else "",
-                    severity=Severity.INFO if context.assumed and since else Severity.ERROR,
+                    severity=_severity(since, context) if since else Severity.ERROR,
                     versions=failing,
                 )
         params = launch.argument("compiler_params")
@@ -376,6 +380,19 @@ def _removed(keyword: str, callable_: str, history: KeywordHistory, failing: tup
     replacement = compat.replacement(callable_, keyword)
     before = replacement is not None and replacement.gone_before is not None and not history.accepted
     return tuple(version for version in failing if before or history.status(version) == "removed")
+
+
+def _severity(gone: str, context: Context) -> Severity:
+    """An error; where nothing tells the jax version a warning if it went long ago, else an info."""
+    if not context.assumed:
+        return Severity.ERROR
+    return Severity.WARNING if _minor(compat.newest()) - _minor(gone) >= _LONG_GONE else Severity.INFO
+
+
+def _minor(version: str) -> int:
+    """The number of a minor release: 9 of 0.9.0.1; 1.0 would come after all of 0.x."""
+    major, minor = (*compat.parse(version), 0)[:2]
+    return major * 1000 + minor
 
 
 def _gone(spans: tuple[tuple[str, str | None], ...], version: str) -> str:

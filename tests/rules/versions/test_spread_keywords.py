@@ -57,7 +57,7 @@ def test_taken(options: str, call: str) -> None:
     assert not found(options, call, "0.8.3", "PAL701")
 
 
-@pytest.mark.parametrize(("jax", "severity"), [("0.10.2", "error"), (None, "info")])
+@pytest.mark.parametrize(("jax", "severity"), [("0.10.2", "error"), (None, "warning")])
 def test_an_assumed_version_makes_no_error(jax: str | None, severity: str) -> None:
     text = CODE.replace("{options}", 'options = {"backend": "triton"}').replace("{call}", "**options")
     assert [f.severity.value for f in lint(text, jax) if f.code == "PAL701"] == [severity]
