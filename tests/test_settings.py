@@ -50,6 +50,7 @@ extend-select = ["PAL301"]
 ignore = ["PAL001"]
 exclude = ["a"]
 extend-exclude = ["b"]
+include = ["*.md"]
 respect-gitignore = false
 fail-on = "info"
 baseline = "known.json"
@@ -92,7 +93,7 @@ def test_every_key(root: Path) -> None:
     )
     assert settings.per_file_ignores == {"tests/**": ("PAL301",)}
     assert settings.severity == {"unused-suppression": Severity.ERROR}
-    assert (settings.exclude, settings.extend_exclude) == (("a",), ("b",))
+    assert (settings.exclude, settings.extend_exclude, settings.include) == (("a",), ("b",), ("*.md",))
     assert settings.respect_gitignore is False
     assert settings.preview is True
     assert settings.fail_on is Severity.INFO
@@ -102,8 +103,8 @@ def test_every_key(root: Path) -> None:
     assert settings.rules == {"PAL002": {}}
     assert settings.probe["timeout"] == 2.5
     assert settings.root == root
-    assert settings.origins["fail-on"] == "pallas-lint.toml:9"
-    assert settings.origins["assume"] == "pallas-lint.toml:24"
+    assert settings.origins["fail-on"] == "pallas-lint.toml:10"
+    assert settings.origins["assume"] == "pallas-lint.toml:25"
     assert "PAL302" in settings.unfixed and "PAL101" in settings.unfixed and "PAL301" not in settings.unfixed
     assert set(settings.origins) == set(configurable())
 

@@ -1,8 +1,8 @@
 """Build the documentation: `python tools/site.py`, into build/site; `serve` shows it and follows what is edited.
 
 The pages of docs/ and those that `site_pages` makes are put together in a temporary folder with the settings of
-mkdocs.yml, and Zensical makes a site of them there, with llms.txt and the pages as Markdown beside it. A link, picture or page of the navigation that leads nowhere fails,
-and so does a page that is not in the navigation.
+mkdocs.yml, and Zensical makes a site of them there, with llms.txt and the pages as Markdown beside it. A link, picture
+or page of the navigation that leads nowhere fails, and so does a page that is not in the navigation.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from pallas_lint.config.flags import UsageError
 from pallas_lint.config.settings import SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.identity import ById
+from pallas_lint.notebooks import MARKDOWN
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
@@ -154,8 +155,8 @@ def _sources(linted: _Run) -> Iterator[Source]:
     from pallas_lint.text.source import SourceError
 
     for file in linted.files:
-        if file.shown.endswith(reading.SUFFIX):
-            continue  # a notebook is no module that the probe could import
+        if file.shown.endswith((reading.SUFFIX, *MARKDOWN)):
+            continue  # no module that the probe could import
         with contextlib.suppress(SourceError):
             yield linted.texts.get(file.shown) or reading.read(file.path, file.shown)
 

@@ -177,8 +177,8 @@ def parse_facts(arguments: list[str]) -> argparse.Namespace:
 def _facts_parser() -> argparse.ArgumentParser:
     parser = Parser(
         "pallas-lint facts",
-        description="Print what holds for a target and a jax version: memories, tiles, dtypes, what does not\n"
-        "lower and what to write instead, names that are gone. All of it was measured.",
+        description="Print what holds for a target and a jax version: memories, tiles, dtypes, what\n"
+        "does not lower and what to write instead, names that are gone. All measured.",
         formatter_class=formatter,
         allow_abbrev=False,
     )

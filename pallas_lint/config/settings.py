@@ -111,6 +111,12 @@ class Settings:
     exclude: tuple[str, ...] = setting(
         "exclude", options.PATTERNS, DEFAULT_EXCLUDE, "Files and folders to leave out, as in .gitignore."
     )
+    include: tuple[str, ...] = setting(
+        "include",
+        options.PATTERNS,
+        (),
+        "Markdown files to lint besides Python and notebooks, as in .gitignore: `*.md`.",
+    )
     extend_exclude: tuple[str, ...] = setting(
         "extend-exclude", options.PATTERNS, (), "Files and folders to leave out besides those of `exclude`."
     )

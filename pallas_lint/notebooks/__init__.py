@@ -1,1 +1,5 @@
-"""Notebooks: their cells as one source, and what is written back to them."""
+"""Notebooks and Markdown files, which hold Python among other things."""
+
+from __future__ import annotations
+
+MARKDOWN = (".md", ".markdown")  # endings of Markdown files

@@ -1,9 +1,10 @@
-"""The sources of files, whether modules or notebooks."""
+"""The sources of files, whether modules, notebooks or Markdown."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.notebooks import MARKDOWN
 from pallas_lint.text import files
 from pallas_lint.text.source import Source, SourceError
 
@@ -14,8 +15,8 @@ SUFFIX = ".ipynb"
 
 
 def read(file: Path, shown: str) -> Source:
-    """The text of a Python file or notebook. Raises SourceError with one clear sentence."""
-    if not shown.endswith(SUFFIX):
+    """The text of a Python file, notebook or Markdown file. Raises SourceError with one clear sentence."""
+    if not shown.endswith((SUFFIX, *MARKDOWN)):
         return Source.read(file, shown)
     try:
         data = files.read(file)
@@ -26,6 +27,10 @@ def read(file: Path, shown: str) -> Source:
 
 def from_bytes(data: bytes, shown: str) -> Source:
     """The same from what a file holds. Raises SourceError."""
+    if shown.endswith(MARKDOWN):
+        from pallas_lint.notebooks.markdown import Markdown
+
+        return Markdown.from_bytes(data, shown)
     if not shown.endswith(SUFFIX):
         return Source.from_bytes(data, shown)
     from pallas_lint.notebooks.notebook import Notebook  # most runs meet none

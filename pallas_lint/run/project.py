@@ -13,6 +13,7 @@ from pallas_lint.config.patterns import Patterns
 from pallas_lint.config.settings import SettingsError, SettingsFinder
 from pallas_lint.finding import LintError
 from pallas_lint.identity import ById
+from pallas_lint.notebooks import MARKDOWN
 from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files, paths
 from pallas_lint.text.paths import shown_path
@@ -29,7 +30,12 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 SUFFIXES = (".py", ".ipynb")
-_PYTHON = (*SUFFIXES, ".pyi", ".pyw")  # a file of another name is taken for what it was named for, and it is said
+_PYTHON = (
+    *SUFFIXES,
+    ".pyi",
+    ".pyw",
+    *MARKDOWN,
+)  # a file of another name is taken for what it was named for, and it is said
 _MAX_NAMED = 3  # files in a note
 _MAX_PATTERNS = 20_000  # lines of a .gitignore
 # A file without any of these words holds no kernel and launches none; it is not even decoded.
@@ -213,7 +219,7 @@ def is_excluded(path: Path, top: Path, finder: SettingsFinder, *, exclude: Seque
     """
     place, parts = top, path.relative_to(top).parts
     for depth, name in enumerate(parts, start=1):
-        excludes = _Excludes.of(finder.for_folder(place), exclude, top)
+        excludes = _excludes(finder.for_folder(place), exclude, top)
         place /= name
         if excludes.match(str(place), name, is_folder=depth < len(parts)):
             return True
@@ -238,7 +244,7 @@ class _Walk:
         self.cwd = cwd
         self.exclude = exclude
         self.result = result
-        self._excludes: dict[ById, _Excludes] = {}
+        self._excludes: dict[ById, _Matching] = {}
 
     def settings(self, folder: Path) -> Settings | None:
         """The settings for `folder`, or None (and an error noted) where they are bad."""
@@ -289,7 +295,8 @@ class _Walk:
             return
         excludes = self._excludes.get(ById(settings))
         if excludes is None:
-            excludes = self._excludes[ById(settings)] = _Excludes.of(settings, self.exclude, self.cwd)
+            excludes = self._excludes[ById(settings)] = _excludes(settings, self.exclude, self.cwd)
+        included = _Matching.of(settings.root, settings.include) if settings.include else None
         respected: tuple[_IgnoreFile, ...] = ()
         if settings.respect_gitignore:
             own = self._ignore_file(folder) if any(e.name == ".gitignore" for e in entries) else None
@@ -298,7 +305,10 @@ class _Walk:
             # Links to folders are not followed: they lead in circles, or to what is linted under its own
             # name.
             is_folder = entry.is_dir(follow_symlinks=False)
-            if not is_folder and not (entry.name.endswith(SUFFIXES) and _is_file(entry)):
+            wanted = entry.name.endswith(SUFFIXES) or (
+                included is not None and entry.name.endswith(MARKDOWN) and included.match(entry.path, entry.name)
+            )
+            if not is_folder and not (wanted and _is_file(entry)):
                 continue
             if excludes.match(entry.path, entry.name, is_folder=is_folder):
                 continue
@@ -353,30 +363,36 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 @frozen
-class _Excludes:
-    """What settings and command line leave out."""
+class _Matching:
+    """What patterns match, of settings and of the command line."""
 
     names: frozenset[str]  # plain names: no pattern matching needed
     patterns: tuple[tuple[str, Patterns], ...]  # with the folder that they are relative to
 
     @classmethod
-    def of(cls, settings: Settings, extra: Iterable[str], cwd: Path) -> _Excludes:
-        configured = (*settings.exclude, *settings.extend_exclude)
-        names = frozenset(p for p in (*configured, *extra) if not set(p) & set("*?[]!/\\"))
+    def of(cls, base: Path, patterns: Iterable[str], *others: tuple[Path, Iterable[str]]) -> _Matching:
+        """Patterns that are relative to a folder, and those relative to others."""
+        given = [(base, tuple(patterns)), *((folder, tuple(more)) for folder, more in others)]
+        names = frozenset(p for _, each in given for p in each if not set(p) & set("*?[]!/\\"))
         relative = []
-        for base, given in ((settings.root, configured), (cwd, extra)):
-            rest = [pattern for pattern in given if pattern not in names]
+        for folder, each in given:
+            rest = [pattern for pattern in each if pattern not in names]
             if rest:
-                relative.append((_prefix(str(base)), Patterns(_as_git(pattern, base) for pattern in rest)))
+                relative.append((_prefix(str(folder)), Patterns(_as_git(pattern, folder) for pattern in rest)))
         return cls(names, tuple(relative))
 
-    def match(self, path: str, name: str, *, is_folder: bool) -> bool:
+    def match(self, path: str, name: str, *, is_folder: bool = False) -> bool:
         if name in self.names:
             return True
         return any(
             path.startswith(base) and patterns.verdict(_below(base, path), is_folder=is_folder)
             for base, patterns in self.patterns
         )
+
+
+def _excludes(settings: Settings, extra: Iterable[str], cwd: Path) -> _Matching:
+    """What settings and command line leave out."""
+    return _Matching.of(settings.root, (*settings.exclude, *settings.extend_exclude), (cwd, extra))
 
 
 def _prefix(folder: str) -> str:

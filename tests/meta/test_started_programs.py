@@ -42,6 +42,9 @@ OWN = "a module or text of pallas-lint itself"
 SHOWS = "a command of VS Code or of this extension that starts no program"
 REASONS = {
     # Programs
+    "pallas_lint/cli/mcp_tools.py _output: asyncio.create_subprocess_exec": (
+        "this command line, which an agent's client started; the probe only with --allow-probe"
+    ),
     "pallas_lint/probe/client.py Worker._running: subprocess.Popen": TRUSTED,
     "pallas_lint/probe/capture.py in_terminal: subprocess.Popen": "the command that was given to probe --capture",
     "pallas_lint/report/style.py wants_colour: os.system": "the empty command, which switches on colours on Windows",

@@ -124,10 +124,10 @@ def _listed(shapes: Iterable[Shape]) -> str:
 
 
 def _product(op: Op, args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
-    factors = [shape(value) for value in operands(args, keywords)]
-    if len(factors) != 2 or factors[0] is None or factors[1] is None:
+    factors = operands(args, keywords)
+    left, right = map(shape, factors) if len(factors) == 2 else (None, None)
+    if left is None or right is None:
         return None
-    left, right = factors
     pairs = contracted(op.name, left, right, args, keywords)
     different = next(((one, other) for one, other in pairs or () if _differ(one, other)), None)
     if different is None:
