@@ -119,8 +119,11 @@ def _capture(options: argparse.Namespace, conditions: ProbeOptions, finder: Sett
             raise UsageError(str(error)) from error
         # Whoever records wants the run that they know, and no longer: what is examined costs many times as much.
         conditions = evolve(conditions, stage=",".join(options.stage or ["trace"]))
+    command = list(options.command)
+    if options.python and Path(command[0]).name in ("python", "python3"):
+        command[0] = options.python  # the one that is meant, whatever PATH has
     try:
-        captured = capture.run(options.command, conditions.request(), recording)
+        captured = capture.run(command, conditions.request(), recording)
     except OSError as error:
         raise UsageError(f"cannot run {options.command[0]}: {error.strerror or error}") from error
     except RecordError as error:

@@ -22,7 +22,7 @@ def render(report: Report) -> Iterator[str]:
     for finding in () if report.statistics else report.findings:
         span = finding.span
         where = f"{style.path(place_of_file(span))}:{span.start.line}:{span.start.column}:"
-        code = style.severity(finding.severity, finding.code)
+        code = style.page(style.severity(finding.severity, finding.code), finding.page)
         context = circumstances(finding)
         tail = style.dim(f" [{', '.join(context)}]") if context else ""
         yield f"{where} {code} [{finding.severity.value}] {visible(finding.message)}{tail}\n"

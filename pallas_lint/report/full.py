@@ -66,7 +66,8 @@ def _paragraphs(report: Report) -> Iterator[tuple[Finding, str]]:
 
 def _paragraph(finding: Finding, report: Report) -> Iterator[str]:
     style, span = report.style, finding.span
-    title = f"{style.severity(finding.severity, finding.code)} {style.bold(finding.name)} [{finding.severity.value}]"
+    code = style.page(style.severity(finding.severity, finding.code), finding.page)
+    title = f"{code} {style.bold(finding.name)} [{finding.severity.value}]"
     place = _place(span, report)
     if report.width is not None and columns_of(place) + 1 + columns_of(title) > report.width:
         yield place

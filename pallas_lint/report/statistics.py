@@ -29,6 +29,7 @@ def rows(report: Report) -> list[dict[str, Any]]:
 def render(report: Report) -> Iterator[str]:
     """A line a rule: count, code, how many can be fixed, name. Where that does not fit, what can be fixed is below."""
     counted = rows(report)
+    pages = {finding.code: finding.page for finding in report.findings}
     table = [(str(row["count"]), row["code"], row["name"]) for row in counted]
     marks = [_mark(row["fixable"], row["unsafe"]) for row in counted]
     digits = max((len(total) for total, *_ in table), default=0)
@@ -38,12 +39,12 @@ def render(report: Report) -> Iterator[str]:
     )
     if report.width is not None and longest > report.width:
         for (total, code, name), mark in zip(table, marks, strict=True):
-            yield f"{total:>{digits}}  {report.style.bold(code)}  {name}\n"
+            yield f"{total:>{digits}}  {report.style.page(report.style.bold(code), pages[code])}  {name}\n"
             yield f"{' ' * digits}  {mark}\n" if mark else ""
         return
     for (total, code, name), mark in zip(table, marks, strict=True):
         gap = f"  {mark:{pad}}" if pad else ""
-        yield f"{total:>{digits}}  {report.style.bold(code)}{gap}  {name}\n"
+        yield f"{total:>{digits}}  {report.style.page(report.style.bold(code), pages[code])}{gap}  {name}\n"
 
 
 def _mark(fixable: int, unsafe: int) -> str:

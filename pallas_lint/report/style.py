@@ -55,10 +55,19 @@ class Style:
             return text
         from pathlib import Path
 
-        return f"\x1b]8;;{Path(path).absolute().as_uri()}\x1b\\{text}\x1b]8;;\x1b\\"
+        return _linked(text, Path(path).absolute().as_uri())
+
+    def page(self, text: str, address: str | None) -> str:
+        """`text` that opens a page of the documentation, where terminals can."""
+        wanted = self.links and address is not None and address.startswith("https://") and address.isprintable()
+        return _linked(text, address or "") if wanted else text
 
     def place(self, text: str) -> str:
         return self._wrap("36", text)
+
+
+def _linked(text: str, address: str) -> str:
+    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
 def wants_colour(choice: str, stream: TextIO) -> bool:

@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 from invocation import OLD
 
 from pallas_lint.cli.parser import COMMANDS
+from pallas_lint.finding import Finding, Position, Severity, Span
+from pallas_lint.probe import capture
+from pallas_lint.records import evolve
+from pallas_lint.report import Report, concise, full
 from pallas_lint.report.style import Style
 from pallas_lint.report.wrapping import columns_of, wrapped
 
@@ -165,3 +169,33 @@ def test_settings_name_a_cache_folder_only_if_the_user_names_them(
     ran = lint(*OLD, "--config", "pallas-lint.toml")
     assert ran.status == 1 and "cache-dir" not in ran.out + ran.err
     assert entries(folder / ".kept")
+
+
+def test_codes_open_their_pages_where_terminals_can() -> None:
+    place = Span("k.py", Position(1, 1), Position(1, 2))
+    finding = Finding("PAL101", "x", Severity.ERROR, "m", place, page="https://example.org/PAL101/")
+    for module in (full, concise):
+        for statistics in (False, True):
+            report = Report(findings=[finding], statistics=statistics, style=Style(links=True))
+            text = "".join(module.render(report))
+            assert "\x1b]8;;https://example.org/PAL101/\x1b\\PAL101\x1b]8;;\x1b\\" in text
+            assert "\x1b" not in "".join(module.render(evolve(report, style=Style())))
+    assert Style(links=True).page("X", "https://a\x1b\\b") == "X"
+    assert Style(links=True).page("X", "file:///etc/passwd") == "X"
+
+
+@pytest.mark.parametrize(
+    ("command", "started"), [("python", "/chosen/python"), ("python3", "/chosen/python"), ("./x", "./x")]
+)
+def test_a_captured_program_runs_in_the_interpreter_that_was_named(
+    folder: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch, command: str, started: str
+) -> None:
+    seen: list[list[str]] = []
+
+    def run(command: list[str], *_: object) -> None:
+        seen.append(command)
+        raise OSError("not here")
+
+    monkeypatch.setattr(capture, "run", run)
+    assert lint("probe", "--python", "/chosen/python", "--capture", "--", command, "-m", "train").status == 2
+    assert seen == [[started, "-m", "train"]]
