@@ -98,3 +98,17 @@ def test_lines_stay_where_they_are(lines: list[str]) -> None:
     assert len(source.text) == len(document)
     for shown, written in zip(source.text.split("\n"), lines, strict=True):
         assert shown in (written, " " * len(written))
+
+
+def test_blocks_in_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = GUIDE.index("```python title"), GUIDE.index("~~~py")
+    end = GUIDE.index("```", first + 3)
+    indented = "".join(
+        f"  {line}\n"
+        for line in (GUIDE[first:end] + GUIDE[second:].partition("\n")[2].replace("~~~", "```")).splitlines()
+    )
+    guide = tmp_path / "list.md"
+    guide.write_text(f"- an item\n\n{indented}")
+    assert main([*OPTIONS, "--output-format", "concise", str(guide)]) == 1
+    line = next(at for at, text in enumerate(guide.read_text().splitlines(), 1) if "* 2.0" in text)
+    assert f"list.md:{line}:7: PAL506 [error]" in capsys.readouterr().out

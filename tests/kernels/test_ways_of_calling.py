@@ -154,3 +154,38 @@ def test_a_global_that_a_function_sets_is_not_known() -> None:
     assert [f.code for f in lint(TWICE + GLOBAL, jax="0.12.0.1", select="PAL101")] == ["PAL101"]
     fixed = GLOBAL.replace("    global _STATE\n", "")  # it stays None: nothing after the exception runs
     assert lint(TWICE + fixed, jax="0.12.0.1", select="PAL101") == []
+
+
+_GUARDED = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+try:
+    from jax.experimental.pallas import tpu as pltpu
+    HAS_TPU = True
+except ImportError:
+    HAS_TPU = False
+
+{opening}
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.cumsum(x_ref[...], axis=1)
+
+    def run(x):
+        return pl.pallas_call(kernel, out_shape=x, compiler_params=pltpu.CompilerParams())(x)
+{closing}
+"""
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("if True:", ""),
+        ("if HAS_TPU:", ""),
+        ("if HAS_TPU:", "else:\n    run = None"),
+        ("try:", "except ImportError:\n    run = None"),
+    ],
+)
+def test_functions_in_blocks_run(opening: str, closing: str) -> None:
+    findings = lint(_GUARDED.format(opening=opening, closing=closing), "0.12.0.1", select="PAL101")
+    assert [finding.span.start.line for finding in findings] == [13]

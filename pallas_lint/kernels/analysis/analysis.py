@@ -23,7 +23,7 @@ from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, 
 from pallas_lint.kernels.model.queries import MEMBER, MEMBERS, NAMED, OWNER
 from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.scope import Env
-from pallas_lint.kernels.model.values import CallResult, Class, Func, Instance
+from pallas_lint.kernels.model.values import CallResult, Class, Func, Instance, options
 from pallas_lint.records import define, field
 from pallas_lint.syntax import nodes
 
@@ -283,6 +283,9 @@ def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
     if not piece.names:
         with interp.memo.attribute_dependencies((NAMED, name) for name in piece.words):
             interp.run_piece(piece, module.env)
+            for func in [*_functions_of(piece, module)]:
+                if func.node not in interp.outcome.entered:
+                    _run_function(interp, func, None)
         return
     scope: Env | None = None
     for name in dict.fromkeys(piece.names):
@@ -297,6 +300,14 @@ def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
             _run_class(interp, value)
         else:
             _run_function(interp, value, None)
+
+
+def _functions_of(piece: Piece, module: Module) -> Iterator[Func]:
+    """The functions in an `if` or `try` that may launch: these are no pieces of their own."""
+    for value in module.env.vars.values():
+        for option in options(value):
+            if isinstance(option, Func) and option.piece is piece and piece.search(FORMS.preparing, option.node):
+                yield option
 
 
 def _run_class(interp: Interpreter, cls: Class) -> None:
