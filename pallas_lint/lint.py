@@ -103,7 +103,9 @@ def check_file(
     known_calls, _ = choose(
         evolve(each, function=f"{source.path}::{each.name}") for each in (*known_calls_in(module), *known_calls)
     )
-    analysis = analyse(module, settings.jax.versions, dict(settings.assume), is_stale, known_calls)
+    analysis = analyse(
+        module, settings.jax.versions, dict(settings.assume), is_stale, known_calls, settings.calls_in(source.path)
+    )
     analysis.inferred_backends = infer_backends(analysis, settings, project)
     run = _RuleRunner(source, module, analysis, settings, is_stale)
     every = [*run.syntax_errors(), *run.rules(), *run.limits(), *stale(analysis, shapes)]

@@ -51,6 +51,7 @@ ignore = ["PAL001"]
 exclude = ["a"]
 extend-exclude = ["b"]
 include = ["*.md"]
+calls = ["workload(*create_inputs())"]
 respect-gitignore = false
 fail-on = "info"
 baseline = "known.json"
@@ -94,6 +95,7 @@ def test_every_key(root: Path) -> None:
     assert settings.per_file_ignores == {"tests/**": ("PAL301",)}
     assert settings.severity == {"unused-suppression": Severity.ERROR}
     assert (settings.exclude, settings.extend_exclude, settings.include) == (("a",), ("b",), ("*.md",))
+    assert settings.calls == {"**": ("workload(*create_inputs())",)}
     assert settings.respect_gitignore is False
     assert settings.preview is True
     assert settings.fail_on is Severity.INFO
@@ -103,8 +105,8 @@ def test_every_key(root: Path) -> None:
     assert settings.rules == {"PAL002": {}}
     assert settings.probe["timeout"] == 2.5
     assert settings.root == root
-    assert settings.origins["fail-on"] == "pallas-lint.toml:10"
-    assert settings.origins["assume"] == "pallas-lint.toml:25"
+    assert settings.origins["fail-on"] == "pallas-lint.toml:11"
+    assert settings.origins["assume"] == "pallas-lint.toml:26"
     assert "PAL302" in settings.unfixed and "PAL101" in settings.unfixed and "PAL301" not in settings.unfixed
     assert set(settings.origins) == set(configurable())
 
@@ -403,3 +405,16 @@ def test_the_schema_describes_every_key() -> None:
     assert set(properties) == set(configurable())
     assert all(entry["description"].endswith(".") for entry in properties.values())
     assert ".git" in DEFAULT_EXCLUDE
+
+
+def test_calls_of_harnesses(root: Path) -> None:
+    settings = write(root, '[calls]\n"bench/**" = ["run(*inputs(16))"]\n"**" = ["main()"]\n')
+    assert settings.calls_in(str(root / "bench" / "a.py")) == ("run(*inputs(16))", "main()")
+    assert settings.calls_in(str(root / "a.py")) == ("main()",)
+    assert settings.fingerprint() != write(root, "").fingerprint()
+
+
+@pytest.mark.parametrize("call", ["run(*inputs()", "run", "x = run()", "", f"f({'(' * 900})", "a" * 2000 + "()"])
+def test_what_is_no_call(root: Path, call: str) -> None:
+    with pytest.raises(SettingsError, match="expected calls"):
+        write(root, f'calls = ["{call}"]\n')

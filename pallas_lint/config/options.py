@@ -13,6 +13,7 @@ from pallas_lint.text import paths
 Schema = dict[str, Any]
 SEVERITIES = tuple(severity.value for severity in Severity)
 MAX_SECONDS = 1_000_000
+_MAX_CALL = 1_000  # characters
 _MAX_ENTRIES = 5_000  # of a list or a table: each pattern is asked about each file
 _MAX_VERSION_LENGTH = 1_000  # characters
 LEAST_MEMORY = 1 << 20  # bytes
@@ -176,6 +177,26 @@ def _table(value: object, parse: Callable[[object], Any], parse_key: Callable[[o
     return result
 
 
+def _calls(value: object) -> dict[str, tuple[str, ...]]:
+    """Calls by the pattern of the files that they are made in: a list is for all files."""
+    found = {"**": _strings(value)} if isinstance(value, list) else _table(value, _strings, _string)
+    for calls in found.values():
+        for call in calls:
+            _check_call(call)
+    return found
+
+
+def _check_call(text: str) -> None:
+    import ast
+
+    try:
+        is_call = len(text) <= _MAX_CALL and isinstance(ast.parse(text.strip(), mode="eval").body, ast.Call)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        is_call = False
+    if not is_call:
+        raise OptionError("expected calls, such as 'workload(*create_inputs())'")
+
+
 def table_of(kind: Kind, parse_key: Callable[[object], str] = _string) -> Kind:
     """A table with free keys (checked by `parse_key`) and values of one kind."""
     return Kind(
@@ -287,6 +308,8 @@ TARGETS = Kind(
     _targets,
     {"anyOf": [{"enum": list(all_targets())}, {"type": "array", "items": {"enum": list(all_targets())}}]},
 )
+_CALL_LIST: Schema = {"type": "array", "items": {"type": "string"}}
+CALLS = Kind(_calls, {"anyOf": [_CALL_LIST, {"type": "object", "additionalProperties": _CALL_LIST}]})
 PER_FILE_IGNORES = table_of(SELECTORS)
 SEVERITIES_BY_RULE = Kind(
     table_of(SEVERITY, _selector).parse,

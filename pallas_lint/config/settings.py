@@ -131,6 +131,12 @@ class Settings:
     fail_on: Severity = setting(
         "fail-on", options.SEVERITY, Severity.WARNING, "Least severity that makes the exit status 1."
     )
+    calls: Mapping[str, tuple[str, ...]] = setting(
+        "calls",
+        options.CALLS,
+        {},
+        "Calls that a harness makes of what a file defines: a list, or lists by pattern of files.",
+    )
     assume: Mapping[str, int] = setting(
         "assume", options.ASSUMPTIONS, {}, "Values of symbols, for the rules that need numbers."
     )
@@ -165,12 +171,20 @@ class Settings:
         """The codes to report in the file shown as `path`: `enabled` less its per-file-ignores."""
         if not self.per_file_ignores:
             return self.enabled
-        relative = os.path.relpath(Path(path).absolute(), self.root).replace(os.sep, "/")
+        relative = self._relative(path)
         ignored: set[str] = set()
         for pattern, selectors in self.per_file_ignores.items():
             if covers(pattern, relative):
                 ignored |= selection.codes_of(*selectors)
         return self.enabled - ignored
+
+    def calls_in(self, path: str) -> tuple[str, ...]:
+        """The configured calls for the file shown as `path`."""
+        relative = self._relative(path) if self.calls else ""
+        return tuple(call for pattern, calls in self.calls.items() if covers(pattern, relative) for call in calls)
+
+    def _relative(self, path: str) -> str:
+        return os.path.relpath(Path(path).absolute(), self.root).replace(os.sep, "/")
 
     @cached_property
     def unfixed(self) -> frozenset[str]:
@@ -194,7 +208,7 @@ class Settings:
             [str(target) for target in self.target],
             self.jax.versions, self.jax.exact, self.jax.text, self.jax.assumed,
             [(layer.select, layer.extend, layer.ignore) for layer in self.layers if layer != Layer()], self.preview,
-            str(self.root) if self.per_file_ignores else "",
+            str(self.root) if self.per_file_ignores or self.calls else "", [*self.calls.items()],
             [(p, s) for p, s in self.per_file_ignores.items()],
             sorted((s, v.value) for s, v in self.severity.items()), sorted(self.fixable), sorted(self.unfixable),
             sorted(self.assume.items()), sorted((c, sorted(o.items())) for c, o in self.rules.items()),

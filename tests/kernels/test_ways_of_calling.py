@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pallas_lint.cli import main
 from pallas_lint.kernels.analysis.analysis import analyse
 from pallas_lint.kernels.interpreter.modules import ModuleGraph
 from pallas_lint.kernels.model.values import Array, Sym
@@ -13,6 +14,8 @@ from pallas_lint.testing import lint
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pallas_lint.kernels.model.launch import Launch
 
 TWICE = """
@@ -189,3 +192,18 @@ except ImportError:
 def test_functions_in_blocks_run(opening: str, closing: str) -> None:
     findings = lint(_GUARDED.format(opening=opening, closing=closing), "0.12.0.1", select="PAL101")
     assert [finding.span.start.line for finding in findings] == [13]
+
+
+def test_a_harness_that_the_settings_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.py").write_text(
+        "import jax\nimport jax.numpy as jnp\nfrom jax.experimental import pallas as pl\n\n"
+        "def kernel(x_ref, o_ref):\n    o_ref[...] = x_ref[...].reshape(3, 128)\n\n"
+        "def double(x):\n    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)\n\n"
+        "def problem(n):\n    return [jnp.zeros((n, 128))]\n"
+    )
+    (tmp_path / "pallas-lint.toml").write_text('calls = ["absent(1)", "double(*problem(16))"]\n')
+    options = ["--no-cache", "--jax-version", "0.12.0.1", "--config", str(tmp_path / "pallas-lint.toml")]
+    assert main([*options, str(tmp_path / "k.py")]) == 1
+    out = capsys.readouterr().out
+    assert "(16, 128), 2048 elements" in out
+    assert "as a harness calls it: `double(*problem(16))`" in out

@@ -110,8 +110,11 @@ def analyse(
     assumptions: dict[str, int] | None = None,
     is_stale: Callable[[], bool] = lambda: False,
     known_calls: tuple[KnownCall, ...] = (),
+    harness_calls: tuple[str, ...] = (),
 ) -> Analysis:
     """Run `module` abstractly from every function that may lead to a launch, and once more as `known_calls` call it.
+
+    `harness_calls` are expressions that a harness evaluates in the file, by the settings.
 
     Raises Abandoned once `is_stale()`: the text is outdated.
     """
@@ -127,7 +130,7 @@ def analyse(
             if piece not in kernels or not _has_run(interpreter, piece):
                 _run(runs, piece, "root")
         _run_unresolved(runs)
-        run_callers(runs, roots, partial(_run_root, interpreter, module))
+        run_callers(runs, roots, partial(_run_root, interpreter, module), harness_calls)
         entered = partial(run_entered, interpreter, module)
         stale = run_known_calls(runs, known_calls, entered)
         if "jaxtyping" in module.source.text:

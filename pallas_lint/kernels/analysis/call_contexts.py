@@ -32,8 +32,11 @@ _MAX_PIECES = 64  # callers run for one module
 _MAX_ROUNDS = 3  # callers of callers
 
 
-def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece) -> None:
-    """Run the callers of the launchers found so far; `run` runs a piece, and a callback before its kernels."""
+def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[str, ...] = ()) -> None:
+    """Run the callers of the launchers found so far; `run` runs a piece, and a callback before its kernels.
+
+    `calls` are those that harnesses make by the settings.
+    """
     interp, module = runs.interp, runs.module
     done = set(roots)
     names = {name for launch in interp.outcome.launches for name in _names(launch.callers[:1])}
@@ -54,7 +57,7 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece) -> None:
             for launch in found:  # perhaps in an earlier revision, with other line numbers
                 launch.known_call = evolve(launch.known_call, source=_source(launch, piece))
         names = reached - names
-    for call in conventional_calls(module) if interp.outcome.launches else ():
+    for call in conventional_calls(module, calls) if interp.outcome.launches else ():
         before = tuple(interp.outcome.launches)
         runs.run(calling(call), "convention", partial(_run, interp, before, calling(call), run, call))
     interp.running_callers = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -18,13 +20,22 @@ _FUNCTIONS = ("workload", "kernel", "solution", "run", "main")
 _INPUTS = ("create_inputs", "get_inputs", "make_inputs", "inputs")
 
 
-def conventional_calls(module: Module) -> Iterator[str]:
-    """The calls that a harness would make of what a file defines, as expressions."""
+def conventional_calls(module: Module, configured: tuple[str, ...]) -> Iterator[str]:
+    """The calls that a harness would make of what a file defines, as expressions: those configured first."""
     defined = {name for piece in module.outline.pieces if piece.kind in ("def", "class") for name in piece.names}
+    known = {*defined, *module.imported, *dir(builtins)}
+    yield from (call for call in configured if _names_in(call) <= known)
     for inputs in (name for name in _INPUTS if name in defined):
         if "Model" in defined:
             yield f"Model({'*get_init_inputs()' if 'get_init_inputs' in defined else ''}).forward(*{inputs}())"
         yield from (f"{function}(*{inputs}())" for function in _FUNCTIONS if function in defined)
+
+
+@lru_cache(maxsize=256)
+def _names_in(expression: str) -> frozenset[str]:
+    """The names that a configured call uses; settings hold nothing that does not parse."""
+    tree = ast.parse(expression.strip(), mode="eval")
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 @lru_cache(maxsize=256)
