@@ -207,3 +207,21 @@ def test_a_harness_that_the_settings_name(tmp_path: Path, capsys: pytest.Capture
     out = capsys.readouterr().out
     assert "(16, 128), 2048 elements" in out
     assert "as a harness calls it: `double(*problem(16))`" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"), [("reference.py", True), ("inputs.py", True), ("other.py", False), ("sub/reference.py", False)]
+)
+def test_inputs_beside_the_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, seen: bool) -> None:
+    (tmp_path / "kernel.py").write_text(
+        "import jax\nfrom jax.experimental import pallas as pl\n\n"
+        "def body(x_ref, o_ref):\n    o_ref[...] = x_ref[...].reshape(3, 128)\n\n"
+        "def solution(x, scale):\n"
+        "    return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)\n"
+    )
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(
+        "import jax.numpy as jnp\n\ndef get_inputs():\n    return [jnp.zeros((16, 128)), 2.0]\n"
+    )
+    main(["--isolated", "--no-cache", "--jax-version", "0.12.0.1", str(tmp_path / "kernel.py")])
+    assert ("as a harness calls it: `solution(*get_inputs())`" in capsys.readouterr().out) is seen

@@ -8,27 +8,67 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pallas_lint.records import frozen
 from pallas_lint.syntax import outline
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.syntax import Piece
 
 # What benchmarks of kernels name the function that is called, and the one that makes its arguments.
 _FUNCTIONS = ("workload", "kernel", "solution", "run", "main")
 _INPUTS = ("create_inputs", "get_inputs", "make_inputs", "inputs")
+# Files in the same folder that have them, where the file of the kernel has not.
+_SIBLINGS = ("inputs", "reference", "ref", "baseline", "model", "problem", "task", "workload", "harness")
 
 
-def conventional_calls(module: Module, configured: tuple[str, ...]) -> Iterator[str]:
-    """The calls that a harness would make of what a file defines, as expressions: those configured first."""
-    defined = {name for piece in module.outline.pieces if piece.kind in ("def", "class") for name in piece.names}
+@frozen
+class HarnessCall:
+    """A call as an expression; `imports` is the file beside this one that has the inputs, as an import statement."""
+
+    expression: str
+    imports: str = ""
+
+
+def conventional_calls(module: Module, configured: tuple[str, ...]) -> Iterator[HarnessCall]:
+    """The calls that a harness would make of what a file defines: those configured first."""
+    defined = _defined(module)
     known = {*defined, *module.imported, *dir(builtins)}
-    yield from (call for call in configured if _names_in(call) <= known)
-    for inputs in (name for name in _INPUTS if name in defined):
-        if "Model" in defined:
-            yield f"Model({'*get_init_inputs()' if 'get_init_inputs' in defined else ''}).forward(*{inputs}())"
-        yield from (f"{function}(*{inputs}())" for function in _FUNCTIONS if function in defined)
+    yield from (HarnessCall(call) for call in configured if _names_in(call) <= known)
+    functions = [function for function in _FUNCTIONS if function in defined]
+    if not functions and "Model" not in defined:
+        return
+    inputs = [name for name in _INPUTS if name in defined]
+    if inputs:
+        yield from (call for name in inputs for call in _calls(name, functions, defined, ""))
+        return
+    for stem in _SIBLINGS:
+        beside = module.graph.find(stem, module)
+        if beside is None or beside is module or _folder(beside) != _folder(module):
+            continue
+        theirs = _defined(beside)
+        for name in (name for name in _INPUTS if name in theirs):
+            more = ", get_init_inputs" if "get_init_inputs" in theirs - defined else ""
+            yield from _calls(name, functions, defined | theirs, f"from {stem} import {name}{more}")
+            return
+
+
+def _folder(module: Module) -> Path | None:
+    return None if module.file is None else module.file.parent
+
+
+def _defined(module: Module) -> set[str]:
+    return {name for piece in module.outline.pieces if piece.kind in ("def", "class") for name in piece.names}
+
+
+def _calls(inputs: str, functions: list[str], defined: set[str], imports: str) -> Iterator[HarnessCall]:
+    if "Model" in defined:
+        made = "*get_init_inputs()" if "get_init_inputs" in defined else ""
+        yield HarnessCall(f"Model({made}).forward(*{inputs}())", imports)
+    yield from (HarnessCall(f"{function}(*{inputs}())", imports) for function in functions)
 
 
 @lru_cache(maxsize=256)
@@ -39,7 +79,8 @@ def _names_in(expression: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=256)
-def calling(expression: str) -> Piece:
-    """A function that evaluates an expression in the file that it is run for."""
-    (piece,) = outline(Source("<harness>", f"def harness():\n    {expression}\n")).pieces
+def calling(call: HarnessCall) -> Piece:
+    """A function that makes the call in the file that it is run for."""
+    lines = (line for line in (call.imports, call.expression) if line)
+    (piece,) = outline(Source("<harness>", "".join(("def harness():\n", *(f"    {line}\n" for line in lines))))).pieces
     return piece
