@@ -351,3 +351,20 @@ def test_conditions_that_let_the_last_step_through(condition: str) -> None:
 @pytest.mark.parametrize("condition", ["i + 1 < n", "i < n - 1", "i != n - 1", "(i < n) & (i < 7)", "o_ref[0, 0] > i"])
 def test_conditions_that_hold_the_last_step_back(condition: str) -> None:
     assert lint(_PREFETCH.format(condition=condition), "0.12.0.1", "tpu", "PAL412") == []
+
+
+@pytest.mark.parametrize("steps", ["pl.cdiv(n, 128)", "-(-n // 128)", "-(-n // 128) + 0"])
+def test_quotients_that_are_rounded_up(steps: str) -> None:
+    code = f"""
+    import jax
+    from jax.experimental import pallas as pl
+
+    def kernel(x_ref, o_ref):
+        n = x_ref.shape[0]
+        for i in range({steps}):
+            o_ref[...] = x_ref[pl.ds(i * 128, 128)]
+
+    def run(x):
+        return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((128, 128), x.dtype))(x)
+    """
+    assert [f.severity.name for f in lint(code, "0.12.0.1", select="PAL412")] == ["WARNING"]

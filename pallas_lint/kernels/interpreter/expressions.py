@@ -15,6 +15,7 @@ from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
+from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.trace import Capture, Guard
 from pallas_lint.kernels.model.values import (
     MAX_WEIGHT,
@@ -224,8 +225,21 @@ def _unary(interp: Tracer, node: nodes.UnaryOperation, env: Env) -> Value:
     if not isinstance(value, Sym) or isinstance(node.operator, nodes.Plus):
         return value if isinstance(value, Sym) else UNKNOWN
     if isinstance(node.operator, nodes.Minus):
+        rounded = _rounded_up(value)
+        if rounded is not None:
+            return rounded
         return Sym(f"-{value.text}", value.owner, operation=("-", Const(0), value))
     return Sym(f"~{value.text}", value.owner, operation=("^", value, Const(-1)))
+
+
+def _rounded_up(value: Sym) -> Value | None:
+    """What `-(-a // b)` is of `-a // b`: a quotient that is rounded up, under the one name that it has."""
+    symbol, left, right = value.operation or ("", NONE, NONE)
+    if symbol != "//" or not isinstance(left, Sym) or left.operation is None or left.operation[:2] != ("-", Const(0)):
+        return None
+    divided = left.operation[2]
+    known = isinstance(divided, Sym | Const) and isinstance(right, Sym | Const)
+    return symbolic("cdiv", divided, right) if known else None
 
 
 def _boolean(interp: Tracer, node: nodes.BooleanOperation, env: Env) -> Value:
