@@ -80,7 +80,7 @@ def test_names_of_kernels_name_no_other_folder(tmp_path: Path) -> None:
     [
         ("endless_grid", "a device does more than 60000 things"),
         ("endless_loops", "a device does more than 60000 things"),
-        ("many_copies", "not judged: "),
+        pytest.param("many_copies", "not judged: ", marks=pytest.mark.nightly),  # half a minute of them
         ("huge_mesh", "a mesh of 1000000 devices, more than 64"),
     ],
 )
