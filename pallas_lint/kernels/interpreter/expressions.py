@@ -238,8 +238,9 @@ def _rounded_up(value: Sym) -> Value | None:
     if symbol != "//" or not isinstance(left, Sym) or left.operation is None or left.operation[:2] != ("-", Const(0)):
         return None
     divided = left.operation[2]
-    known = isinstance(divided, Sym | Const) and isinstance(right, Sym | Const)
-    return symbolic("cdiv", divided, right) if known else None
+    if not isinstance(divided, Sym | Const) or not isinstance(right, Sym | Const):
+        return None
+    return symbolic("cdiv", divided, right)
 
 
 def _boolean(interp: Tracer, node: nodes.BooleanOperation, env: Env) -> Value:
