@@ -37,7 +37,7 @@ def own_user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def text_as_wide_as_it_is() -> Iterator[None]:
     """No width of a terminal: xdist tells its workers one, readline what they start, unknown to `os.environ`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PALLAS_LINT_AGENT", "0")  # whoever runs the tests: they look at what people read
+        patch.setenv("PALLAS_LINT_AGENT", "0")  # also where an agent runs the tests: they check the text formats
         patch.delenv("COLUMNS", raising=False)
         os.unsetenv("COLUMNS")
         yield

@@ -1,4 +1,4 @@
-"""What a coding agent is told of each failing kernel of JAXBench: `agents/jaxbench.py CHECKOUT [--list]`.
+"""What the agent format says of each failing kernel of JAXBench: `agents/jaxbench.py CHECKOUT [--list]`.
 
 CHECKOUT is one of https://github.com/aryatschand/JAXBench, of which `gpt53` is taken. For each kernel that failed by
 its own fault: whether the agent format says so at a line of the traceback, elsewhere, or not (most tracebacks that were

@@ -9,8 +9,7 @@ from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import OK
 from pallas_lint.compat.support import PALLAS, short
-from pallas_lint.config.flags import UsageError
-from pallas_lint.config.targets import TargetError, parse_target
+from pallas_lint.config.targets import parse_target
 from pallas_lint.kernels.facts.memory_budget import SMEM, VMEM, size
 from pallas_lint.kernels.facts.shared_memory import SHARED
 from pallas_lint.kernels.model.dtypes import bits, long_name
@@ -28,21 +27,17 @@ _COMMON = ("jax.numpy.", "jax.lax.", "jax.nn.", "operator:", "index:")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the facts of each target. Raises UsageError."""
+    """Print the facts of each target."""
     versions = compat.versions_in(options.jax_version) if options.jax_version else (compat.newest(),)
-    pages = [text(target, versions[-1]) for target in options.target or ["tpu"]]
+    pages = [text(parse_target(target), versions[-1]) for target in options.target or ["tpu"]]
     terminal.write(["\n".join(pages)])
     return OK
 
 
-def text(target: str, version: str) -> str:
-    """All facts of one target, as short lines. Raises UsageError for a target that is none."""
-    try:
-        parsed = parse_target(target)
-    except TargetError as error:
-        raise UsageError(f"--target: {error}") from error
-    lines = [f"{parsed}, jax {version}", *_of_tpu(parsed, version), *_of_gpu(parsed), *_functions(parsed, version)]
-    lines += _renamed(parsed, version)
+def text(target: Target, version: str) -> str:
+    """All facts of one target, as short lines."""
+    lines = [f"{target}, jax {version}", *_of_tpu(target, version), *_of_gpu(target), *_functions(target, version)]
+    lines += _renamed(target, version)
     lines.append("more: `pallas-lint support NAME`, `pallas-lint rule CODE`")
     return "".join(f"{line}\n" for line in lines)
 
@@ -60,7 +55,11 @@ def _of_tpu(target: Target, version: str) -> Iterator[str]:
         for width in (32, 16, 8)
     )
     yield f"tiles (last two dimensions of a block are multiples of them, or the whole array's): {tiles}"
-    loads = [dtype for dtype in _DTYPES if dtype in compat.DTYPES and not _loads(dtype, target, version)]
+    loads = [
+        dtype
+        for dtype in _DTYPES
+        if dtype in compat.DTYPES and not compat.can_copy(dtype, "tpu", target.device, version)
+    ]
     if loads:
         yield f"blocks of {', '.join(map(long_name, loads))} can neither be loaded nor stored"
     for dtypes, operations in _lacking(target, version):
@@ -82,12 +81,6 @@ def _of_gpu(target: Target) -> Iterator[str]:
         yield "no scratch_shapes, semaphores or scalar prefetch; programs of the grid run in any order"
     elif target.backend == "mosaic_gpu":
         yield f"shared memory of a block: {size(SHARED)} on Hopper and Blackwell; plgpu.commit_smem() before copies out"
-
-
-def _loads(dtype: str, target: Target, version: str) -> bool:
-    identity = compat.function("kernel:identity")
-    status = identity.verdict("tpu", version, dtype=dtype, device=target.device).status if identity else "supported"
-    return status != "unsupported"
 
 
 def _lacking(target: Target, version: str) -> Iterator[tuple[list[str], list[str]]]:
@@ -150,5 +143,4 @@ def _renamed(target: Target, version: str) -> Iterator[str]:
 def _concerns(name: str, target: Target) -> bool:
     """Whether a name is of the backend, or of all."""
     module = name.removeprefix(f"{PALLAS}.").partition(".")[0]
-    own = {"tpu": "tpu", "triton": "triton", "mosaic_gpu": "mosaic_gpu"}
-    return module not in ("tpu", "tpu_sc", "triton", "gpu", "mosaic_gpu") or module == own[target.backend]
+    return module not in ("tpu", "tpu_sc", "triton", "gpu", "mosaic_gpu") or module == target.backend

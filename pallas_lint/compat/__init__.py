@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pallas_lint.compat.functions import (
         FunctionSupport,
         OtherBackend,
+        can_copy,
         function,
         function_names,
         provenance,
@@ -66,6 +67,7 @@ __all__ = [
     "SupportStatus",
     "UnknownVersionError",
     "api",
+    "can_copy",
     "cores",
     "cuda_default",
     "function",

@@ -49,6 +49,13 @@ def function(name: str) -> FunctionSupport | None:
     return FunctionSupport(name)
 
 
+@functools.lru_cache(maxsize=256)
+def can_copy(dtype: str, backend: str, device: str | None, version: str) -> bool:
+    """Whether a kernel that only copies blocks of this dtype works; True where that was not measured."""
+    identity = function("kernel:identity")
+    return identity is None or identity.verdict(backend, version, dtype=dtype, device=device).status != "unsupported"
+
+
 @functools.cache
 def function_names() -> tuple[str, ...]:
     """Every measured function."""

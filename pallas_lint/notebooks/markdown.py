@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ class Markdown(Source):
     """
 
     document: str = ""
+    ends: tuple[int, ...] = ()  # offsets at which its blocks end
 
     @classmethod
     def from_bytes(cls, data: bytes, shown: str) -> Markdown:
@@ -38,6 +39,7 @@ class Markdown(Source):
     @classmethod
     def of(cls, shown: str, document: str, encoding: str = "utf-8") -> Markdown:
         parts: list[str] = []
+        ends: list[int] = []
         end = 0
         for fence, start, stop, lead in _blocks(document):
             parts += (
@@ -47,7 +49,9 @@ class Markdown(Source):
                 document[start:stop],
             )
             end = stop
-        return cls(shown, "".join((*parts, blank(document[end:]))), encoding, document=document)
+            ends.append(stop)
+        text = "".join((*parts, blank(document[end:])))
+        return cls(shown, text, encoding, document=document, ends=tuple(ends))
 
     @property
     def data(self) -> bytes:
@@ -66,17 +70,17 @@ class Markdown(Source):
         return self.document
 
     def line_as_written(self, number: int, cell: int | None = None) -> str:
-        return Source(self.path, self.document).line(number)
+        start, end = self.extent(number) if 1 <= number <= self.line_count else (0, 0)
+        return self.document[start:end]
 
     @cached_property
-    def _ends(self) -> list[int]:
-        """The last line of each block."""
-        return [self.position(stop).line for _, _, stop, _ in _blocks(self.document)]
+    def _last_lines(self) -> list[int]:
+        return [self.position(end).line for end in self.ends]
 
     def moment_after(self, line: int) -> int | None:
         """Blocks show one thing after the other, and may use a name for several."""
-        at = bisect_right(self._ends, line - 1)
-        return self._ends[at] if at < len(self._ends) else None
+        at = bisect_left(self._last_lines, line)
+        return self._last_lines[at] if at < len(self._last_lines) else None
 
 
 def _blocks(document: str) -> Iterator[tuple[int, int, int, str]]:

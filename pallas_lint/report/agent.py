@@ -68,7 +68,7 @@ def judged(report: Report) -> str:
     if not report.findings and not report.kernels and not report.seen:
         return f"no kernel in {count(report.files, 'file')}"
     backends = sorted({each.backend for each in report.seen if each.judged and each.backend is not None})
-    # Whoever passed the version knows why it was taken.
+    # Its source is left out where it was passed on the command line.
     versions = [version.removesuffix(" (--jax-version)") for version in report.jax]
     what = f"judged for {', '.join((*backends, *versions))}" if backends or versions else "judged"
     coverage = Coverage.of(report.seen)

@@ -435,7 +435,7 @@ def _outcome(
     failing = {cell.variant for cell in verdict.cells if cell.outcome.fails and not cell.scalar}
     if not failing or not failing <= passing:
         return None
-    if verdict.outcome is not SupportStatus.LOWER and not _stores(dtype, backend, device, version):
+    if verdict.outcome is not SupportStatus.LOWER and not compat.can_copy(dtype, backend, device, version):
         return None  # nothing of this dtype compiles: said once, by the loads and stores
     return verdict.outcome
 
@@ -452,13 +452,4 @@ def _fails_for_some(support: FunctionSupport, backend: str, device: str | None, 
 
 def _unloadable(dtype: str, backend: str, device: str | None, version: str) -> bool:
     """Whether no kernel that only copies blocks of this dtype compiles."""
-    return backend == "tpu" and not _stores(dtype, backend, device, version)
-
-
-@lru_cache(maxsize=256)
-def _stores(dtype: str, backend: str, device: str | None, version: str) -> bool:
-    """Whether a kernel that only copies blocks of this dtype works."""
-    identity = compat.function("kernel:identity")
-    if identity is None:
-        return True
-    return identity.verdict(backend, version, dtype=dtype, device=device).status != "unsupported"
+    return backend == "tpu" and not compat.can_copy(dtype, backend, device, version)

@@ -12,14 +12,14 @@ _TWO_CORES = ("v4", "v5p")
 
 
 class CopyOrder(Rule):
-    """A store, a load or a copy that may meet a copy for which nobody waited.
+    """A store, a load or a copy that may overlap a copy that was not waited for.
 
     `copy.start()` returns at once; the copy reads its source and writes its destination some time before the wait for
     it ends. A store to the source until then is sent in part, a load from the destination sees what was there before,
     and a second copy to it mixes with the first. On several devices each is as fast as it likes: a remote copy into a
     buffer of a neighbour needs that neighbour's word, by a semaphore, that it no longer reads the buffer. And where two
     cores share a `parallel` axis (v4, v5p), each starts in the middle of the grid: a copy that the step before was to
-    start is started by nobody.
+    start is never started.
 
     The kernel is laid out as a line of events for each device and core, and every order in which they can happen is
     looked at, as by the probe's `verify`.

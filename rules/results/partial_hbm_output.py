@@ -6,21 +6,18 @@ from collections.abc import Iterator
 
 from pallas_lint.api import (
     Access,
-    Array,
     Context,
     Example,
     Finding,
     KernelTrace,
     Ref,
     Rule,
-    Seq,
     Severity,
-    Slice,
     Value,
 )
-from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.copies import copies_of
+from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.facts.writes import all_seen, outputs_of
 
 
@@ -118,7 +115,7 @@ class PartialHbmOutput(Rule):
             if output.index in taken or output.space not in ("hbm", "any"):
                 continue
             parts = _parts_written(trace, output)
-            if not parts or not any(map(_is_chosen_by_data, parts)):
+            if not parts or not any(map(uses_loaded, parts)):
                 continue
             same = [ref for ref in trace.refs if ref.role == "in" and _fits(ref, output)]
             unused = next((ref for ref in same if ref.buffer not in accessed), None)
@@ -150,18 +147,3 @@ def _parts_written(trace: KernelTrace, output: Ref) -> list[Value] | None:
     return (
         None if any(event.kind in ("load", "store", "accumulate") and not event.ref.view for event in others) else parts
     )
-
-
-def _is_chosen_by_data(index: Value) -> bool:
-    """Whether a number that the kernel loaded goes into an index."""
-    stack = [index]
-    for current in iter_unique(stack):
-        if isinstance(current, Seq):
-            stack.extend(current.items)
-        elif isinstance(current, Slice):
-            stack.extend(part for part in (current.start, current.stop) if part is not None)
-        elif isinstance(current, Array):
-            if current.origin is None:
-                return not current.host
-            stack.extend(current.origin.args)
-    return False

@@ -22,6 +22,7 @@ from pallas_lint.kernels.grid.index_ranges import (
 if TYPE_CHECKING:
     from pallas_lint.kernels.grid.index_ranges import SliceUse
 
+_PADDING = "pad the array, or mask the access: Pallas pads blocks, not slices of refs"
 _MASKED = ("load", "store", "atomic_", "swap")
 
 
@@ -127,7 +128,7 @@ class SlicePastEnd(Rule):
 def _constant(part: SliceUse, masked: bool, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice or index given in numbers."""
     start, size = number(start_of(part)), number(size_of(part))
-    length = next((known for known in map(number, extents(part, trace)) if known is not None), None)
+    length = _length(part, trace)
     if start is None or length is None or start < 0:
         return None
     if isinstance(part.index, Slice) and part.index.size is None:
@@ -154,6 +155,11 @@ def _constant(part: SliceUse, masked: bool, trace: KernelTrace, context: Context
     )
 
 
+def _length(part: SliceUse, trace: KernelTrace) -> int | None:
+    """The size of the dimension, where it is a number."""
+    return next((known for known in map(number, extents(part, trace)) if known is not None), None)
+
+
 def _room(start: int, length: int, size: int | None) -> str:
     """What may be taken instead."""
     if size in (None, 1) or start >= length:
@@ -166,9 +172,8 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
     reach, size = reach_of(start_of(part), trace.launch), size_of(part)
     if reach is None or size is None:
         return None
-    lengths = list(extents(part, trace))
     level = Severity.ERROR if part.access.certain else Severity.WARNING
-    length = next((known for known in map(number, lengths) if known is not None), None)
+    length = _length(part, trace)
     last, known_size = reach.last, number(size)
     if length is not None and last is not None and known_size is not None:
         if last < 0 or last + known_size <= length:
@@ -177,13 +182,19 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
             part.access.site,
             f"the last slice ends at {last + known_size}, but dimension {part.axis} of `{part.ref.parameter}`"
             f" has size {length}",
-            help="pad the array, or mask the access: Pallas pads blocks, not slices of refs",
+            help=_PADDING,
             severity=level,
         )
     if trace.launch.known_call is not None:
         return None  # a known call adds numbers: symbols that it leaves open are as unknown as without it
     ratio = divided(reach.count)
-    if ratio is None or reach.offset or reach.factor != size or ratio[1] != size or ratio[0] not in lengths:
+    if (
+        ratio is None
+        or reach.offset
+        or reach.factor != size
+        or ratio[1] != size
+        or ratio[0] not in extents(part, trace)
+    ):
         return None
     if _is_checked(ratio[0], size, context):
         return None
@@ -192,7 +203,7 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
         part.access.site,
         f"the last slice reaches past the end of `{part.ref.parameter}` where {spelled} does not divide dimension"
         f" {part.axis}",
-        help="pad the array, or mask the access: Pallas pads blocks, not slices of refs",
+        help=_PADDING,
         severity=Severity.WARNING,
     )
 
@@ -200,7 +211,7 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
 def _guarded(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice under conditions that let a step through in which it ends past the end."""
     start, size = start_of(part), number(size_of(part))
-    length = next((known for known in map(number, extents(part, trace)) if known is not None), None)
+    length = _length(part, trace)
     conditions = [guard for guard in part.access.guards if guard.kind not in ("loop", "checkify")]
     if size is None or length is None or not part.access.certain:
         return None
@@ -212,8 +223,7 @@ def _guarded(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
         guard = next((each for each in reversed(conditions) if _share_indices(each.condition, start, trace)), None)
         passed = f"ends at {first + size}, but dimension {part.axis} of `{part.ref.parameter}` has size {length}"
         if guard is None:
-            help = "pad the array, or mask the access: Pallas pads blocks, not slices of refs"
-            return context.finding(part.access.site, f"the slice {passed}", help=help)
+            return context.finding(part.access.site, f"the slice {passed}", help=_PADDING)
         return context.finding(
             guard.site,
             f"the condition lets a slice through that {passed}",

@@ -19,6 +19,7 @@ from pallas_lint.api import (
     blocks_of,
 )
 from pallas_lint.identity import iter_unique
+from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
 from pallas_lint.records import frozen
 
@@ -217,19 +218,8 @@ def _divides_loaded(value: Value) -> bool:
         if op is None:
             continue
         if op.short in _DIVISIONS and len(op.args) == 2 and not isinstance(op.args[0], Const):
-            return isinstance(op.args[1], Const) and _is_loaded(op.args[0])
+            return isinstance(op.args[1], Const) and uses_loaded(op.args[0])
         stack.extend(op.args)
-    return False
-
-
-def _is_loaded(value: Value) -> bool:
-    """Whether a value is computed of what was loaded."""
-    stack = [value]
-    for current in iter_unique(stack):
-        if isinstance(current, Array):
-            if current.origin is None and not current.host:
-                return True
-            stack.extend(current.origin.args if current.origin is not None else ())
     return False
 
 

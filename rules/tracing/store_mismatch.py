@@ -301,7 +301,7 @@ def _value_site(access: Access) -> Site | None:
     return None
 
 
-def _refspelled_shape(access: Access) -> str | None:
+def _ref_text(access: Access) -> str | None:
     base = RefIndexing(access.ref, access.index, access).base
     # A view has another shape than its base; the dtype of a bitcast is another, too.
     return base.code if base is not None and not access.ref.view and isinstance(base.node, nodes.Name) else None
@@ -319,7 +319,7 @@ def _loaded(access: Access, context: Context) -> list[Fix]:
 
 
 def _cast(access: Access, stored: Array | Const, given: Element, wanted: Element, context: Context) -> list[Fix]:
-    value, ref = _value_site(access), _refspelled_shape(access)
+    value, ref = _value_site(access), _ref_text(access)
     if value is None or ref is None or not isinstance(stored, Array):
         return []
     title = f"cast to the dtype of `{ref}`"
@@ -329,7 +329,7 @@ def _cast(access: Access, stored: Array | Const, given: Element, wanted: Element
 
 
 def _filled(access: Access, target: Shape, given: Shape, context: Context) -> list[Fix]:
-    value, ref = _value_site(access), _refspelled_shape(access)
+    value, ref = _value_site(access), _ref_text(access)
     if value is None or ref is None or not is_full_index(access.index) or isinstance(access.site.node, nodes.AugAssign):
         return []
     if isinstance(access.value, Const):

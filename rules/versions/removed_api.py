@@ -383,7 +383,7 @@ def _removed(keyword: str, callable_: str, history: KeywordHistory, failing: tup
 
 
 def _severity(gone: str, context: Context) -> Severity:
-    """An error; where nothing tells the jax version a warning if it went long ago, else an info."""
+    """An error; where the jax version is not known a warning if it went long ago, else an info."""
     if not context.assumed:
         return Severity.ERROR
     return Severity.WARNING if _minor(compat.newest()) - _minor(gone) >= _LONG_GONE else Severity.INFO

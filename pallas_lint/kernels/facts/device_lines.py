@@ -10,7 +10,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-from pallas_lint.identity import iter_unique
+from pallas_lint.identity import ById, iter_unique
 from pallas_lint.kernels.facts.copies import LOCAL, REMOTE, copies_of
 from pallas_lint.kernels.facts.devices import DevicePoint, axes_around
 from pallas_lint.kernels.facts.loop_unrolling import is_loop_of, recorded_iterations
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.devices.events import Event, Kind
     from pallas_lint.syntax import Site
 
+_COPIES = LOCAL | REMOTE
 _MAX_EVENTS = 20_000  # of all lines
 _MAX_DEVICES = 16
 _SIGNALS = (f"{PALLAS}.semaphore_signal", f"{PALLAS}.tpu.semaphore_signal")
@@ -83,6 +84,7 @@ class _Layout:
     events: list[Event] = field(factory=list)
     sites: dict[tuple[str, int, int], Site] = field(factory=dict)
     count: int = 0
+    indices: dict[ById, set[Op]] = field(factory=dict)  # of each loop, as they occur in its events
     of_copies: set[object] = field(factory=set)  # buffers of semaphores that copies signal
     copied: set[object] = field(factory=set)  # places where copies are described: what they access is no access there
 
@@ -92,8 +94,7 @@ class _Layout:
         if not trace.complete or trace.tracked_until is not None:
             raise _NotLaidOut
         copies = copies_of(trace)
-        self.copied = copies.sites | {signal.op.site.key for signal in copies.signals}
-        self.copied |= {op.site.key for op in trace.ops() if op.name in LOCAL | REMOTE}
+        self.copied = copies.sites
         self.of_copies = {signal.ref.buffer for signal in copies.signals if signal.ref is not None}
         remote = any(op.name.partition(".start")[0] in REMOTE or op.name in _SIGNALS for op in trace.ops())
         mesh = axes_around(trace.launch) if remote else {}
@@ -159,11 +160,13 @@ class _Layout:
         self, loop: Guard, events: Sequence[tuple[int, Access | Op]], point: DevicePoint
     ) -> tuple[set[Op], range]:
         """The index of a loop, as it occurs in the events, and what it counts."""
-        found = {op for _, event in events for value in _values_of(event) for op in loops_in(value)}
-        own = {op for op in found if is_loop_of(loop, op)}
+        own = self.indices.get(ById(loop))
+        if own is None:
+            found = {op for _, event in events for value in _values_of(event) for op in loops_in(value)}
+            own = self.indices[ById(loop)] = {op for op in found if is_loop_of(loop, op)}
         bounds = {(point.value(op.args[0]), point.value(op.args[1])) for op in own}
         if len(bounds) != 1:
-            raise _NotLaidOut  # nothing tells how often it runs
+            raise _NotLaidOut  # the number of iterations is not known
         [(first, end)] = bounds
         if not isinstance(first, int) or not isinstance(end, int):
             raise _NotLaidOut
@@ -183,12 +186,12 @@ class _Layout:
             self._access(event, point, step)
             return
         name, _, method = event.name.rpartition(".")
-        if method in ("start", "wait", "wait_send", "wait_recv") and name in LOCAL | REMOTE:
+        if method in ("start", "wait", "wait_send", "wait_recv") and name in _COPIES:
             descriptor = event.args[0]
             if not isinstance(descriptor, CallResult):
                 raise _NotLaidOut
             self._copy(descriptor, event, name in REMOTE, method, point, step)
-        elif event.name in LOCAL | REMOTE and ".make_" not in event.name:
+        elif event.name in _COPIES and ".make_" not in event.name:
             self._copy(event, event, event.name in REMOTE, "start", point, step)
         elif event.name in _SIGNALS:
             self._signal(event, point)
@@ -204,7 +207,7 @@ class _Layout:
         if isinstance(event, Access):
             return event.site.key not in self.copied
         name = event.name.rpartition(".")[0]
-        return name in LOCAL | REMOTE or event.name in LOCAL | REMOTE or event.name in (*_SIGNALS, *_WAITS)
+        return name in _COPIES or event.name in _COPIES or event.name in (*_SIGNALS, *_WAITS)
 
     def _add(self, event: Event) -> None:
         self.count += 1

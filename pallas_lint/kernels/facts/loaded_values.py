@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.model.trace import Access, is_full_index
-from pallas_lint.kernels.model.values import NONE, Array, Ref
+from pallas_lint.kernels.model.values import NONE, Array, Ref, Seq, Slice
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import KernelTrace
+    from pallas_lint.kernels.model.values import Value
     from pallas_lint.syntax import Site
 
 
@@ -21,6 +23,22 @@ def load_of(value: Array, trace: KernelTrace | None) -> Access | None:
         if isinstance(event, Access) and event.kind == "load" and event.value is value:
             return event
     return None
+
+
+def uses_loaded(value: Value) -> bool:
+    """Whether a number that was loaded goes into a scalar or an index."""
+    stack = [value]
+    for current in iter_unique(stack):
+        if isinstance(current, Seq):
+            stack.extend(current.items)
+        elif isinstance(current, Slice):
+            stack.extend(part for part in (current.start, current.stop) if part is not None)
+        elif isinstance(current, Array):
+            if current.origin is not None:
+                stack.extend(current.origin.args)
+            elif not current.host:
+                return True
+    return False
 
 
 def ref_in_place(value: Array, use: Site, trace: KernelTrace | None) -> tuple[Ref, str] | None:
