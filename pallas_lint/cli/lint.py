@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import report as reports
-from pallas_lint.cli import caching, terminal
+from pallas_lint.cli import caching, report_files, terminal
 from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
 from pallas_lint.cli.parser import COMMANDS
 from pallas_lint.config import overrides
@@ -363,9 +363,9 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         statistics=options.statistics,
     )
     for output_format, file in options.report:
-        _write_report(linted.cwd, report, output_format, file, "--report")
+        report_files.write(linted.cwd, report, output_format, file, "--report")
     if options.output_file is not None:
-        _write_report(linted.cwd, report, options.output_format, options.output_file, "--output-file")
+        report_files.write(linted.cwd, report, options.output_format, options.output_file, "--output-file")
     elif to_stderr:
         terminal.plain_say("".join(reports.render(options.output_format, report)))
     else:
@@ -397,15 +397,6 @@ def _check_showing(options: argparse.Namespace) -> None:
         raise UsageError(f"{showing} goes without {option}")
     if options.show_kernels and options.output_format not in kernels.FORMATS:
         raise UsageError(f"--show-kernels goes with the formats {', '.join(kernels.FORMATS)}")
-
-
-def _write_report(cwd: Path, report: reports.Report, output_format: str, file: str, option: str) -> None:
-    """Write a report for no terminal. Raises UsageError, in the name of `option`, where that is not possible."""
-    text = "".join(reports.render(output_format, evolve(report, style=Style(), width=None)))
-    try:
-        files.write(cwd / file, text.encode("utf-8", "backslashreplace"), None)
-    except OSError as error:
-        raise UsageError(f"{option}: {file}: {error.strerror or error}") from error
 
 
 def _show_kernels(linted: _Run) -> int:

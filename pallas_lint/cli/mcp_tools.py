@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -73,17 +75,33 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             process.kill()
 
 
-async def _answer(
+async def _looked_up(options: Sequence[str], words: Sequence[str]) -> CallToolResult:
+    """What is read from tables, in the agent format and as JSON: two short processes."""
+    (status, plain, errors), (_, structured, _) = await asyncio.gather(
+        _output([*options, "--output-format", "agent", *words]),
+        _output([*options, "--output-format", "json", *words]),
+    )
+    return _result(status, plain, errors, structured)
+
+
+async def _reported(
     options: Sequence[str], words: Sequence[str], text: str | None = None, context: Context[Any, Any] | None = None
 ) -> CallToolResult:
-    """The text in the agent format, and the same as JSON. The word `-` reads `text`."""
-    status, plain, said = await _output([*options, "--output-format", "agent", *words], text, context)
-    _, structured, _ = await _output([*options, "--output-format", "json", *words], text, context)
+    """The report of one run in the agent format, and the same as JSON. The word `-` reads `text`."""
+    with tempfile.TemporaryDirectory(prefix="pallas-lint-") as folder:
+        report = Path(folder, "report.json")
+        formats = ["--output-format", "agent", "--report", f"json={report}"]
+        status, plain, errors = await _output([*options, *formats, *words], text, context)
+        structured = report.read_text(encoding="utf-8") if report.exists() else ""
+    return _result(status, plain, errors, structured)
+
+
+def _result(status: int, plain: str, errors: str, structured: str) -> CallToolResult:
     try:
         document = json.loads(structured)
     except ValueError:
         document = None
-    shown = "\n".join(part.rstrip() for part in (plain, said) if part.strip())
+    shown = "\n".join(part.rstrip() for part in (plain, errors) if part.strip())
     return CallToolResult(
         content=[TextContent(type="text", text=shown)],
         structured_content=document if isinstance(document, dict) else {"results": document},
@@ -127,12 +145,12 @@ def _add_tools(server: MCPServer[Any]) -> None:
         target: "tpu:v6e", "tpu:v5e", "triton", "mosaic-gpu"; by default each kernel's own backend. jax_version: by
         default the project's.
         """
-        return await _answer([*_settings(target, jax_version), "--no-cache"], _named(paths))
+        return await _reported([*_settings(target, jax_version), "--no-cache"], _named(paths))
 
     @server.tool(annotations=reads)
     async def lint_code(code: str, target: str | None = None, jax_version: str | None = None) -> CallToolResult:
         """Lint the text of one Python module. Call the kernel with literal shapes in it: most verdicts need them."""
-        return await _answer([*_settings(target, jax_version), "--no-cache"], ["-"], code)
+        return await _reported([*_settings(target, jax_version), "--no-cache"], ["-"], code)
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False))
     async def fix(
@@ -150,12 +168,12 @@ def _add_tools(server: MCPServer[Any]) -> None:
     @server.tool(annotations=reads)
     async def rule(code: str) -> CallToolResult:
         """Explain a rule by its code or name: what it is about, how to fix it, bad and good lines."""
-        return await _answer(["rule"], _named([code]))
+        return await _looked_up(["rule"], _named([code]))
 
     @server.tool(annotations=reads)
     async def support(query: str, target: str | None = None, jax_version: str | None = None) -> CallToolResult:
         """Say whether a function, dtype or primitive works in a kernel: "jnp.cumsum", "argsort bf16 tpu"."""
-        return await _answer(["support", *_settings(target, jax_version)], _named([query]))
+        return await _looked_up(["support", *_settings(target, jax_version)], _named([query]))
 
     @server.tool(annotations=reads)
     async def facts(target: str = "tpu", jax_version: str | None = None) -> CallToolResult:
@@ -221,4 +239,4 @@ async def _probe(
     words = [function, *(arguments or ())]
     if any(word.startswith("-") for word in words):
         raise ValueError("a function is FILE::NAME, and arguments are types or NAME=VALUE")
-    return await _answer(["probe", *_repeated("--target", target), *options], words, context=context)
+    return await _reported(["probe", *_repeated("--target", target), *options], words, context=context)

@@ -20,6 +20,7 @@ from pallas_lint.config.flags import (
     lint_parser,
     output_format,
     parse,
+    report_file,
 )
 from pallas_lint.config.targets import TargetError, parse_target
 from pallas_lint.report import agents
@@ -295,6 +296,10 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument("--html", metavar="FILE", help="write a report with pictures")
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write cached results")
     parser.add_argument("--output-format", type=output_format, metavar="F", help="full, concise, agent or json")
+    parser.add_argument(
+        "--report", type=report_file, action="append", default=[], metavar="F=FILE",
+        help="also write the report there in this format; repeatable",
+    )  # fmt: skip
     parser.add_argument("--fail-on", choices=SEVERITIES, default="warning", metavar="S", help="as in linting")
     parser.add_argument("-q", "--quiet", action="store_true", help="findings only")
     parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks")

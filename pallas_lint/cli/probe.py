@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import report as reports
-from pallas_lint.cli import progress, terminal
+from pallas_lint.cli import progress, report_files, terminal
 from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
@@ -302,6 +302,8 @@ def _report(
         width=width_of(sys.stdout),
         source_line=lines.line,
     )
+    for output_format, file in options.report:
+        report_files.write(cwd, report, output_format, file, "--report")
     terminal.write(reports.render(options.output_format, report))
     if options.verbose and not options.quiet and any(result.kept for result in results):
         terminal.say("nothing has changed since an earlier run, whose results these are; --no-cache probes again")

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import report as reports
-from pallas_lint.cli import progress, terminal
+from pallas_lint.cli import progress, report_files, terminal
 from pallas_lint.cli.exit import OK, TROUBLE
 from pallas_lint.config.flags import UsageError
 from pallas_lint.probe import specs
@@ -58,17 +58,21 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
         except WorkerError as error:
             raise UsageError(str(error)) from error
     found = list(better.findings(tuning, known)) if known is not None else []
-    if options.output_format == "json":
-        document = {"version": 1, **_document(tuning), "findings": list(map(finding_document, found))}
-        terminal.write([json.dumps(document, indent=2) + "\n"])
-    else:
-        style, lines = Style(wants_colour(options.color, sys.stdout)), Lines(cwd)
-        terminal.write(
-            full.findings(
-                reports.Report(findings=found, style=style, width=width_of(sys.stdout), source_line=lines.line)
-            )
-        )
-        terminal.write(_text(tuning, style))
+    document = {"version": 1, **_document(tuning), "findings": list(map(finding_document, found))}
+    as_json = json.dumps(document, indent=2) + "\n"
+
+    def rendered(output_format: str, style: Style, width: int | None) -> Iterator[str]:
+        if output_format == "json":
+            yield as_json
+            return
+        shown = reports.Report(findings=found, style=style, width=width, source_line=Lines(cwd).line)
+        yield from full.findings(shown)
+        yield from _text(tuning, style)
+
+    for output_format, file in options.report:
+        report_files.write_text(cwd, "".join(rendered(output_format, Style(), None)), file, "--report")
+    style = Style(wants_colour(options.color, sys.stdout))
+    terminal.write(rendered(options.output_format, style, width_of(sys.stdout)))
     if not finished:
         terminal.say(f"interrupted: {len(tuning.tried)} of {tuning.count} were tried")
     return OK if any(one.took for one in tuning.tried) else TROUBLE

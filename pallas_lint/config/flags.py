@@ -95,7 +95,7 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
         "--report",
         action="append",
         default=[],
-        type=_report,
+        type=report_file,
         metavar="F=FILE",
         help="also write the findings there in this format; repeatable",
     )
@@ -205,7 +205,8 @@ def output_format(text: str) -> str:
     return text
 
 
-def _report(text: str) -> tuple[str, str]:
+def report_file(text: str) -> tuple[str, str]:
+    """Format and file of `F=FILE`. Raises ArgumentTypeError."""
     name, has_value, file = text.partition("=")
     if not has_value or not file:
         raise argparse.ArgumentTypeError(f"'{text}' is no format and file, such as sarif=findings.sarif")

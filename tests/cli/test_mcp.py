@@ -69,7 +69,7 @@ async def test_what_is_no_file_is_an_error(tmp_path: Path) -> None:
 
 async def test_code_is_run_only_where_that_is_allowed(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
-    (tmp_path / "k.py").write_text(f"open({str(ran)!r}, 'w').close()\ndef f(x):\n    return x\n")
+    (tmp_path / "k.py").write_text(f"with open({str(ran)!r}, 'a') as ran: ran.write('.')\ndef f(x):\n    return x\n")
     async with client(tmp_path) as session:
         assert (await session.call_tool("probe", {"function": "k.py::f", "arguments": ["f32[8]"]})).is_error
     assert not ran.exists()
@@ -77,5 +77,6 @@ async def test_code_is_run_only_where_that_is_allowed(tmp_path: Path) -> None:
         names = {tool.name for tool in (await session.list_tools()).tools}
         assert names == READING | {"probe", "predict", "tune"}
         assert (await session.call_tool("probe", {"function": "--capture", "arguments": []})).is_error
-        await session.call_tool("probe", {"function": "k.py::f", "arguments": ["f32[8]"], "stages": ["trace"]})
-    assert ran.exists()
+        result = await session.call_tool("probe", {"function": "k.py::f", "arguments": ["f32[8]"], "stages": ["trace"]})
+    assert ran.read_text() == ".", "one call runs the code once"
+    assert result.structured_content["launches"] == []

@@ -104,8 +104,11 @@ def test_block_sizes_are_compared(folder: Path) -> None:
     narrow = run(*words, "--tune", "bk=2048", cwd=folder, env={"COLUMNS": "50"}).stdout.splitlines()
     assert any(line.startswith("  no number for bk=2048: ") for line in narrow)
     assert max(map(len, narrow)) <= 50
-    found = json.loads(run(*words, *tried[:2], "--tune", "bk=512", "--output-format", "json", cwd=folder).stdout)
-    (target,) = found["tune"]
+    with_files = ("--report", "json=tune.json", "--report", "full=tune.txt", "--output-format", "json")
+    done = run(*words, *tried[:2], "--tune", "bk=512", *with_files, cwd=folder)
+    assert (folder / "tune.json").read_text() == done.stdout
+    assert "best     bm=512" in (folder / "tune.txt").read_text()
+    (target,) = json.loads(done.stdout)["tune"]
     assert [each["values"]["bm"] for each in target["choices"]] == ["512", "128", "128"]
 
 

@@ -6,6 +6,7 @@ import { registerCommands } from "./commands";
 import { registerHeat } from "./heat";
 import { Interpreters } from "./interpreter";
 import { KnownCalls } from "./knownCalls";
+import { type McpServers, registerMcp } from "./mcp";
 import { handleMessages } from "./messages";
 import { registerPanel } from "./panel";
 import { Probe, registerProbe } from "./probe";
@@ -18,6 +19,8 @@ import { registerTasks } from "./tasks";
 /** What other extensions and the tests may use. */
 export interface Api {
   readonly server: Server;
+  /** Undefined where the editor has no MCP. */
+  readonly mcp: McpServers | undefined;
 }
 
 /** Ends the server, then its logs: it may have something to say until then. */
@@ -31,6 +34,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const calls = new KnownCalls(() => server);
   const probed = new vscode.EventEmitter<vscode.Uri>();
   const server: Server = new Server(context, interpreters, log, output, asking(probe.middleware, calls.middleware));
+  const mcp = registerMcp(server, log);
   const refresh = (): void => void server.refresh();
   end = async () => {
     await server.dispose();
@@ -52,6 +56,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     registerHeat(server, context.workspaceState, probed.event),
     registerRefColors(server, probed.event),
     registerTasks(server),
+    ...(mcp === undefined ? [] : [mcp]),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (OF_LAUNCH.some((name) => event.affectsConfiguration(name))) {
         refresh();
@@ -63,7 +68,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     interpreters.onDidChange(refresh),
   );
   refresh();
-  return { server };
+  return { server, mcp };
 }
 
 /** Both have a word in commands of the server that ask the user something. */

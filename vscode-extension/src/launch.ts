@@ -126,6 +126,14 @@ export function olderThan(a: string, b: string): boolean {
   return false;
 }
 
+/** The arguments of `launch.command` that run the MCP server; undefined where its package is not installed. */
+export function mcpCommand(launch: Launch, allowProbe: boolean): string[] | undefined {
+  if (launch.origin === "bundled") {
+    return undefined; // the extension does not bring the SDK
+  }
+  return [...launch.prefix, "mcp", ...(allowProbe ? ["--allow-probe"] : [])];
+}
+
 function serverArguments(settings: LaunchSettings, trusted: boolean): string[] {
   return [
     "server",

@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Candidate, chooseLaunch, environmentOf, LaunchError, olderThan, type Python } from "../../src/launch";
+import {
+  type Candidate,
+  chooseLaunch,
+  environmentOf,
+  LaunchError,
+  mcpCommand,
+  olderThan,
+  type Python,
+} from "../../src/launch";
 import type { Restrictions } from "../../src/restrictedMode";
 import type { LaunchSettings } from "../../src/settings";
 
@@ -178,4 +186,13 @@ test("in Restricted Mode variables are taken out of the environment", () => {
 
 test("where nothing but programs of an untrusted workspace could run the server, that is said", () => {
   assert.throws(() => chooseLaunch(SETTINGS, RESTRICTIONS, SCRIPT, []), /no Python found.*not used: \/ws\/python/);
+});
+
+test("the MCP server is the environment's, and runs code only where that is allowed", () => {
+  const installed = chooseLaunch(SETTINGS, undefined, SCRIPT, [project]);
+  assert.deepEqual(mcpCommand(installed, false), [SCRIPT, "mcp"]);
+  assert.deepEqual(mcpCommand(installed, true), [SCRIPT, "mcp", "--allow-probe"]);
+  const command = chooseLaunch({ ...SETTINGS, path: ["/opt/pallas-lint", "-v"] }, undefined, SCRIPT, []);
+  assert.deepEqual(mcpCommand(command, false), ["-v", "mcp"]);
+  assert.equal(mcpCommand(chooseLaunch(SETTINGS, undefined, SCRIPT, [plain]), false), undefined);
 });

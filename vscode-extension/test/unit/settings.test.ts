@@ -69,6 +69,7 @@ test("every setting of package.json reaches the server, decides how it is starte
   const set = Object.fromEntries([...declared.keys()].map((name) => [name.slice("pallasLint.".length), "set"]));
   const reached = flat(serverSettings(configuration(set), VARIABLES, undefined), "pallasLint");
   const own = [
+    "mcp.enable",
     "showNotifications",
     "trace.server",
     "layoutView.autoRefresh",

@@ -3,7 +3,20 @@ import fs from "node:fs";
 
 import * as vscode from "vscode";
 
-import { closeAll, codeOf, codes, configured, file, folder, open, replace, running, shown, until } from "./window";
+import {
+  closeAll,
+  codeOf,
+  codes,
+  configured,
+  file,
+  folder,
+  mcpServers,
+  open,
+  replace,
+  running,
+  shown,
+  until,
+} from "./window";
 
 /** The processes of servers that this extension host has. */
 function servers(): string[] {
@@ -18,6 +31,21 @@ function servers(): string[] {
       return false; // not a process, or gone by now
     }
   });
+}
+
+/** Only the user's setting has the environment's MCP server offered. */
+async function mcpOffered(python: string): Promise<void> {
+  assert.deepEqual(await mcpServers(), []);
+  const settings = vscode.workspace.getConfiguration("pallasLint");
+  await assert.rejects(async () => settings.update("mcp.enable", true, vscode.ConfigurationTarget.Workspace));
+  await settings.update("mcp.enable", true, vscode.ConfigurationTarget.Global);
+  try {
+    const [server] = await mcpServers();
+    assert.equal(server?.command, python);
+    assert.deepEqual(server.args.slice(1), ["mcp", "--allow-probe"]);
+  } finally {
+    await settings.update("mcp.enable", undefined, vscode.ConfigurationTarget.Global);
+  }
 }
 
 describe("settings", () => {
@@ -114,7 +142,9 @@ describe("settings", () => {
         await until("the server of the environment", async () => (await running()).origin === "environment");
         assert.equal((await running()).command, python);
         await shown(document.uri, ["PAL106", "PAL301"]);
+        await mcpOffered(python);
       });
+      assert.deepEqual(await mcpServers(), []);
       await until("the bundled server", async () => (await running()).origin === "bundled");
     });
   });

@@ -18,8 +18,14 @@ interface Launch {
   args: string[];
 }
 
+interface McpServer {
+  command: string;
+  args: string[];
+}
+
 interface Api {
   server: { state: { kind: string; launch?: Launch } };
+  mcp: { provideMcpServerDefinitions(): Promise<McpServer[]> } | undefined;
 }
 
 /** A folder of the workspace, by its name. */
@@ -60,6 +66,13 @@ export async function until<T>(
 export async function running(): Promise<Launch> {
   const { server } = (await extension().activate()) as Api;
   return until("a running server", () => server.state.kind === "running" && server.state.launch);
+}
+
+/** The MCP servers that are offered to the editor's agents. */
+export async function mcpServers(): Promise<McpServer[]> {
+  const { mcp } = (await extension().activate()) as Api;
+  assert.ok(mcp, "this editor has MCP");
+  return mcp.provideMcpServerDefinitions();
 }
 
 export function codeOf(diagnostic: vscode.Diagnostic): string {
