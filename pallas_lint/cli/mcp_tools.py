@@ -196,8 +196,8 @@ def _add_probe_tools(server: MCPServer[Any]) -> None:
     ) -> CallToolResult:
         """Trace, lower, compile and run kernels without their device. This runs the code.
 
-        function: "kernels.py::matmul"; arguments: "f32[512,512]", "bm=128"; reference: a function of the same file
-        that computes the same; stages: "compile" stops after the compiler.
+        function: "kernels.py::matmul"; arguments: "f32[512,512]", "bm=128"; reference: a function that computes the
+        same, "plain" of the same file or "before.py::matmul"; stages: "compile" stops after the compiler.
         """
         options = [*(["--reference", reference] if reference else []), *_repeated("--stage", stages)]
         return await _probe(function, arguments, target, options, context)

@@ -290,7 +290,9 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument("--run", action="store_true", help="run kernels on the GPU or TPU that is here, too")
     parser.add_argument("--devices", type=_count, metavar="N", help="how many devices the function sees (8)")
     parser.add_argument("--promela", metavar="DIR", help="write models of kernels on several devices, for spin")
-    parser.add_argument("--reference", metavar="FUNCTION", help="compare results with this function of the same file")
+    parser.add_argument(
+        "--reference", metavar="FUNCTION", help="compare results with this function, of the same file or FILE::FUNCTION"
+    )
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for each function (120)")
     parser.add_argument("--memory-limit", type=_memory, metavar="N", help="bytes it may take, as in 4G (8G)")
     parser.add_argument("--html", metavar="FILE", help="write a report with pictures")

@@ -189,11 +189,22 @@ def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Pro
     configured = ProbeOptions.of(settings, EVERY_TARGET if options.all_targets else options.target)
     given = {name: getattr(options, name) for name in ("skip", "reference", "timeout", "memory_limit", "devices")}
     given = {name: value for name, value in given.items() if value is not None}
+    if options.reference:
+        given["reference"] = _reference(options.reference, Path.cwd())
     if options.stage:
         given["stage"] = ",".join(options.stage)
     # The shapes of which it matters what they cost take an interpreter minutes.
     runs = not options.perf or options.stage is not None
     return evolve(configured, perf=options.perf, real=options.run, promela=bool(options.promela), runs=runs, **given)
+
+
+def _reference(text: str, cwd: Path) -> str:
+    """The function, with the absolute path of a file that is named with it. Raises UsageError."""
+    file, mark, name = text.rpartition("::")
+    if not mark:
+        return text
+    _text(cwd, file)
+    return f"{cwd / file}::{name}"
 
 
 def _write_html(

@@ -259,6 +259,19 @@ def test_a_reference(worker: Worker) -> None:
     assert Probed(worker, "matmul", *arguments, stage="trace", reference="shifted").codes == ["PAL908"]
 
 
+def test_a_reference_in_another_file(tmp_path: Path) -> None:
+    """As after a fix: the same function of the text that was there before."""
+    words = ("kernels.py::matmul", "f32[256,256]", "f32[256,256]", "bm=128", "--stage", "trace", "--python", python())
+    before = tmp_path / "before.py"
+    before.write_text((Path(__file__).parent / "kernels.py").read_text())
+    same = run(*words, "--reference", f"{before}::matmul")
+    assert (same.returncode, "PAL908" in same.stdout) == (0, False), same.stdout + same.stderr
+    differs = run(*words, "--reference", f"{before}::shifted")
+    assert (differs.returncode, "PAL908" in differs.stdout) == (1, True), differs.stdout + differs.stderr
+    missing = run(*words, "--reference", f"{tmp_path / 'none.py'}::matmul")
+    assert missing.returncode == 2 and "none.py" in missing.stderr
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "conditions", "words"),
     [

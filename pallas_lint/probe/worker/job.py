@@ -10,9 +10,11 @@ import contextlib
 import importlib
 import importlib.util
 import linecache
+import operator
 import os
 import sys
 import threading
+import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -167,18 +169,24 @@ class _Job:
 
     def _varied(self, function: Any) -> StageResult:
         """Compare the function with the one of the same name in another text of its file."""
-        module = type(sys)(self.module.__name__)
-        module.__file__, module.__package__ = self.request["file"], self.module.__package__
-        exec(compile(self.request["variant"], self.request["file"], "exec"), module.__dict__)
-        other: Any = module
-        for part in self.request["function"].split("."):
-            other = getattr(other, part)
+        module = self._executed(self.request["variant"], self.request["file"])
+        other = operator.attrgetter(self.request["function"])(module)
         return {"problems": self._differences(other, function, lenient=True)}
 
+    def _executed(self, text: str, file: str) -> Any:
+        """A module of a text that stands beside the function's: its relative imports are of the same package."""
+        module = type(sys)(self.module.__name__)
+        module.__file__, module.__package__ = file, self.module.__package__
+        exec(compile(text, file, "exec"), module.__dict__)
+        return module
+
     def _compared(self, function: Any) -> StageResult:
-        wanted: Any = self.module
-        for part in (self.request["reference"] or "").split("."):
-            wanted = getattr(wanted, part)
+        file, _, name = (self.request["reference"] or "").rpartition("::")
+        module = self.module
+        if file:
+            with tokenize.open(file) as opened:
+                module = self._executed(opened.read(), file)
+        wanted = operator.attrgetter(name)(module)
         problems = self._differences(function, wanted)
         if self.request["real"] and not problems:
             positional, keywords = filled = self._filled()
