@@ -12,6 +12,7 @@ from pallas_lint.kernels.library.computations import COMPUTATIONS
 from pallas_lint.kernels.library.control import CONTROL
 from pallas_lint.kernels.library.host import transforms
 from pallas_lint.kernels.library.host.classes import CLASSES
+from pallas_lint.kernels.library.host.command_lines import COMMAND_LINES
 from pallas_lint.kernels.library.host.trees import TREES
 from pallas_lint.kernels.library.mosaic_gpu_functions import LAYOUTS, MOSAIC_GPU
 from pallas_lint.kernels.library.pallas_functions import PALLAS_FUNCTIONS, unmodelled
@@ -88,6 +89,7 @@ MODELS: dict[str, Model] = {
     **MOSAIC_GPU,
     **BUILTINS,
     **CLASSES,
+    **COMMAND_LINES,
     **WRAPPERS,
     **dict.fromkeys(FOREIGN_FORMS, foreign_calls.call),
     **dict.fromkeys(sharding.PLACING, _place),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.library.host import command_lines
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.queries import MEMBER, MEMBERS
@@ -234,6 +235,8 @@ def remade(interp: Tracer, cls: Value, known: dict[str, Value]) -> Value:
 
 
 def instance_attribute(interp: Tracer, owner: Instance, name: str, node: nodes.Node) -> Value:
+    if command_lines.is_parser(owner) and name in command_lines.METHODS:
+        return CallResult(f"method:{name}", (owner,), (), interp.site(node))
     value = owner.attributes.get(name)
     if value is not None:
         return value
@@ -279,7 +282,9 @@ def _is_decorated(func: Func, *names: str) -> bool:
 
 
 def method(interp: Tracer, owner: Instance, name: str, arguments: Arguments) -> Value:
-    """`config.replace(block=64)`, `pair._asdict()`."""
+    """`config.replace(block=64)`, `pair._asdict()`, `parser.parse_args()`."""
+    if command_lines.is_parser(owner):
+        return command_lines.method(interp, owner, name, arguments)
     if name == "_asdict":
         return Dictionary(tuple((Const(key), value) for key, value in owner.attributes.items()))
     return _replaced(interp, owner, arguments)
