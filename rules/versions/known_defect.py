@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import (
+    UNKNOWN,
     Access,
     Array,
     Const,
@@ -20,6 +21,7 @@ from pallas_lint.api import (
     nodes,
 )
 from pallas_lint.compat.advisories import Advisory, advisory
+from pallas_lint.kernels.facts.aliases import pairs
 from pallas_lint.kernels.facts.writes import all_seen
 from pallas_lint.kernels.grid.blocks import symbols_in
 from pallas_lint.kernels.grid.grid_points import axis_of
@@ -269,12 +271,16 @@ def _unused_operand(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     found, version = advisory("zeros-with-unused-hbm-operand"), context.jax.libtpu
     if version is None or not found.affects(version) or not all_seen(trace):
         return
+    if pairs(trace.launch) != []:
+        return  # an aliased operand is used by way of its output
     inputs = {ref.buffer: ref for ref in trace.refs if ref.role == "in" and ref.space in ("hbm", "any")}
     touched = {event.ref.buffer for event in trace.events if isinstance(event, Access)}
     unused = [ref for buffer, ref in inputs.items() if buffer not in touched]
-    for op in trace.ops(*_COPIES):
-        source = next(refs_in(op.args[0]), None) if op.args and unused else None
-        if source is not None and source.view and source.buffer in inputs:
+    for op in trace.ops(*_COPIES) if unused else ():
+        source, target = (next(refs_in(value), None) for value in (*op.args, UNKNOWN, UNKNOWN)[:2])
+        if source is None or target is None:
+            continue
+        if source.view and source.buffer in inputs and target.space == "vmem":
             other = unused[0].parameter
             where = f"the operand in HBM `{other}`" if other.isidentifier() else "another operand in HBM"
             yield context.finding(

@@ -150,6 +150,8 @@ def test_atomic_operations(name: str, value: str, jax: str, flagged: bool) -> No
 
 
 COPY = """
+ALIASES = {{}}
+
 def kernel(source_hbm, other_hbm, out_hbm, staging):
     {}
     pltpu.sync_copy(staging, out_hbm)
@@ -162,6 +164,7 @@ def run(source):
         out_specs=hbm,
         out_shape=jax.ShapeDtypeStruct((1, 256), jnp.float32),
         scratch_shapes=[pltpu.VMEM((1, 256), jnp.float32)],
+        input_output_aliases=ALIASES,
     )(source, jnp.ones((16, 128), jnp.float32))
 """
 PART, OTHER = "pltpu.sync_copy(source_hbm.at[pl.ds(0, 1), :], staging)", "pltpu.sync_copy(other_hbm.at[0], staging)"
@@ -177,6 +180,7 @@ PART, OTHER = "pltpu.sync_copy(source_hbm.at[pl.ds(0, 1), :], staging)", "pltpu.
         (None, PART, False),
         ("nightly", PART, False),
         ("0.0.44", f"{PART}\n    {OTHER}", False),  # it is used
+        ("0.0.44", "pltpu.sync_copy(source_hbm.at[0], out_hbm.at[0])", False),  # not to VMEM
         ("0.0.44", "pltpu.sync_copy(source_hbm, staging)", False),  # the whole operand is right
     ],
 )
@@ -187,9 +191,12 @@ def test_an_operand_that_is_not_used(root: Path, libtpu: str | None, body: str, 
     (root / "uv.lock").write_text(lock)
     header = "\n".join(line.strip() for line in IMPORTS.splitlines())
     settings = SettingsFinder(Overrides({"select": ["PAL706"]}), root).for_folder(root)
-    result = lint_source(Source("k.py", header + COPY.format(body)), settings, Project(root))
+    text = header + COPY.format(body)
+    result = lint_source(Source("k.py", text), settings, Project(root))
     assert bool(result.findings) is flagged, result.findings
     assert all(libtpu and libtpu in finding.message for finding in result.findings)
+    aliased = text.replace("ALIASES = {}", "ALIASES = {1: 0}")  # used by way of the output
+    assert not lint_source(Source("k.py", aliased), settings, Project(root)).findings
 
 
 def test_advisories_are_complete() -> None:
