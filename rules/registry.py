@@ -106,6 +106,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL703": ("not-yet-api", "versions.not_yet_api"),
     "PAL704": ("backend-changed", "versions.backend_changed"),
     "PAL705": ("deprecated-backend", "versions.deprecated_backend"),
+    "PAL706": ("known-defect", "versions.known_defect"),
     "PAL801": ("latency-bound", "cost.latency_bound"),
     "PAL802": ("memory-bound", "cost.memory_bound"),
     "PAL803": ("refetched-block", "cost.refetched_block"),

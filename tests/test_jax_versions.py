@@ -74,6 +74,60 @@ def test_the_environment_goes_before_the_lock_file_before_the_requirements(
 
 
 @pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (
+            "uv.lock",
+            '[[package]]\nname = "jax"\nversion = "0.11.0"\n\n[[package]]\nname = "libtpu"\nversion = "0.0.44"\n',
+        ),
+        (
+            "poetry.lock",
+            "[[package]]\nversion = '0.11.0'\nname = 'jax'\n[[package]]\nversion = '0.0.44'\nname = 'libtpu'\n",
+        ),
+        (
+            "pdm.lock",
+            '[[package]]\nname = "libtpu"\nversion = "0.0.44"\n[[package]]\nname = "jax"\nversion = "0.11.0"\n',
+        ),
+        (
+            "pylock.toml",
+            '[[packages]]\nname = "jax"\nversion = "0.11.0"\n[[packages]]\nname = "libtpu"\nversion = "0.0.44"\n',
+        ),
+        ("requirements-tpu.txt", "jax[tpu]==0.11.0\nlibtpu==0.0.44  # for TPUs\n"),
+        ("pyproject.toml", '[project]\ndependencies = ["jax>=0.11,<0.12", "libtpu==0.0.44"]\n'),
+    ],
+)
+def test_the_place_that_tells_of_jax_tells_of_libtpu(root: Path, file: str, text: str) -> None:
+    (root / file).write_text(text)
+    assert auto(root).versions[0] == "0.11.0"
+    assert auto(root).libtpu == "0.0.44"
+    install(root / ".venv", version="0.10.2")  # one without libtpu
+    assert (auto(root).text, auto(root).libtpu) == ("0.10.2", None)
+    install(root / ".venv", name="libtpu", version="0.0.42.1")
+    assert auto(root).libtpu == "0.0.42.1"
+    assert resolve_jax_version("0.11.0", root).libtpu is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "jax==0.11.0\nlibtpu>=0.0.43\n",
+        "jax==0.11.0\nlibtpu-nightly==0.0.44\n",
+        "jax==0.11.0\n",
+    ],
+)
+def test_libtpu_is_not_guessed(root: Path, text: str) -> None:
+    (root / "requirements.txt").write_text(text)
+    assert (auto(root).text, auto(root).libtpu) == ("0.11.0", None)
+
+
+def test_several_versions_of_libtpu_are_none(root: Path) -> None:
+    package = '[[package]]\nname = "{}"\nversion = "{}"\n\n'
+    versions = [("jax", "0.11.0"), ("libtpu", "0.0.44"), ("libtpu", "0.0.48")]
+    (root / "uv.lock").write_text("".join(package.format(*each) for each in versions))
+    assert (auto(root).text, auto(root).libtpu) == ("0.11.0", None)
+
+
+@pytest.mark.parametrize(
     ("locked", "required", "text", "source"),
     [
         ("0.4.35", ">=0.4.36", ">=0.4.36", "pyproject.toml"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint import compat
 from pallas_lint.compat import support
+from pallas_lint.compat.advisories import advisories
 from pallas_lint.cli.rule import markdown
 from pallas_lint.config.settings import Settings, configurable, schema
 from pallas_lint.ruleset.registry import all_rules
@@ -240,8 +241,19 @@ def _apis() -> Iterator[dict[str, Any]]:
 # -- upgrading ---------------------------------------------------------------------------------------------------------
 
 
+def _advisories() -> Iterator[str]:
+    yield "| versions | code | what happens | what to do | |\n|---|---|---|---|---|\n"
+    for each in advisories():
+        found = f"[{each.rule}](rules/{each.rule}.md) " if each.rule else ""
+        reports = " ".join(f"[{number}]({url})" for number, url in enumerate(each.reports, start=1))
+        versions = f"{each.package} {each.versions}"
+        cells = (f"`{versions}`", each.code, each.effect, each.remedy, f"{found}{reports}")
+        yield f"| {' | '.join(cells)} |\n"
+
+
 def _upgrading(template: str) -> Iterator[str]:
     """For each minor release: what Pallas names went, came and were deprecated, and which functions changed."""
+    template = template.replace("<!-- advisories -->\n", "".join(_advisories()))
     before, _, after = template.partition("<!-- versions -->\n")
     yield before
     versions = _minors()

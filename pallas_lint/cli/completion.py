@@ -79,7 +79,7 @@ def _arguments(command: str) -> tuple[str, ...]:
     return {"rule": _selectors(), "completion": SHELLS, "server": (), "support": ()}.get(command, ())
 
 
-_ON_FILES = ("", "probe", "config")  # commands that are given files or folders
+_ON_FILES = ("", "probe", "config", "advisories")  # commands that are given files or folders
 
 
 def _quoted(text: str) -> str:

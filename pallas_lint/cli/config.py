@@ -66,6 +66,7 @@ def document(settings: Settings, cwd: Path) -> dict[str, Any]:
             "assumed": jax.assumed,
             "source": jax.source,
             "note": jax.note,
+            "libtpu": jax.libtpu,
         },
         "rules": sorted(settings.enabled),
     }
@@ -87,6 +88,7 @@ def _lines(settings: Settings, cwd: Path) -> Iterator[str]:
     jax = settings.jax
     versions = jax.newest if len(jax.versions) == 1 else f"{jax.oldest} to {jax.newest} ({len(jax.versions)} versions)"
     facts = [f"jax: {versions}, {'assumed' if jax.assumed else visible(jax.source)}", visible(jax.note or "")]
+    facts += [f"libtpu: {visible(jax.libtpu)}"] if jax.libtpu else []
     yield "\n"
     for line in (*filter(None, facts), f"rules: {len(settings.enabled)} enabled"):
         yield from (f"# {part.lstrip()}\n" for part in wrapped(line, width_of(sys.stdout), 2, 2))

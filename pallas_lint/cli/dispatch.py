@@ -103,6 +103,11 @@ def _dispatch(arguments: list[str]) -> int:
             from pallas_lint.cli import facts
 
             return facts.run(options)
+        case "advisories":
+            options = parser.parse_advisories(rest)
+            from pallas_lint.cli import advisories
+
+            return advisories.run(options)
         case "skill":
             parser.parse_skill(rest)
             from pallas_lint.cli import skill

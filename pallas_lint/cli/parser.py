@@ -25,13 +25,26 @@ from pallas_lint.config.flags import (
 from pallas_lint.config.targets import TargetError, parse_target
 from pallas_lint.report import agents
 
-COMMANDS = ("rule", "support", "facts", "probe", "skill", "mcp", "server", "config", "completion", "clean")
+COMMANDS = (
+    "rule",
+    "support",
+    "facts",
+    "advisories",
+    "probe",
+    "skill",
+    "mcp",
+    "server",
+    "config",
+    "completion",
+    "clean",
+)
 _EPILOG = """\
 commands:
   pallas-lint [PATH ...]     lint files and folders
   pallas-lint rule CODE      explain a rule
   pallas-lint support QUERY  say where a function can be used in a kernel
   pallas-lint facts          print what holds for a target and a jax version
+  pallas-lint advisories     list known defects of jax and libtpu versions
   pallas-lint probe WHAT     trace, run and compile a kernel without its device
   pallas-lint server         the language server, for editors
   pallas-lint mcp            the same as tools for coding agents (extra: mcp)
@@ -186,6 +199,30 @@ def _facts_parser() -> argparse.ArgumentParser:
     parser.add_argument("--target", action="append", default=[], metavar="T", help="tpu:v6e, triton, ...; repeatable")
     parser.add_argument("--jax-version", metavar="V", help="default: the newest known")
     parser.add_argument("--output-format", choices=("agent",), metavar="F", help="agent: the only one")
+    return parser
+
+
+def parse_advisories(arguments: list[str]) -> argparse.Namespace:
+    """The options of `advisories`: whose versions, and the format. Raises UsageError."""
+    options = parse(_advisories_parser(), arguments)
+    if len(options.paths) > 1:
+        raise UsageError("advisories: give one folder")
+    options.output_format = agents.chosen(options.output_format, "text")
+    return options
+
+
+def _advisories_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        "pallas-lint advisories",
+        description="List known defects of jax and libtpu versions: which code they concern, what happens,\n"
+        "what to do, where it is reported. Those of a project's versions come first, marked.",
+        formatter_class=formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("paths", nargs="*", metavar="FOLDER", help="whose versions (default: .)")
+    add_settings(parser)
+    parser.add_argument("--output-format", choices=("text", "json", "agent"), metavar="F", help="text, json or agent")
+    add_colour(parser)
     return parser
 
 
@@ -407,6 +444,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
         "": lint_parser(_EPILOG),
         "rule": _rule_parser(),
         "support": _support_parser(),
+        "advisories": _advisories_parser(),
         "probe": _probe_parser(),
         "server": _server_parser(),
         "config": _config_parser(),

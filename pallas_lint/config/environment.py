@@ -1,4 +1,4 @@
-"""The jax version of a project, read from its files: nothing is run and nothing is imported from it."""
+"""The versions of jax and libtpu of a project, read from its files: nothing is run and nothing is imported from it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 REQUIREMENT_FILES = ("pyproject.toml", "setup.cfg")
 _PROJECT_FILES = (*REQUIREMENT_FILES, "setup.py", *LOCK_FILES)  # a folder with one of them is a project of its own
 # Strings, compiled when first used: a run seldom needs more than one of them.
-_DIST_INFO = r"(?i)(jax|jaxlib)-([0-9][^-]*)\.(?:dist-info|egg-info)$"
+_DIST_INFO = r"(?i)(jax|jaxlib|libtpu)-([0-9][^-]*)\.(?:dist-info|egg-info)$"
 # `[[package]]` tables of uv, poetry and pdm, `[[packages]]` of PEP 751: a lock file of thousands of packages
-# costs hundreds of milliseconds to parse as TOML (and `packaging.pylock` wants packaging 26), and only two lines of it
-# matter. One that names jax in other words is parsed.
+# costs hundreds of milliseconds to parse as TOML (and `packaging.pylock` wants packaging 26), and only a few lines of
+# it matter. One that names jax in other words is parsed.
 _NAMED = r"""(?m)^[ \t]*name[ \t]*=[ \t]*["'](?:jax|jaxlib)["']"""
-_LOCKED = r"(?m)^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib)\"\s*\nversion\s*=\s*\"([^\"]+)\""
+_LOCKED = r"(?m)^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib|libtpu)\"\s*\nversion\s*=\s*\"([^\"]+)\""
 _MAX_REQUIREMENT_LENGTH, _MAX_REQUIREMENTS = 500, 100  # of jax in a file: each bound is held against all versions
-_REQUIREMENT_LINE = r"(?i)\s*(jax(?:lib)?)\b(?![-_.\w])([^#\n]*)"
+_REQUIREMENT_LINE = r"(?i)\s*(jax(?:lib)?|libtpu)\b(?![-_.\w])([^#\n]*)"
 
 
 class InterpreterError(ValueError):
@@ -50,6 +50,7 @@ class Evidence:
     exact: bool
     source: str
     note: str | None = None  # what the reader must know: two places contradict each other
+    libtpu: str | None = None  # the one version of it that the same place names
     file: Path | None = None  # of the project, that says so
 
     @property
@@ -67,9 +68,9 @@ def find_jax(folder: Path, python: str | None = None, *, isolated: bool = False)
     """
     if python is not None:
         prefix = interpreter_prefix(python)
-        version = _installed(_site_packages(prefix))
-        if version:
-            return Evidence((version,), exact=True, source=f"from {python}")
+        found = _installed(_site_packages(prefix))
+        if found:
+            return found.evidence(f"from {python}")
     if isolated:
         return None
     folders = _upward(folder)
@@ -167,25 +168,25 @@ def _lists_requirements(place: Path) -> bool:
 def _in_active_environment() -> Evidence | None:
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = os.environ.get(variable)
-        version = _installed(_site_packages(Path(prefix))) if prefix else None
-        if version:
-            return Evidence((version,), exact=True, source=f"from the active environment (${variable})")
+        found = _installed(_site_packages(Path(prefix))) if prefix else None
+        if found:
+            return found.evidence(f"from the active environment (${variable})")
     return None
 
 
 def _in_own_environment() -> Evidence | None:
-    version = _installed(Path(p) for p in sys.path if p.endswith(("site-packages", "dist-packages")))
-    return Evidence((version,), exact=True, source="from the environment pallas-lint runs in") if version else None
+    found = _installed(Path(p) for p in sys.path if p.endswith(("site-packages", "dist-packages")))
+    return found.evidence("from the environment pallas-lint runs in") if found else None
 
 
 def _in_folders(folders: list[Path]) -> Evidence | None:
     is_anybodys = folders[-1] == folders[-1].parent  # nothing says where the project ends: which one is told
     for place in folders:
         for name in ENVIRONMENT_FOLDERS:
-            version = _installed(_site_packages(place / name))
-            if version:
+            installed = _installed(_site_packages(place / name))
+            if installed:
                 shown = place / name if is_anybodys else name
-                return Evidence((version,), exact=True, source=f"from {shown}", file=place / name)
+                return installed.evidence(f"from {shown}", place / name)
     ranges: Evidence | None = None
     for place in folders:
         names = names_in(place)
@@ -230,16 +231,30 @@ def _site_packages(prefix: Path) -> Iterator[Path]:
                     yield base / lib / versioned / "dist-packages"
 
 
-def _installed(places: Iterable[Path]) -> str | None:
-    """The version of the jax (else jaxlib) installed in one of these folders."""
-    fallback: str | None = None
+@frozen
+class _Packages:
+    """The versions that one environment has: of jax (else jaxlib), and of libtpu."""
+
+    jax: str
+    libtpu: str | None
+
+    def evidence(self, source: str, file: Path | None = None) -> Evidence:
+        return Evidence((self.jax,), exact=True, source=source, libtpu=self.libtpu, file=file)
+
+
+def _installed(places: Iterable[Path]) -> _Packages | None:
+    """What is installed in the first of these folders that has jax, else in one that has jaxlib."""
+    fallback: _Packages | None = None
     for place in places:
-        for name in reversed(names_in(place)):
-            match = re.match(_DIST_INFO, name) if name[:3].lower() == "jax" else None
-            if match and match[1].lower() == "jax":
-                return match[2]
+        found: dict[str, str] = {}
+        for name in names_in(place):
+            match = re.match(_DIST_INFO, name) if name[:3].lower() in ("jax", "lib") else None
             if match:
-                fallback = fallback or match[2]
+                found[match[1].lower()] = match[2]  # the last of several
+        if "jax" in found:
+            return _Packages(found["jax"], found.get("libtpu"))
+        if fallback is None and "jaxlib" in found:
+            fallback = _Packages(found["jaxlib"], found.get("libtpu"))
     return fallback
 
 
@@ -252,18 +267,26 @@ def _locked(place: Path, names: list[str]) -> Evidence | None:
         for package, version in re.findall(_LOCKED, text) or _parsed_lock(text):
             versions.setdefault(package, set()).add(version)
         found = sorted(versions.get("jax") or versions.get("jaxlib") or ())
+        libtpu = _only(versions.get("libtpu", ()))
         if len(found) == 1:
-            return Evidence((found[0],), exact=True, source=f"from {name}", file=place / name)
+            return Evidence((found[0],), exact=True, source=f"from {name}", libtpu=libtpu, file=place / name)
         if found:
             specs = tuple(f"=={version}" for version in found)
-            return Evidence(specs, exact=False, source=f"from {name}", file=place / name)
-    pins = []
+            return Evidence(specs, exact=False, source=f"from {name}", libtpu=libtpu, file=place / name)
     for name in names:
         if name.startswith("requirements") and name.endswith(".txt"):
-            pins = _pins(_parse(_requirement_lines(_read(place / name))))
+            parsed = _parse(_requirement_lines(_read(place / name)))
+            pins = _pins(parsed)
             if pins:
-                return Evidence((pins[0],), exact=True, source=f"from {name}", file=place / name)
+                libtpu = _only(_pins(parsed, ("libtpu",)))
+                return Evidence((pins[0],), exact=True, source=f"from {name}", libtpu=libtpu, file=place / name)
     return None
+
+
+def _only(versions: Iterable[str]) -> str | None:
+    """The one version there is; None of several."""
+    found = [*versions]
+    return found[0] if len(found) == 1 else None
 
 
 def _parsed_lock(text: str) -> list[tuple[str, str]]:
@@ -274,7 +297,8 @@ def _parsed_lock(text: str) -> list[tuple[str, str]]:
     listed = [data[key] for key in ("package", "packages") if isinstance(data.get(key), list)]
     tables = [each for tables in listed for each in tables if isinstance(each, dict)]
     versions = [(each.get("name"), each.get("version")) for each in tables]
-    return [(name, version) for name, version in versions if name in ("jax", "jaxlib") and isinstance(version, str)]
+    wanted = ("jax", "jaxlib", "libtpu")
+    return [(name, version) for name, version in versions if name in wanted and isinstance(version, str)]
 
 
 def _required(place: Path, names: list[str]) -> Evidence | None:
@@ -285,22 +309,22 @@ def _required(place: Path, names: list[str]) -> Evidence | None:
         if name not in names or not (name.endswith(".txt") or name in REQUIREMENT_FILES):
             continue
         parsed = _parse(reader(_read(place / name)))
-        pins = _pins(parsed)
+        pins, libtpu = _pins(parsed), _only(_pins(parsed, ("libtpu",)))
         if pins:
-            return Evidence((pins[0],), exact=True, source=f"from {name}", file=place / name)
+            return Evidence((pins[0],), exact=True, source=f"from {name}", libtpu=libtpu, file=place / name)
         specs = {package: [s for p, s in parsed if p == package] for package in ("jax", "jaxlib")}
         chosen = sorted(set(specs["jax"] or specs["jaxlib"]))
         # A requirement without a version says nothing where another one gives a bound.
         chosen = [spec for spec in chosen if spec] or []
         if chosen:
             source = f"from the requirements in {name}"
-            return Evidence(tuple(chosen), exact=False, source=source, file=place / name)
+            return Evidence(tuple(chosen), exact=False, source=source, libtpu=libtpu, file=place / name)
     return None
 
 
-def _pins(parsed: list[tuple[str, str]]) -> list[str]:
-    """The one version all requirements agree on, or nothing."""
-    for package in ("jax", "jaxlib"):
+def _pins(parsed: list[tuple[str, str]], packages: tuple[str, ...] = ("jax", "jaxlib")) -> list[str]:
+    """The one version that all requirements of the first package that has some agree on, or nothing."""
+    for package in packages:
         specs = {spec for name, spec in parsed if name == package and spec}
         if len(specs) == 1:
             match = re.fullmatch(r"===?([^,*]+)", next(iter(specs)))
@@ -310,7 +334,7 @@ def _pins(parsed: list[tuple[str, str]]) -> list[str]:
 
 
 def _parse(lines: Iterable[str]) -> list[tuple[str, str]]:
-    """(package, PEP 440 specifier) of the requirements of jax among `lines`; others are dropped."""
+    """(package, PEP 440 specifier) of the requirements of jax and libtpu among `lines`; others are dropped."""
     found: list[tuple[str, str]] = []
     seen: set[str] = set()
     for line in lines:
@@ -347,7 +371,7 @@ def _plain_specifier(text: str) -> str | None:
 
 
 def _requirement_lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if "jax" in line.lower()]
+    return [line for line in text.splitlines() if any(name in line.lower() for name in ("jax", "libtpu"))]
 
 
 def _pyproject_lines(text: str) -> list[str]:
@@ -367,7 +391,7 @@ def _pyproject_lines(text: str) -> list[str]:
     tables = [_table(poetry, "dependencies"), _table(poetry, "dev-dependencies")]
     tables += [_table(group, "dependencies") for group in _table(poetry, "group").values() if isinstance(group, dict)]
     for table in tables:
-        for package in ("jax", "jaxlib"):
+        for package in ("jax", "jaxlib", "libtpu"):
             constraint = table.get(package)
             if isinstance(constraint, dict):
                 constraint = constraint.get("version")

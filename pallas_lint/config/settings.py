@@ -206,7 +206,7 @@ class Settings:
         """A digest of all that changes what is found in a file, not of what changes which files are read."""
         parts = (
             [str(target) for target in self.target],
-            self.jax.versions, self.jax.exact, self.jax.text, self.jax.assumed,
+            self.jax.versions, self.jax.exact, self.jax.text, self.jax.assumed, self.jax.libtpu,
             [(layer.select, layer.extend, layer.ignore) for layer in self.layers if layer != Layer()], self.preview,
             str(self.root) if self.per_file_ignores or self.calls else "", [*self.calls.items()],
             [(p, s) for p, s in self.per_file_ignores.items()],

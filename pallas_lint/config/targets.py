@@ -63,6 +63,7 @@ class JaxVersions:
     source: str  # where it came from, for people: "from uv.lock", "--jax-version"
     text: str  # as it was told: "0.10.2", ">=0.8,<0.11"
     note: str | None = None  # what the reader must know: "jax 0.10.9 is not known; judged as 0.10.2"
+    libtpu: str | None = None  # the version of it in the place that told jax's; None: unknown, or several
     problem: LintError | None = None  # with the file that would have told the version and cannot be read
 
     @property
@@ -144,15 +145,21 @@ def _found(evidence: Evidence) -> JaxVersions:
         raise JaxVersionError(f"it has more than {_MAX_VERSION_LENGTH} characters")
     if evidence.exact:
         found = _exact(evidence.text, evidence.source, lenient=True)
-        return evolve(found, note=evidence.note or found.note)
+        return evolve(found, note=evidence.note or found.note, libtpu=evidence.libtpu)
     allowed = {version for specifier in evidence.specs for version in compat.versions_in(specifier)}
     versions = tuple(version for version in compat.known_versions() if version in allowed)
+    note = evidence.note
     if not versions:
-        newest = compat.newest()
-        note = f"no known jax version satisfies {evidence.text} ({evidence.source}); judged as {newest}"
-        return JaxVersions((newest,), exact=False, assumed=False, source=evidence.source, text=evidence.text, note=note)
+        versions = (compat.newest(),)
+        note = f"no known jax version satisfies {evidence.text} ({evidence.source}); judged as {compat.newest()}"
     return JaxVersions(
-        versions, exact=False, assumed=False, source=evidence.source, text=evidence.text, note=evidence.note
+        versions,
+        exact=False,
+        assumed=False,
+        source=evidence.source,
+        text=evidence.text,
+        note=note,
+        libtpu=evidence.libtpu,
     )
 
 

@@ -26,8 +26,8 @@ WATCHED = (
     f"**/{SHAPES}",
     f"**/{{{','.join((*CONFIG_NAMES, *LOCK_FILES, 'setup.cfg', 'pytest.ini', 'tox.ini', '.gitignore'))}}}",
     "**/requirements*.txt",
-    # What an installation of jax leaves behind, and nothing else of an environment.
-    *(f"**/{name}/**/jax*.dist-info/METADATA" for name in ENVIRONMENT_FOLDERS),
+    # What an installation of jax or libtpu leaves behind, and nothing else of an environment.
+    *(f"**/{name}/**/{{jax,libtpu}}*.dist-info/METADATA" for name in ENVIRONMENT_FOLDERS),
 )
 
 
