@@ -214,8 +214,8 @@ def parse_advisories(arguments: list[str]) -> argparse.Namespace:
 def _advisories_parser() -> argparse.ArgumentParser:
     parser = Parser(
         "pallas-lint advisories",
-        description="List known defects of jax and libtpu versions: which code they concern, what happens,\n"
-        "what to do, where it is reported. Those of a project's versions come first, marked.",
+        description="List known defects of jax and libtpu versions: which code they concern,\n"
+        "what happens, what to do, where it is reported. Those of a project's\nversions come first, marked.",
         formatter_class=formatter,
         allow_abbrev=False,
     )
