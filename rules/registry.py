@@ -118,6 +118,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL809": ("scalar-loop", "cost.scalar_loop"),
     "PAL810": ("idle-core", "cost.idle_core"),
     "PAL811": ("better-block", "cost.better_block"),
+    "PAL812": ("slower-than-xla", "cost.slower_than_xla"),
     "PAL820": ("gpu-spills", "cost.gpu_spills"),
     "PAL821": ("gpu-occupancy", "cost.gpu_occupancy"),
     "PAL830": ("slower-than-baseline", "cost.slower_than_baseline"),

@@ -56,9 +56,9 @@ def _values(destination: str) -> tuple[str, ...]:
 
         return all_targets()
     if destination in ("stage", "skip"):
-        from pallas_lint.probe.session import STAGES
+        from pallas_lint.probe.session import COST, STAGES
 
-        return STAGES
+        return (*STAGES, COST)
     if destination == "output_format":
         from pallas_lint.report import FORMATS
 

@@ -262,8 +262,9 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     options.record = options.record or options.record_replace or options.record_values or options.record_stub
     if options.record and not options.capture:
         raise UsageError("probe: write `probe --capture --record -- COMMAND`")
-    options.perf |= bool(options.tune or options.perf_baseline or options.write_perf_baseline)
-    if options.perf and (options.capture or options.stage not in (None, ["compile"])):
+    options.perf |= bool(options.tune or options.perf_baseline or options.write_perf_baseline or options.against)
+    options.perf |= "cost" in (options.stage or ())
+    if options.perf and (options.capture or options.stage not in (None, ["compile"], ["cost"])):
         raise UsageError("probe: --perf is for functions, and tells of what was compiled")
     if not options.capture and not options.paths:
         raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
@@ -319,6 +320,9 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tune", action="append", default=[], metavar="NAME=V,V", help="what they cost with these values; repeatable"
     )
+    parser.add_argument(
+        "--against", metavar="FUNCTION", help="tell what this function of the same file costs, too (--reference)"
+    )
     parser.add_argument("--perf-baseline", metavar="FILE", help="compare what launches cost with a record")
     parser.add_argument("--write-perf-baseline", metavar="FILE", help="write that record")
     parser.add_argument(
@@ -347,12 +351,12 @@ def _probe_parser() -> argparse.ArgumentParser:
 
 
 def _stages(text: str) -> list[str]:
-    from pallas_lint.probe.session import STAGES
+    from pallas_lint.probe.session import COST, STAGES
 
     names = [name.strip() for name in text.split(",")]
     for name in names:
-        if name not in STAGES:
-            raise argparse.ArgumentTypeError(f"'{name}' is no stage: {', '.join(STAGES)}")
+        if name not in (*STAGES, COST):
+            raise argparse.ArgumentTypeError(f"'{name}' is no stage: {', '.join((*STAGES, COST))}")
     return names
 
 

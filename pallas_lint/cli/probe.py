@@ -17,9 +17,9 @@ from pallas_lint.probe import promela_files, reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.mesh import charts
-from pallas_lint.probe.perf import table
+from pallas_lint.probe.perf import table, whole
 from pallas_lint.probe.places import FindingBuilder, Places
-from pallas_lint.probe.report import launch_document, without_repeats
+from pallas_lint.probe.report import function_document, launch_document, without_repeats
 from pallas_lint.probe.results import RequestedStages, judged_for, newer_than_known
 from pallas_lint.probe.session import EVERY_TARGET, ProbeOptions, Session
 from pallas_lint.records import evolve
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.perf.baseline import RecordedCost
     from pallas_lint.probe.results import LaunchResult, ProbeResult
 
+_GIVEN = ("skip", "reference", "against", "timeout", "memory_limit", "devices")
 _CHART_INDENT = 10  # columns ahead of a chart below its finding
 
 
@@ -187,18 +188,21 @@ def _text(cwd: Path, file: str) -> str:
 def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> ProbeOptions:
     """What the options say, and what they leave open from the settings `probe.*`."""
     configured = ProbeOptions.of(settings, EVERY_TARGET if options.all_targets else options.target)
-    given = {name: getattr(options, name) for name in ("skip", "reference", "timeout", "memory_limit", "devices")}
+    given = {name: getattr(options, name) for name in _GIVEN}
     given = {name: value for name, value in given.items() if value is not None}
-    if options.reference:
-        given["reference"] = _reference(options.reference, Path.cwd())
+    for name in given.keys() & {"reference", "against"}:
+        given[name] = _other_function(given[name], Path.cwd())
     if options.stage:
         given["stage"] = ",".join(options.stage)
     # The shapes of which it matters what they cost take an interpreter minutes.
     runs = not options.perf or options.stage is not None
-    return evolve(configured, perf=options.perf, real=options.run, promela=bool(options.promela), runs=runs, **given)
+    whole = options.perf and not options.tune
+    return evolve(
+        configured, perf=options.perf, whole=whole, real=options.run, promela=bool(options.promela), runs=runs, **given
+    )
 
 
-def _reference(text: str, cwd: Path) -> str:
+def _other_function(text: str, cwd: Path) -> str:
     """The function, with the absolute path of a file that is named with it. Raises UsageError."""
     file, mark, name = text.rpartition("::")
     if not mark:
@@ -289,6 +293,7 @@ def _report(
         errors += _write_html(options.html, results, findings, lines)
     unjudged = list(RequestedStages(set(options.stage or ()), set(options.target)).unjudged(launches))
     documents = [launch_document(launch, cwd) for launch in launches]
+    functions = [function_document(each, cwd) for result in results for each in result.functions]
     style = Style(wants_colour(options.color, sys.stdout))
     report = reports.Report(
         findings=findings,
@@ -298,14 +303,18 @@ def _report(
         ),
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
         launches=documents,
+        functions=functions,
         jax=judged_for(results),
         notes=newer_than_known(results),
         unjudged=unjudged,
         launched=[
-            (text, [each for each in findings if any(_is_of(each, launch) for launch in alike)])
-            for text, alike in table.paragraphs(
-                [without_repeats(each, findings) for each in documents], style, lines.line, width_of(sys.stdout)
-            )
+            *((text, ()) for text in whole.paragraphs(functions, style)),
+            *(
+                (text, [each for each in findings if any(_is_of(each, launch) for launch in alike)])
+                for text, alike in table.paragraphs(
+                    [without_repeats(each, findings) for each in documents], style, lines.line, width_of(sys.stdout)
+                )
+            ),
         ],
         charts=charts.by_finding(launches, style, (width_of(sys.stdout) or 100) - _CHART_INDENT),
         quiet=options.quiet,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.finding import Finding, LintError, Severity
 from pallas_lint.probe import messages, reasons
 from pallas_lint.probe.mesh import findings as mesh
-from pallas_lint.probe.perf import occupancy, verdicts
+from pallas_lint.probe.perf import occupancy, verdicts, whole
 from pallas_lint.probe.places import FindingBuilder, Places, place_of
 from pallas_lint.probe.running import here, not_a_number
 from pallas_lint.records import define, evolve
@@ -71,6 +71,7 @@ def findings_of(
         found += _LaunchFindings(result, places, launch, reasons.causes(launch)).findings()
         builder = FindingBuilder(result, places, launch)
         found += (*verdicts.findings(launch, builder), *occupancy.findings(launch, builder))
+    found += whole.findings(result, FindingBuilder(result, places, next(iter(result.launches), None)))
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:

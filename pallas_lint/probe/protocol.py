@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, Union, cast, final
 
 from .cost.causes import Causes, Spot
 from .cost.causes import Place as Place
-from .cost.results import Cost  # noqa: TC001
+from .cost.results import Cost, FunctionCost  # noqa: TC001
 from .devices.report import NotANumber as NotANumber
 from .devices.report import OnDevices as OnDevices
 from .typed_json import ProtocolError as ProtocolError
@@ -61,12 +61,14 @@ class RequestOptions(TypedDict):
 
     targets: list[str]
     perf: bool  # tell what each launch costs, too
+    whole: bool  # tell what the whole function costs, too
     devices: int | None  # how many the function sees
     promela: bool  # tell models of kernels on several devices
     runs: bool  # run kernels in interpret mode
     real: bool  # run them on the device that is there, too
     stages: list[str]
     reference: str | None
+    against: str | None  # another function of the same file, of which to tell what it costs
     timeout: float
     memory_limit: int
 
@@ -302,6 +304,7 @@ class TaskReport(TypedDict, total=False):
     problems: list[Problem]
     figures: dict[str, int]  # that the compiler tells
     cost: Cost
+    function: FunctionCost
     states: int  # steps that were looked at, of devices
     model: str  # of what devices do, for spin
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.cost.results import Cost
+    from pallas_lint.probe.cost.results import Cost, FunctionCost
     from pallas_lint.probe.devices.report import Row
     from pallas_lint.probe.results import LaunchResult, Stage
 
@@ -31,6 +31,12 @@ def launch_document(launch: LaunchResult, cwd: Path) -> dict[str, Any]:
     }
     costs = [_cost(cost, cwd) for cost in launch.costs]
     return {**document, "cost": costs} if costs else document
+
+
+def function_document(cost: FunctionCost, cwd: Path) -> dict[str, Any]:
+    """What a whole function costs, as plain data."""
+    operations = [{**each, "path": each["path"] and _shown(each["path"], cwd)} for each in cost["operations"]]
+    return {**cost, "operations": operations}
 
 
 def without_repeats(document: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pallas_lint.records import define, field
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from pallas_lint.probe.cost.results import Cost
+    from pallas_lint.probe.cost.results import Cost, FunctionCost
     from pallas_lint.probe.devices.report import Row
     from pallas_lint.probe.protocol import (
         Checked,
@@ -126,6 +126,7 @@ class ProbeResult:
     trouble: list[Problem] = field(factory=list)
     trouble_task: str | None = None
     errors: list[str] = field(factory=list)
+    functions: list[FunctionCost] = field(factory=list)  # what the whole function costs, by target
     compared: TaskEnd | None = None  # what the comparison with a reference came to
     culprit: Culprit | None = None  # of a bisection
     files: list[str] = field(factory=list)  # of the user's own, that were imported
@@ -213,9 +214,23 @@ def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
 def _task_ended(event: TaskEnd, result: ProbeResult) -> None:
     if event["task"] == "reference":
         result.compared = event
+    elif "function" in event:
+        result.functions.append(event["function"])
+    elif event["task"].startswith("function:"):
+        result.functions.append(_unknown(result, event["task"], event.get("detail") or "it is not compiled"))
     elif not event["ok"]:
         result.trouble = event.get("problems") or []
         result.trouble_task = event["task"]
+
+
+def _unknown(result: ProbeResult, task: str, why: str) -> FunctionCost:
+    """The cost of a function of which nothing could be told."""
+    return {
+        "function": result.spec.function if result.spec is not None else "",
+        "target": task.partition(":")[2],
+        "microseconds": None, "low": None, "high": None, "kernels": 0.0, "xla": 0.0, "missing": [why],
+        "operations": [], "against": None, "compiler": "",
+    }  # fmt: skip
 
 
 _KINDS: dict[str, Literal["deadline", "memory-limit"]] = {
@@ -250,6 +265,9 @@ def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, time
         launch.add(
             Stage(stage, target or None, None if slow or unjudged else False, 0.0, detail, problems, unreached=slow)
         )
+        return
+    if stage == "function" and task is not None:
+        result.functions.append(_unknown(result, task, how))
         return
     doing = {"load": "its file was imported", "trace": "it was traced", "cost": "its cost was told"}.get(stage)
     name = f"`{result.spec.function}`" if result.spec is not None else "the program"

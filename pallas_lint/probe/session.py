@@ -23,6 +23,7 @@ DEFAULT_MEMORY = 8 << 30  # bytes
 EVERY_TARGET = ("tpu:v4", "tpu:v5e", "tpu:v5p", "tpu:v6e", "tpu:tpu7x", "triton", "mosaic-gpu")
 STAGES = ("trace", "grid", "lower", "compile", "verify", "interpret", "checks")  # in the order in which they run
 # What one name alone stands for: all stages up to it, those that need no compiler first.
+COST = "cost"  # of `--perf`, as a stage: what it needs and nothing else
 _UP_TO = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
 
@@ -34,9 +35,11 @@ class ProbeOptions:
     stage: str | None = None
     skip: Sequence[str] = ()  # stages
     reference: str | None = None
+    against: str | None = None  # a function of which to tell what it costs; None: the reference
     timeout: float = DEFAULT_TIMEOUT
     memory_limit: int = DEFAULT_MEMORY
     perf: bool = False  # tell what launches cost, too
+    whole: bool = False  # tell what whole functions cost
     runs: bool = True  # run kernels in interpret mode
     real: bool = False  # run kernels on the device that is there
     devices: int | None = None  # that functions see
@@ -63,9 +66,11 @@ class ProbeOptions:
             "targets": list(self.targets),
             "stages": stages_of(self.named, self.skip),
             "reference": self.reference,
+            "against": self.against or self.reference,
             "timeout": self.timeout,
             "memory_limit": self.memory_limit,
             "perf": self.perf,
+            "whole": self.whole,
             "runs": self.runs,
             "real": self.real,
             "devices": self.devices,
@@ -76,6 +81,8 @@ class ProbeOptions:
 def stages_of(named: Sequence[str], skipped: Collection[str]) -> list[str]:
     """The stages to go through: all, those up to the only one that is named, or those that are named."""
     names = list(dict.fromkeys(named))
+    if COST in names:
+        names = [*(name for name in names if name != COST), "grid", "lower", "compile"]
     found = set(names) or set(STAGES)
     if len(names) == 1:
         found = set(_UP_TO[: _UP_TO.index("interpret" if names == ["checks"] else names[0]) + 1])

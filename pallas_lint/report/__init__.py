@@ -46,6 +46,7 @@ class Report:
     files: int = 0
     kernels: int = 0
     launches: Sequence[dict[str, Any]] = ()  # that the probe saw
+    functions: Sequence[dict[str, Any]] = ()  # what whole functions cost
     launched: Sequence[tuple[str, Sequence[Finding]]] = ()  # what became of launches, and their findings
     charts: Mapping[tuple[str, ...], Sequence[str]] = field(factory=dict)  # lines by a finding's code, kernel, message
     fixed: int = 0  # fixes applied in this run

@@ -41,6 +41,7 @@ def document(report: Report) -> dict[str, Any]:
         "findings": [finding_document(finding) for finding in report.findings],
         "errors": [error_document(error) for error in report.errors],
         "launches": list(report.launches),
+        **({"functions": list(report.functions)} if report.functions else {}),
         **counts,
     }
 

@@ -56,6 +56,7 @@ jax.jit(lambda x: pl.pallas_call(adds_to_nothing, out_shape=small)(x)).lower(sma
         (["lower"], ["checks"], ["trace", "grid", "lower", "verify", "interpret"]),
         (["lower", "compile"], [], ["trace", "lower", "compile"]),
         (["trace", "verify"], [], ["trace", "verify"]),
+        (["cost"], [], ["trace", "grid", "lower", "compile"]),
     ],
 )
 def test_sets_of_stages(named: list[str], skipped: list[str], wanted: list[str]) -> None:

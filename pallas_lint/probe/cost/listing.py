@@ -16,6 +16,7 @@ _COMMENT = re.compile(r"/\*((?:[^*]+|\*(?!/))*)(?:\*/)?")  # one that does not e
 _PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
 _REGION = re.compile(r"(Start/End empty|Start|End) region (\d+)")
 _ADDRESS = re.compile(r"\s*(0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:?")
+_RESULTS_OF_DIVISION = re.compile(r"\s*(kDiv|kRem|kDivAndRem)\s*")
 _CORE_ID = re.compile(r"\[smem:\[(#allocation\d+)\]\] /\*[^*]*\bcore id \*/")
 _NOT_A_BUNDLE = re.compile(r"\n(?![^\S\n]*(?:0x[0-9a-f]+|0) +(?:[A-Z]{2})?[: ])")
 
@@ -62,6 +63,8 @@ def read(text: str) -> Listing:
 
 def _marked(comment: re.Match[str]) -> str:
     """What is read of a comment, without what else may be in it."""
+    if division := _RESULTS_OF_DIVISION.fullmatch(comment[1]):
+        return division[1]
     places = "".join(f" @{file}@{line}@ " for file, line in _PLACE.findall(comment[1])[:1])
     return places + "".join(f" #{kind}#{number}# " for kind, number in _REGION.findall(comment[1]))
 

@@ -161,7 +161,7 @@ class Machine:
         begun = now
         if "hbm" in code:
             begun = max(now, state.free)
-            moving = round(size * self.tick_bytes)
+            moving = round(size * self.tick_bytes) * code.count("hbm")  # within HBM it is read and written
             state.free = begun + moving
             done = state.free + self.latency
             tally.busy += moving

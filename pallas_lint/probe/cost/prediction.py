@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from . import use
+from .calibration import CALIBRATIONS, Kind
 from .chips import CHIPS, FASTEST, LIKELY, SLOWEST, HbmTiming
 from .listing import Listing, Place, UnknownForm, read
 from .machine import Limits, Machine, Tally, Transfer
@@ -36,8 +37,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Times in microseconds, cycles and bytes of one launch; of two cores that share it those of the slower one, and
-    the bytes of both.
+    """Times in microseconds, as calibrated with published ones, cycles and bytes of one launch; of two cores that
+    share it those of the slower one, and the bytes of both.
 
     Empty but for `doubts` where nothing can be told. `units`: the share of their slots that is used, over the whole
     time; `spills`: the share of stores that only save registers; `transfers` and `waits`: the first ones, in ticks.
@@ -62,14 +63,17 @@ class Prediction:
 
 def predict(
     schedule: str, uses: str, device: str, given: Mapping[int, list[int]] | None = None, limits: Limits | None = None,
-    *, skipping: bool = True,
+    *, skipping: bool = True, kind: Kind = "kernel",
 ) -> Prediction:  # fmt: skip
     """What a schedule costs on a TPU generation ("v5e").
 
     `schedule` and `uses` are the texts of libtpu's `*-packed-bundles-post-ra.txt` and
     `*-pre-delay_hlo-static-per-bundle-utilization.txt` (which may be empty); `given` has the values of integer
-    operands, flat, by the operand's number.
+    operands, flat, by the operand's number. `kind`: whose code it is.
     """
+    calibration = CALIBRATIONS.get((device, kind))
+    if calibration is None:
+        return Prediction(doubts=(f"XLA's operations on {device} run on both of its cores, and are compiled for one",))
     chip, values, limits = CHIPS[device], dict(given or {}), limits or Limits()
     try:
         listing = read(schedule)
@@ -90,16 +94,18 @@ def predict(
     except (UnknownForm, UndeterminedSchedule) as error:
         return Prediction(doubts=(str(error),))
 
-    def microseconds(ticks: int) -> float:
-        return ticks / TICKS / chip.clock / 1e3
+    def microseconds(ticks: int, factor: float = 1.0) -> float:
+        return ticks / TICKS / chip.clock / 1e3 * calibration.scale * factor
 
     tally, total = likely.tally, likely.state.time
     issued = sum(runs * len(segment) for runs, segment in zip(tally.runs, program.segments, strict=False))
     counts = _counts(program, tally)
-    units, spills = _units(table, counts, total / TICKS)
+    units, spills = _units(table, counts, total / TICKS * calibration.scale)
+    least = min(microseconds(low), microseconds(total, calibration.low))
+    most = max(microseconds(high), microseconds(total, calibration.high))
     working = sum(each.state.time > _IDLE * total for each in cores)
     return Prediction(
-        microseconds(total), microseconds(low), microseconds(high), _bound(listing, program, tally, total),
+        microseconds(total), least, most, _bound(listing, program, tally, total),
         issued, sum(tally.stalls.values()) // TICKS, sum(each.tally.read for each in cores),
         sum(each.tally.written for each in cores), units, spills, working, _lines(listing, table, counts, tally, total),
         tuple(tally.transfers), tuple(tally.waits),

@@ -27,6 +27,8 @@ _PREDICATE = re.compile(r"^\(([^)]*)\)\s*(?:,\s*)?(.*)", re.DOTALL)
 _TARGET = re.compile(r"target bundleno = (\d+)")
 _TARGET_REGION = re.compile(r"target = \$region(\d+)")
 _OPERAND_NUMBER = re.compile(r"index: (\d+)")
+_IN_MEMORY = re.compile(r"(?:int_to_ptr|scalar_lea|inlined_call_operand)\.(hbm|vmem)")
+_DIVISION = re.compile(r"(.*\S)\s+(kDiv|kRem|kDivAndRem)", re.DOTALL)
 # Addresses are below 2^31: operands lie at 2^20, 2 x 2^20 and so on, and then allocations of up to 2^18 words each.
 _ALLOCATION_BITS = 18
 _MOST_ALLOCATIONS = 7_000
@@ -99,6 +101,8 @@ class _Translation:
         self.given = given
         self.names: dict[str, int] = {}  # of allocations
         self.branches: dict[int, tuple[str, int]] = {}
+        self.memories: dict[str, str] = {}  # that pointers point into, by the result
+        self.divided: dict[str, list[int]] = {}  # where results of a division wait to be popped, in that order
         self.program = Program([], "")
 
     def run(self) -> Program:
@@ -167,6 +171,8 @@ class _Translation:
             match = _INSTRUCTION.match(text)
             if match is None:
                 raise UnknownForm(f"an instruction like `{text[:40]}`")
+            if match[1] and (memory := _IN_MEMORY.match(match[2])):
+                self.memories[match[1]] = memory[1]
             self._instruct(bundle.address, match[1], match[2], match[3], step)
         return step
 
@@ -181,6 +187,9 @@ class _Translation:
         if register is None and silent and code != "vsyncadd" and not code.startswith("vwait"):
             return
         try:
+            if code == "sdivrem.u32" and result and register is None:
+                self._divide(result, rest, step)
+                return
             self._translate(at, register, code, rest, step)
         except (_Unclear, IndexError, KeyError):
             # It matters only where something hangs on it.
@@ -213,7 +222,9 @@ class _Translation:
         predicate, otherwise, rest = self._predicated(rest)
         operands = _split(re.sub(r"^\[resolvable:\$\w+\]\s*", "", rest))
         base = code.partition(".")[0]
-        if base in ("dma", "sst", "vsyncadd", "vwait"):
+        if code == "spop.drf" and register is not None:
+            step.results.append((register, f"load({self.divided[operands[0]].pop(0)})"))
+        elif base in ("dma", "sst", "vsyncadd", "vwait"):
             step.effects += self._effect(at, code, base, operands, rest, predicate)
         elif register is None:
             raise _Unclear(code)
@@ -224,6 +235,21 @@ class _Translation:
             if predicate is not None:
                 value = f"chosen({predicate}, {value}, {otherwise or register})"
             step.results.append((register, value))
+
+    def _divide(self, result: str, rest: str, step: _Step) -> None:
+        """A division whose results are popped later: the quotient before the remainder, where both are wanted."""
+        predicate, _, rest = self._predicated(rest)
+        match = _DIVISION.fullmatch(rest)
+        if match is None or not result[1:].isdigit():
+            raise _Unclear(rest)
+        one, other = (f"unsigned({self._operand(operand)})" for operand in _split(match[1]))
+        forms = {"kDiv": ["divided"], "kRem": ["remainder"], "kDivAndRem": ["divided", "remainder"]}[match[2]]
+        self.divided[result] = []
+        for at, form in enumerate(forms):
+            place = -2 * int(result[1:]) - at - 1  # no address of the program's
+            value = f"word({form}({one}, {other}))"
+            step.results.append((f"M[{place}]", f"chosen({predicate}, {value}, 0)" if predicate else value))
+            self.divided[result].append(place)
 
     def _given_operand(self, register: str | None, code: str, rest: str, step: _Step) -> None:
         match = _OPERAND_NUMBER.search(rest)
@@ -262,6 +288,12 @@ class _Translation:
             effects = [f"add({at}, {self._operand(operands[0])}, {self._operand(operands[1])}, t)"]
         elif code.startswith(("dma.done.wait", "vwait.ge")):
             effects = [f"t = wait({at}, {self._operand(operands[0])}, {self._operand(operands[1])}, t)"]
+        elif code == "dma.general":
+            # A copy between two memories of this core or its HBM, with strides or without; what it overrides may be
+            # the device that it goes to.
+            self.program.copies[at] = f"dma.{self.memories[operands[0]]}_to_{self.memories[operands[2]]}"
+            size, flag, overrides = (self._operand(operands[each]) for each in (1, 3, 6))
+            effects = [f"refuse({_why(code)}) if {overrides} != 0 else begin({at}, {size}, {flag}, t)"]
         elif re.fullmatch(r"dma\.[^\W_]+_to_\w+", code):
             source, size, target, flag = (self._operand(operand) for operand in operands[:4])
             self.program.copies[at] = code

@@ -15,7 +15,7 @@ class LineCost(TypedDict):
 
 
 class Bytes(TypedDict):
-    """To and from HBM. `ideal`: each operand and result once."""
+    """To and from HBM. `ideal`: each operand and result once, but no more than is moved: some are used in part only."""
 
     read: int
     written: int
@@ -30,6 +30,40 @@ class Pipeline(TypedDict):
 
     copies: list[tuple[int, int, int, int, bool]]
     waits: list[tuple[int, int]]
+
+
+class OperationCost(TypedDict):
+    """An operation of a compiled program, all its runs together, and the line that it comes from."""
+
+    name: str
+    kernel: bool
+    microseconds: float
+    path: str | None
+    line: int
+
+
+class AgainstCost(TypedDict):
+    """What another function costs on the same device. `microseconds` is None where something is `missing`."""
+
+    function: str
+    microseconds: float | None
+    low: float | None
+    high: float | None
+    missing: list[str]
+
+
+class FunctionCost(AgainstCost):
+    """What a whole function costs, in microseconds; the contract's "Cost of whole functions".
+
+    `kernels`: of all its kernels together; `xla`: of XLA's operations, and of what is waited for.
+    """
+
+    target: str
+    kernels: float
+    xla: float
+    operations: list[OperationCost]
+    against: AgainstCost | None
+    compiler: str
 
 
 class Cost(TypedDict):

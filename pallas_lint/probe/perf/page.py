@@ -58,7 +58,8 @@ def _cells(cost: Cost) -> Iterator[str]:
     yield f"{reached(cost):.0%}"
     yield size(cost["bytes"]["read"] + cost["bytes"]["written"])
     yield size(cost["bytes"]["ideal"])
-    units = [(_unit(unit), share) for unit, share in cost["units"].items() if share >= _LEAST]
+    busiest = sorted(cost["units"].items(), key=lambda unit: -unit[1])
+    units = [(_unit(unit), share) for unit, share in busiest if share >= _LEAST]
     yield ", ".join(f"{unit} {share:.0%}" for unit, share in units)
     yield f"{cost['spills']:.0%}"
 

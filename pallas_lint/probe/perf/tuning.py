@@ -134,7 +134,7 @@ def _tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried
     took: dict[str, float] = {}
     why: dict[str, str] = {}
     for cost in (cost for launch in result.launches for cost in launch.costs):
-        if cost["microseconds"] is None:
+        if not cost["microseconds"]:  # what does nothing is no choice either
             why[cost["target"]] = "; ".join(cost["doubts"])
         else:
             took[cost["target"]] = took.get(cost["target"], 0.0) + cost["microseconds"]

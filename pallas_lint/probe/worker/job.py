@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import linecache
 import operator
 import os
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
+from ..cost.results import FunctionCost
 from ..protocol import Culprit, Emit, FunctionRequest, Place, Problem, StageResult
 from . import answers, dependencies, devices, environment
 from .budget import TimeBudget
@@ -28,7 +30,7 @@ from .inputs.toplevel import compiler_options
 from .launches import known, locate
 from .launches.launch import Launch, describe
 from .launches.recorder import LaunchRecorder, Record
-from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_compiles, real
+from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_compiles, real, whole
 from .tasks import stage, task
 
 T = TypeVar("T")
@@ -91,8 +93,50 @@ class _Job:
                 whole=cache(partial(self._is_finite, function, records)),
                 schedules=self.schedules, together=partial(self._together, function),
             )  # fmt: skip
+            if self.request["whole"] and self.schedules is not None:
+                self._costs(function, records, self.schedules)
             if self.request.get("reference"):
                 self._reference(function)
+
+    def _costs(self, function: Any, records: list[Record], schedules: cost.Schedules) -> None:
+        """Tell what the whole function costs on each TPU in question, and the one that it is compared with."""
+        tpu = any(describe(record).backend in (None, "tpu") for record in records)
+        targets = [*filter(_is_tpu, self.request["targets"])] or (["tpu:v5e"] if tpu else [])
+        for text in targets if not _are_of_gpus(records) else ():
+            if f"function:{text}" not in self.skip:
+                work = partial(self._cost_of, function, records, devices.parse(text), schedules)
+                stage(self.emit, f"function:{text}", work)
+
+    def _cost_of(
+        self, function: Any, records: list[Record], target: devices.DeviceTarget, schedules: cost.Schedules
+    ) -> StageResult:
+        given = arguments.CallArguments(self.request["args"], self.request["kwargs"])
+        if self.shardings:
+            raise devices.Missing("it runs on several devices")
+
+        def told(name: str, function: Any) -> FunctionCost:
+            taken = _taken_by(function)
+
+            def call(*leaves: Any) -> Any:
+                positional, keywords = given.filled(leaves)
+                return function(*positional, **{name: each for name, each in keywords.items() if taken(name)})
+
+            call.__name__ = name.rpartition(".")[2]  # which the program's kernels are called by, too
+            return whole.examine(name, call, given.leaves, records, target, schedules)
+
+        found = told(self.request["function"], function)
+        if self.request["against"]:
+            found["against"] = whole.against(told(self.request["against"], self._named(self.request["against"])))
+        return {"function": found}
+
+    def _named(self, name: str) -> Any:
+        """The function that has this name in the user's module, or in the file of `FILE::NAME`."""
+        file, _, dotted = name.rpartition("::")
+        module = self.module
+        if file:
+            with tokenize.open(file) as opened:
+                module = self._executed(opened.read(), file)
+        return operator.attrgetter(dotted)(module)
 
     def _is_finite(self, function: Callable[..., Any], records: list[Record], finite: bool) -> bool | None:
         """Whether nothing that the whole function returns depends on uninitialised memory; None: unknown.
@@ -181,12 +225,7 @@ class _Job:
         return module
 
     def _compared(self, function: Any) -> StageResult:
-        file, _, name = (self.request["reference"] or "").rpartition("::")
-        module = self.module
-        if file:
-            with tokenize.open(file) as opened:
-                module = self._executed(opened.read(), file)
-        wanted = operator.attrgetter(name)(module)
+        wanted = self._named(self.request["reference"] or "")
         problems = self._differences(function, wanted)
         if self.request["real"] and not problems:
             positional, keywords = filled = self._filled()
@@ -398,6 +437,16 @@ def _is_the_launch(program: Any) -> bool:
         return False
     name = str(equation.primitive)
     return name == "pallas_call" or (name in ("jit", "pjit") and _is_the_launch(equation.params["jaxpr"]))
+
+
+def _taken_by(function: Any) -> Callable[[str], bool]:
+    """Whether a function takes a keyword: a plain one has no block sizes."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return lambda _: True
+    anything = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    return lambda name: anything or name in parameters
 
 
 def _is_tpu(target: str) -> bool:

@@ -9,7 +9,7 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ...cost.prediction import Line, Prediction, predict
@@ -27,7 +27,7 @@ _SCHEDULE = re.compile(r"\d+-(?P<kernel>.+)-\d+-packed-bundles-post-ra\.txt")
 _USE = re.compile(r"\d+-(?P<kernel>.+)-\d+-pre-delay_hlo-static-per-bundle-utilization\.txt")
 _PICTURED = 32  # copies
 _OPERAND = re.compile(r"\boperand (\d+)\b")  # as a prediction names those of the compiled kernel
-_PROGRAM = "program.hlo"
+PROGRAM = "program.hlo"
 _FROM_HBM = {"xla_msa_enable": "false"}  # else XLA moves operands of a lone kernel to VMEM first
 _AROUND = ("TLP", "<")  # of what is around kernels: the program, how it begins and ends
 
@@ -42,14 +42,14 @@ class Schedules:
         os.environ["LIBTPU_INIT_ARGS"] = f"{os.environ.get('LIBTPU_INIT_ARGS', '')} {flags}".strip()
 
     @contextlib.contextmanager
-    def kept(self, at: int, target: DeviceTarget) -> Iterator[Alone]:
-        """Context in which a launch is compiled as it yields: what is written of it is kept under its name."""
+    def kept(self, at: int | str, target: DeviceTarget) -> Iterator[Alone]:
+        """Context in which a launch, or what has a name, is compiled: what is written of it is kept under that."""
         self._sweep()
         place = self._place(at, target)
 
         def keep(text: str) -> None:
             os.makedirs(place, exist_ok=True)
-            with open(os.path.join(place, _PROGRAM), "w", encoding="utf-8") as file:
+            with open(os.path.join(place, PROGRAM), "w", encoding="utf-8") as file:
                 file.write(text)
 
         try:
@@ -63,14 +63,14 @@ class Schedules:
         os.makedirs(place, exist_ok=True)
         return place
 
-    def texts(self, at: int, target: DeviceTarget) -> Iterator[tuple[str, str]]:
+    def texts(self, at: int | str, target: DeviceTarget) -> Iterator[tuple[str, str]]:
         """The name and the text of each file that was written of a launch."""
         place = self._place(at, target)
         for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
             with open(os.path.join(place, name), encoding="utf-8", errors="replace") as file:
                 yield name, file.read()
 
-    def _place(self, at: int, target: DeviceTarget) -> str:
+    def _place(self, at: int | str, target: DeviceTarget) -> str:
         return os.path.join(self.folder, f"{at}-{target.device}")
 
     def _sweep(self, place: str | None = None) -> None:
@@ -88,25 +88,37 @@ class Schedules:
 def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules) -> Cost:
     """What a launch that was compiled costs."""
     if launch.grid is not None and not math.prod(launch.grid):
-        return unknown(launch, target, "its grid has no step")
+        return _as_cost(launch, target, Prediction(0.0, 0.0, 0.0, doubts=("its grid has no step: nothing runs",)))
     texts = list(schedules.texts(at, target))
-    found = {match["kernel"]: text for name, text in texts if (match := _SCHEDULE.fullmatch(name))}
-    uses = {match["kernel"]: text for name, text in texts if (match := _USE.fullmatch(name))}
+    found, uses = schedules_and_uses(texts)
     if not texts:
         return unknown(launch, target, "it was not compiled for that")
     if not found:
-        return unknown(launch, target, f"not known for {_compiler()}: it writes no schedule")
-    module = CompiledModule.read(dict(texts).get(_PROGRAM, ""))
+        return unknown(launch, target, f"not known for {compiler()}: it writes no schedule")
+    module = CompiledModule.read(dict(texts).get(PROGRAM, ""))
     if module is None or module.kernel not in found:
         return unknown(
             launch, target, f"which of the schedules is the kernel's is not told: {', '.join(sorted(found))}"
         )
+    if target.device == "v4" and "parallel" in (launch.semantics or ()):
+        return unknown(launch, target, "a v4 runs it on both cores, and libtpu compiles it here for one of them")
     prediction = predict(found[module.kernel], uses.get(module.kernel, ""), target.device, _values(launch, module))
     doubts = [_OPERAND.sub(lambda match: launch.input_name(int(match[1])), doubt) for doubt in prediction.doubts]
     others = sorted({*found} - {module.kernel})
     if others and prediction.microseconds is not None:
         doubts.append(f"what XLA does to operands or results is not in it: {', '.join(others)}")
     return _as_cost(launch, target, replace(prediction, doubts=tuple(doubts)))
+
+
+def schedules_and_uses(texts: Iterable[tuple[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
+    """Of what was written, by file name: each operation's schedule, and the units that it uses."""
+    found, uses = {}, {}
+    for name, text in texts:
+        if match := _SCHEDULE.fullmatch(name):
+            found[match["kernel"]] = text
+        elif match := _USE.fullmatch(name):
+            uses[match["kernel"]] = text
+    return found, uses
 
 
 def unknown(launch: Launch, target: DeviceTarget, why: str) -> Cost:
@@ -116,6 +128,9 @@ def unknown(launch: Launch, target: DeviceTarget, why: str) -> Cost:
 
 def _as_cost(launch: Launch, target: DeviceTarget, found: Prediction) -> Cost:
     avals = (*launch.record.avals, *launch.record.params.get("out_avals", ()))
+    ideal = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in avals if hasattr(aval, "dtype"))
+    if found.microseconds is not None:  # what it does not touch, as of a cache in pages, need not be moved
+        ideal = min(ideal, found.read + found.written)
     return {
         "target": target.text,
         "microseconds": found.microseconds,
@@ -127,7 +142,7 @@ def _as_cost(launch: Launch, target: DeviceTarget, found: Prediction) -> Cost:
         "bytes": {
             "read": found.read,
             "written": found.written,
-            "ideal": sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in avals if hasattr(aval, "dtype")),
+            "ideal": ideal,
         },
         "units": {unit: round(share, 4) for unit, share in found.units.items()},
         "spills": round(found.spills, 4),
@@ -135,7 +150,7 @@ def _as_cost(launch: Launch, target: DeviceTarget, found: Prediction) -> Cost:
         "lines": [_line(line) for line in found.lines],
         "pipeline": _pipeline(found),
         "doubts": list(found.doubts),
-        "compiler": _compiler(),
+        "compiler": compiler(),
     }
 
 
@@ -157,7 +172,7 @@ def _line(line: Line) -> LineCost:
     return {"path": path, "line": number, "share": round(line.share, 4), "unit": line.unit}
 
 
-def _compiler() -> str:
+def compiler() -> str:
     return f"libtpu {environment.parts()['libtpu']}"
 
 

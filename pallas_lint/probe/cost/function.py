@@ -1,0 +1,125 @@
+"""The predicted cost of a whole compiled program: its kernels, XLA's operations, and copies beside them.
+
+Operations run one after the other, in the order that the compiler chose. Copies that XLA begins early run beside
+them, in the time in which they leave HBM idle; only what is left when their result is wanted is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .chips import CHIPS, LIKELY
+from .prediction import Prediction
+from .xla_program import Operation, XlaProgram
+
+# Of no code, or of a few instructions of the scalar unit in the program itself.
+_FREE = {
+    "parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "opt-barrier", "partition-id",
+    "replica-id", "add-dependency",
+}  # fmt: skip
+_SCALARS = ("s32[]", "u32[]", "pred[]", "s8[]", "u8[]", "f32[]", "bf16[]")
+_LOOKED_INTO = 50  # calls within each other
+
+Predict = Callable[[Operation, dict[str, str]], Prediction]
+
+
+@dataclass
+class Share:
+    """What an operation of the program takes, all its runs together. In microseconds."""
+
+    operation: Operation
+    microseconds: float
+    low: float
+    high: float
+
+
+@dataclass
+class ProgramCost:
+    """Microseconds of a program. `missing`: operations without a number, and why; the sum is then of the others."""
+
+    kernels: float = 0.0
+    xla: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    missing: list[str] = field(default_factory=list)
+    shares: dict[str, Share] = field(default_factory=dict)
+
+    def add(self, operation: Operation, took: float, low: float, high: float) -> None:
+        if operation.is_kernel:
+            self.kernels += took
+        else:
+            self.xla += took
+        self.low += low
+        self.high += high
+        share = self.shares.setdefault(operation.name, Share(operation, 0.0, 0.0, 0.0))
+        share.microseconds += took
+        share.low += low
+        share.high += high
+
+
+def cost(program: XlaProgram, device: str, predict: Predict) -> ProgramCost:
+    """What a program costs; `predict` has the prediction of an operation, given the types of all results."""
+    total = ProgramCost()
+    _Run(program, device, predict, total).run(program.entry, 1, 0)
+    return total
+
+
+class _Run:
+    def __init__(self, program: XlaProgram, device: str, predict: Predict, total: ProgramCost) -> None:
+        self.program, self.predict, self.total = program, predict, total
+        chip = CHIPS[device]
+        self.bandwidth = chip.bandwidth * LIKELY.efficiency * 1e3  # bytes a microsecond
+        self.latency = LIKELY.latency / 1e3
+        self.copies: dict[str, float] = {}  # under way, in order: microseconds for which they still move bytes
+
+    def run(self, computation: str, times: int, depth: int) -> None:
+        """Add what a computation takes that runs so often."""
+        types = self.program.types(computation)
+        for operation in self.program.computations[computation]:
+            self._step(operation, computation, types, times, depth)
+
+    def _step(self, operation: Operation, around: str, types: dict[str, str], times: int, depth: int) -> None:
+        opcode = operation.opcode
+        if opcode in _FREE or operation.value == "ConcatBitcast":  # of arrays that lie behind each other
+            return
+        if opcode in ("while", "call"):
+            turns = self.program.turns(operation, around) if opcode == "while" else 1
+            called = operation.called
+            if turns is None or called not in self.program.computations or depth > _LOOKED_INTO:
+                self._miss(operation, "how often it runs is not known")
+            else:
+                self.run(called, times * turns, depth + 1)
+        elif opcode in ("copy-start", "slice-start"):
+            self.copies[operation.name] = operation.bytes / self.bandwidth
+        elif opcode in ("copy-done", "slice-done") and operation.operands[0] in self.copies:
+            self._wait(operation, times)
+        else:
+            self._execute(operation, types, times)
+
+    def _wait(self, operation: Operation, times: int) -> None:
+        left = 0.0
+        for name in self.copies:  # one after the other
+            left, self.copies[name] = left + self.copies[name], 0.0
+            if name == operation.operands[0]:
+                break
+        if left > 0:
+            took = (left + self.latency) * times
+            self.total.add(operation, took, took, took)
+
+    def _execute(self, operation: Operation, types: dict[str, str], times: int) -> None:
+        found = self.predict(operation, types)
+        if found.microseconds is None or found.low is None or found.high is None:
+            if not operation.result.startswith(_SCALARS) or operation.opcode in ("fusion", "custom-call"):
+                self._miss(operation, "; ".join(found.doubts))
+            return
+        self.total.add(operation, found.microseconds * times, found.low * times, found.high * times)
+        idle = max(found.microseconds - (found.read + found.written) / self.bandwidth, 0.0)
+        for name, left in self.copies.items():
+            self.copies[name] = max(left - idle, 0.0)
+            idle = max(idle - left, 0.0)
+
+    def _miss(self, operation: Operation, why: str) -> None:
+        text = f"{operation.name}: {why}" if why else operation.name
+        if text not in self.total.missing:
+            self.total.missing.append(text)

@@ -1,0 +1,132 @@
+"""What a whole function costs: it is compiled as it stands, and every operation of the program has its schedule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...cost.function import ProgramCost
+from ...cost.function import cost as cost_of
+from ...cost.listing import UnknownForm
+from ...cost.prediction import Prediction, predict
+from ...cost.results import AgainstCost, FunctionCost, OperationCost
+from ...cost.xla_program import Operation, read
+from .. import devices
+from ..devices import DeviceTarget, Missing
+from ..launches.launch import describe
+from ..launches.recorder import LaunchRecorder, Record
+from . import cost
+from .module import laid_out
+
+_DIMENSIONS = re.compile(r"\w+\[([\d,]*)\]")
+_SLICES = ("dynamic-slice", "dynamic-update-slice")
+_MOST_OPERATIONS = 50
+
+
+def examine(
+    name: str, call: Callable[..., Any], leaves: Sequence[Any], records: Sequence[Record], target: DeviceTarget,
+    schedules: cost.Schedules,
+) -> FunctionCost:  # fmt: skip
+    """What a function of arrays costs on a device. Raises whatever keeps it from being compiled."""
+    folder = f"function-{name}"
+    with schedules.kept(folder, target) as alone:
+        alone.keep(_compiled(call, leaves, target))
+    texts = dict(schedules.texts(folder, target))
+    try:
+        program = read(texts.get(cost.PROGRAM, ""))
+    except UnknownForm as error:
+        raise Missing(str(error)) from error
+    total = cost_of(program, target.device, _Predictions(texts, records, target))
+    known = not total.missing
+    return {
+        "function": name,
+        "target": target.text,
+        "microseconds": total.kernels + total.xla if known else None,
+        "low": total.low if known else None,
+        "high": total.high if known else None,
+        "kernels": total.kernels,
+        "xla": total.xla,
+        "missing": total.missing,
+        "operations": [*_operations(total)],
+        "against": None,
+        "compiler": cost.compiler(),
+    }
+
+
+def against(found: FunctionCost) -> AgainstCost:
+    """The cost of a function that another one is compared with."""
+    return {
+        "function": found["function"], "microseconds": found["microseconds"], "low": found["low"],
+        "high": found["high"], "missing": found["missing"],
+    }  # fmt: skip
+
+
+def _compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarget) -> str:
+    """The text of the program that a function is compiled to."""
+    import jax
+
+    place = jax.sharding.SingleDeviceSharding(devices.device(target))
+    structs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place) for leaf in leaves]
+    recorder = LaunchRecorder(lambda record: {"interpret": False} if record.params.get("interpret") else {})
+    recorder.install()
+    jax.clear_caches()  # what was traced with other parameters is not traced again
+    try:
+        with devices.imitated(target):
+            lowered = jax.jit(call, keep_unused=True).trace(*structs).lower(lowering_platforms=(target.platform,))
+    finally:
+        recorder.remove()
+    return lowered.compile().as_text() or ""
+
+
+class _Predictions:
+    """The prediction of each operation, of those that the compiler wrote a schedule of."""
+
+    def __init__(self, texts: Mapping[str, str], records: Sequence[Record], target: DeviceTarget) -> None:
+        self.found, self.uses = cost.schedules_and_uses(texts.items())
+        self.records, self.device = records, target.device
+        self.known: dict[str, Prediction] = {}
+
+    def __call__(self, operation: Operation, types: dict[str, str]) -> Prediction:
+        if operation.name not in self.known:
+            self.known[operation.name] = self._predict(operation, types)
+        return self.known[operation.name]
+
+    def _predict(self, operation: Operation, types: dict[str, str]) -> Prediction:
+        schedule = self.found.get(operation.name)
+        if schedule is None:
+            return Prediction(doubts=(f"no schedule is written of {operation.opcode}",))
+        operands = [types.get(each, "") for each in operation.operands]
+        given = self._values(operands) if operation.is_kernel else {}
+        if operation.opcode in _SLICES:  # where it begins, which takes no other time elsewhere
+            given = {at: [0] for at, each in enumerate(operands) if each.startswith("s32[]")}
+        use = self.uses.get(operation.name, "")
+        return predict(schedule, use, self.device, given, kind="kernel" if operation.is_kernel else "xla")
+
+    def _values(self, operands: list[str]) -> dict[int, list[int]]:
+        """The words of a kernel's integer operands, where all launches with such operands have the same."""
+        import numpy as np
+
+        shapes = [_shape(each) for each in operands]
+        fitting = []
+        for record in self.records:
+            if [tuple(aval.shape) for aval in describe(record).record.avals] == shapes:
+                values = ((at, laid_out(np.asarray(value), operands[at]))
+                          for at, value in enumerate(record.values) if value is not None)  # fmt: skip
+                fitting.append({at: words for at, words in values if words is not None})
+        return fitting[0] if fitting and all(each == fitting[0] for each in fitting) else {}
+
+
+def _shape(text: str) -> tuple[int, ...] | None:
+    match = _DIMENSIONS.match(text)
+    return None if match is None else tuple(int(size) for size in match[1].split(",") if size)
+
+
+def _operations(total: ProgramCost) -> Iterator[OperationCost]:
+    """The dearest first."""
+    for share in sorted(total.shares.values(), key=lambda each: -each.microseconds)[:_MOST_OPERATIONS]:
+        path, line = share.operation.place or (None, 0)
+        yield {
+            "name": share.operation.name, "kernel": share.operation.is_kernel, "microseconds": share.microseconds,
+            "path": path, "line": line,
+        }  # fmt: skip
