@@ -95,6 +95,7 @@ class Finding:
     kernel: str | None = None
     backend: str | None = None  # "tpu" | "triton" | "mosaic_gpu" | None: holds on any
     device: str | None = None  # a device generation, where the verdict hangs on it: "v5e", "sm90", "rocm"
+    core: str | None = None  # of a TPU: "tensor" or "sparse"; None: no TPU, or it holds on both
     jax: str | None = None  # the jax version (or range) for which it holds; None: any
     dtype: str | None = None  # as jax prints it in avals: "bf16", "f32", "i8"
     origin: Literal["static", "probe"] = "static"

@@ -416,4 +416,6 @@ def _targets_for(rule: type[Rule], targets: tuple[Target, ...] | None) -> tuple[
         return ()
     if not targets:
         return (None,) if rule.runs_without_backend else ()
-    return tuple(target for target in targets if target.backend in rule.backends)
+    return tuple(
+        target for target in targets if target.backend in rule.backends and (target.core or "tensor") in rule.cores
+    )

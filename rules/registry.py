@@ -46,6 +46,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL214": ("gpu-transforms", "layout.gpu_transforms"),
     "PAL215": ("tensor-memory", "layout.tensor_memory"),
     "PAL216": ("gpu-copy", "layout.gpu_copy"),
+    "PAL217": ("sparsecore-layout", "layout.sparsecore_layout"),
     "PAL301": ("index-map-element-offset", "specs.index_map_element_offset"),
     "PAL302": ("index-map-arity", "specs.index_map_arity"),
     "PAL303": ("index-map-rank", "specs.index_map_rank"),

@@ -14,7 +14,8 @@ where it stood; only `pack` writes into the repository. Expect 5 minutes a versi
 `--replace` measures some functions anew with every release, after their recipes changed; everything else stays. The
 `hardware` stage belongs to it, where its GPU is: `hardware.py --only` with the same names, its result put into --work.
 
-`--stages apis,mosaic_gpu,pack_mosaic_gpu` replaces what the data say of Mosaic GPU, and nothing else.
+`--stages apis,mosaic_gpu,pack_mosaic_gpu` replaces what the data say of Mosaic GPU, and nothing else; `--stages
+subcores,pack_subcores` does so for the SparseCores of TPUs.
 
 The `hardware` stage needs an NVIDIA GPU and runs with the interpreter that starts this script.
 """
@@ -29,6 +30,7 @@ from pathlib import Path
 
 import mosaic_gpu
 import pack
+import subcores
 
 HERE = Path(__file__).resolve().parent
 MEASURE = HERE / "measure"
@@ -43,9 +45,11 @@ READ = (
 # jax[tpu] of these versions asks for a nightly that is gone; this libtpu compiles for them.
 LIBTPU = {"0.4.35": "0.0.2"}
 DEVICES = ("v5e", "v6e")
-STAGES = ("apis", "lower", "mosaic_gpu", "compile", "pack")
+STAGES = ("apis", "lower", "mosaic_gpu", "subcores", "compile", "pack")
 # The first release whose Mosaic GPU can be told which semantics to lower with.
 SEMANTICS_SINCE = (0, 6)
+# The first release whose SparseCore kernels lower for a TPU that is not there.
+SUBCORES_SINCE = (0, 10, 2)
 # Versions older than this do not import with newer numpy.
 NUMPY_2_3 = (0, 6)
 
@@ -131,6 +135,17 @@ def lower_mosaic_gpu(environments: Environments, work: Path, versions: tuple[str
         marker.touch()
 
 
+def lower_subcores(environments: Environments, work: Path, versions: tuple[str, ...], only: str = "") -> None:
+    """Every case on the vector and the scalar subcore of a SparseCore."""
+    for version in versions:
+        marker = done(work, f"lower-subcores-{version}")
+        if pack.version_key(version) < SUBCORES_SINCE or marker.exists():
+            continue
+        python = environments.interpreter(version, tpu=True)
+        run(python, "subcores.py", "--only", only, "--out", str(work / f"lower-subcores-{version}.jsonl"))
+        marker.touch()
+
+
 def compile_tpu(
     environments: Environments, work: Path, versions: tuple[str, ...], devices: tuple[str, ...] = DEVICES
 ) -> None:
@@ -173,7 +188,7 @@ def libtpu_versions(environments: Environments, versions: tuple[str, ...]) -> di
 
 def add(environments: Environments, work: Path, version: str) -> None:
     """Measure a new release in every way that needs no device, and add it to the data."""
-    for stage in (introspect, lower, lower_mosaic_gpu, compile_tpu):
+    for stage in (introspect, lower, lower_mosaic_gpu, lower_subcores, compile_tpu):
         stage(environments, work, (version,))
     pack.add(work, DATA, version, libtpu_versions(environments, (version,))[version])
 
@@ -185,6 +200,7 @@ def replace(environments: Environments, work: Path, names: list[str]) -> None:
     introspect(environments, work, measured)
     lower(environments, work, measured, only)
     lower_mosaic_gpu(environments, work, measured, only)
+    lower_subcores(environments, work, measured, only)
     for device in DEVICES:  # no version counts as compiled of which only these functions are
         compile_tpu(environments, work, pack.compiled_versions(DATA, device), (device,))
     pack.replace(work, DATA, names)
@@ -215,6 +231,8 @@ def main() -> None:
         lower(environments, options.work, measured)
     if "mosaic_gpu" in stages:
         lower_mosaic_gpu(environments, options.work, measured)
+    if "subcores" in stages:
+        lower_subcores(environments, options.work, measured)
     if "compile" in stages:
         compile_tpu(environments, options.work, measured)
     if "hardware" in stages:
@@ -223,6 +241,8 @@ def main() -> None:
         pack.pack(options.work, DATA, libtpu_versions(environments, MEASURED))
     if "pack_mosaic_gpu" in stages:
         mosaic_gpu.pack(options.work, DATA)
+    if "pack_subcores" in stages:
+        subcores.pack(options.work, DATA)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 DTYPES = ("f32", "bf16", "f16", "i32", "i8", "u32", "bool")
 TARGETS = (
     "triton", "tpu", "tpu:v5e", "tpu:v6e", "triton:h200", "mosaic_gpu", "mosaic_gpu:lane", "mosaic_gpu:warpgroup",
+    "tpu:sc_vector", "tpu:sc_scalar",
 )  # fmt: skip
 NOT_MEASURED = ("-", None, None)
 MESSAGE_LIMIT = 120

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import mosaic_gpu
+import subcores
 import unpack
 from outcome_table import OutcomeTable, dtype_of, rows_of, write
 
@@ -156,6 +157,7 @@ def _add_version(functions: OutcomeTable, work: Path, version: str, index: int) 
                         said = unloadable[device].get(row["d"], said)
                     functions.add(key, f"tpu:{device}", index, dtype, said)
     mosaic_gpu.add(functions, work, version, index)
+    subcores.add(functions, work, version, index)
     on_gpu = work / f"hardware-triton-{version}.jsonl"
     if on_gpu.exists():
         functions.has_compiled("triton:h200", index)

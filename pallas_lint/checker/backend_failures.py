@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
+from pallas_lint.checker.targeting import sparse_core
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.model.values import External
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     Fails = Callable[[str, "str | None", str], bool]
 
 SEMANTICS = ("lane", "warpgroup")  # of Mosaic GPU
+SUBCORES = {"sc_vector": "the vector subcore of a SparseCore", "sc_scalar": "the scalar subcore of a SparseCore"}
 LAST_OF_LANE = "0.10.2"  # the last release in which kernels have these where they choose none
 BACKENDS: dict[str, str] = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
 
@@ -36,6 +38,8 @@ class Failure:
     @property
     def place(self) -> str:
         """ "Triton", "TPU and Mosaic GPU"."""
+        if self.device in SUBCORES:
+            return SUBCORES[self.device]
         names = [BACKENDS[backend] for backend in self.backends]
         return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -85,8 +89,10 @@ def failure(context: Context, fails: Fails) -> Failure | None:
 
 
 def _device(context: Context, version: str) -> str | None:
-    """The target's device; of Mosaic GPU the lowering semantics that the launch has with this version."""
+    """The target's device; of SparseCores the subcore, of Mosaic GPU the lowering semantics, that the launch has."""
     assert context.target is not None
+    if context.target.core == "sparse" and context.launch is not None:
+        return sparse_core(context.launch)
     if context.target.backend != "mosaic_gpu" or context.launch is None:
         return context.target.device
     chosen = compiler_param(context.launch, "lowering_semantics")
@@ -97,12 +103,12 @@ def _device(context: Context, version: str) -> str | None:
 
 
 def lowers(primitive: str, backend: str, version: str, device: str | None = None) -> bool:
-    """Whether the backend has a rule for the primitive on any of its cores; True where nothing is known.
+    """Whether the backend has a rule for the primitive; True where nothing is known.
 
-    Of Mosaic GPU in the semantics that `device` names, else in any.
+    Of Mosaic GPU in the semantics that `device` names, else in any; of TPUs on the subcore that it names.
     """
     every = SEMANTICS if backend == "mosaic_gpu" else (None,)
-    cores = (device,) if device in SEMANTICS else every
+    cores = (device,) if device in (*SEMANTICS, *SUBCORES) else every
     known = [compat.primitive_supported(primitive, backend, version, core) for core in cores]
     return any(known) or all(answer is None for answer in known)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.config.targets import whole_chip
 from pallas_lint.finding import Edit, Finding, Fix, Position, Related, Severity, Span
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.records import define, evolve
@@ -147,6 +148,7 @@ class Context:
             kernel=self.trace.name if self.trace is not None else None,
             backend=backend or (target.backend if target is not None else None),
             device=device or (target.device if target is not None else None),
+            core=None if target is None or target.backend != "tpu" else target.core or "tensor",
             jax=self.spelled_versions(versions) if versions else None,
             dtype=dtype,
             related=tuple(places),
@@ -157,7 +159,7 @@ class Context:
     @property
     def _backend_is_guessed(self) -> bool:
         launch, target = self.launch, self.target
-        if launch is None or target is None or target in self.settings.target:
+        if launch is None or target is None or whole_chip(target) in map(whole_chip, self.settings.target):
             return False
         return launch.evidence not in STRONG
 

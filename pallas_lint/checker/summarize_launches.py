@@ -105,8 +105,6 @@ def _backend(launch: Launch, analysis: Analysis, settings: Settings) -> tuple[st
     targets = targets_of(launch, settings)
     presumed = analysis.inferred_backends.get(launch)
     if targets is None:
-        if launch.core is not None:
-            return own, "SparseCore, of which nothing is measured", False
         if own is None:
             return None, "interpreted", False
         why = "interpreted" if launch.interpret or launch.known_call is not None else "not among the targets"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.config.targets import Target
+from pallas_lint.kernels.facts.subcore_memory import SUBCORE_VMEM
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.trace import Access, Concretization, Op
 from pallas_lint.kernels.model.values import Const, Sym
+from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
@@ -21,16 +23,30 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
     """What a launch is judged for: its own backend where the code says it, else the targets asked for.
 
     Empty where nothing tells the backend. None where no backend is in question: pinned to one that nobody asked for,
-    on SparseCore (for which nothing is measured), or in interpret mode, where no backend compiles it.
+    or in interpret mode, where no backend compiles it. What runs on SparseCores is judged for those of the targets.
     """
-    sparse = any(around.core is not None for around in (launch, *(trace.launch for trace in launch.traces)))
     # A call that is launch.is_tried says nothing of what compilers do with such shapes, whatever they are asked for.
-    if sparse or launch.is_tried or (launch.interpret and not settings.target):
+    if launch.is_tried or (launch.interpret and not settings.target):
         return None
+    if sparse_core(launch) is not None:
+        return _on_sparse_cores(settings.target)
+    asked = tuple(target for target in settings.target if target.core != "sparse")
     if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
-        own = tuple(target for target in settings.target if target.backend == launch.backend)
+        own = tuple(target for target in asked if target.backend == launch.backend)
         return (own or None) if settings.target else (Target(launch.backend),)
-    return settings.target
+    return asked if asked or not settings.target else None
+
+
+def sparse_core(launch: Launch) -> str | None:
+    """The subcore of a SparseCore that a launch, or the kernel that it is part of, runs on; None: no SparseCore."""
+    return next((each.core for each in (launch, *(t.launch for t in launch.traces)) if each.core is not None), None)
+
+
+def _on_sparse_cores(asked: tuple[Target, ...]) -> tuple[Target, ...] | None:
+    """The SparseCores of the targets that were asked for: jax makes kernels for those of three generations."""
+    chosen = [target for target in asked if target.backend == "tpu" and target.device in (None, *SUBCORE_VMEM)]
+    sparse = dict.fromkeys(evolve(target, core="sparse") for target in chosen)
+    return (tuple(sparse) or None) if asked else (Target("tpu", core="sparse"),)
 
 
 # -- interpret mode ------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from pallas_lint.config.flags import (
     parse,
     report_file,
 )
-from pallas_lint.config.targets import TargetError, parse_target
+from pallas_lint.config.targets import TargetError, parse_target, whole_chip
 from pallas_lint.report import agents
 
 COMMANDS = (
@@ -269,7 +269,7 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     if not options.capture and not options.paths:
         raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
     try:
-        options.target = [str(parse_target(target)) for target in options.target]
+        options.target = [str(whole_chip(parse_target(target))) for target in options.target]
     except TargetError as error:
         raise UsageError(f"--target: {error}") from error
     return options

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _COLOURS = {"lowers": "green", "compiles": "green", "runs": "green", "some": "yellow", "no": "red", "no load": "red"}
 _STATUS = {"supported": "yes", "unsupported": "no", "depends": "some", "unknown": "?"}
+_SUBCORES = {"sc_vector": "vector subcore of a SparseCore", "sc_scalar": "scalar subcore of a SparseCore"}
 _PIPED = 140  # columns where nothing tells
 _NOTHING_SAID = "INTERNAL: Failed to compile Triton kernel"
 _MAX_FAILING = 8  # forms that are named
@@ -110,7 +111,7 @@ def _briefly(match: dict[str, Any]) -> Iterator[str]:
         version = match["versions"][-1]
         dtypes = match.get("asked", {"dtypes": []})["dtypes"]
         for backend, shown in match["backends"].items():
-            on = f" ({shown['device']})" if shown.get("device") else ""
+            on = _on(shown.get("device"))
             instead = f"; instead: {'; or '.join(shown['instead'])}" if shown["status"] != "supported" else ""
             yield f"{short(match['name'])} {_dashed(backend)}{on}: {_said(shown, dtypes, version)}{instead}"
     elif match["kind"] == "primitive":
@@ -279,7 +280,7 @@ class _Printer:
         return True
 
     def _backend(self, backend: str, shown: dict[str, Any], version: str, dtypes: Sequence[str]) -> None:
-        on = f" ({shown['device']})" if shown.get("device") else ""
+        on = _on(shown.get("device"))
         self.line(f"[bold]{_dashed(backend)}{on}[/bold]: {self.escape(_said(shown, dtypes, version))}")
         if shown["fails_for"]:
             listed = "; ".join(shown["fails_for"][:_MAX_FAILING])
@@ -368,6 +369,11 @@ def _rows(match: dict[str, Any], dtypes: Sequence[str]) -> Iterator[tuple[str, s
             if all(state == "?" for state in row) and len(groups) > 1:
                 continue
             yield _dashed(backend), " ".join(those), list(row)
+
+
+def _on(device: str | None) -> str:
+    """ " (v6e)", " (vector subcore of a SparseCore)"."""
+    return f" ({_SUBCORES.get(device, device)})" if device else ""
 
 
 def _span(first: str, end: str | None) -> str:

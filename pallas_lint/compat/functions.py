@@ -21,6 +21,7 @@ from pallas_lint.compat.versions import known_versions, measured_versions, neare
 from pallas_lint.records import frozen
 
 TPU_DEVICES = ("v5e", "v6e")
+SUBCORES = ("sc_vector", "sc_scalar")  # of a SparseCore, which a verdict on TPU may name in the place of a device
 SEMANTICS = ("lane", "warpgroup")  # which a verdict on Mosaic GPU may name in the place of a device
 _UNKNOWN = (SupportStatus.UNKNOWN, None, None)
 
@@ -92,8 +93,8 @@ class FunctionSupport:
             for cell in _cells(self.name, backend, nearest(version), device)
             if cell.dtype in wanted and (variant is None or cell.variant == variant)
         )
-        index, _ = _speaking(backend, nearest(version))
-        compiled = any(_compiled(target, index or 0) for target in _targets(backend, device))
+        index, _ = _speaking(backend, nearest(version), device)
+        compiled = any(_compiled(target, index or 0) for target in _targets(backend, device)) and device not in SUBCORES
         return verdict_of(cells, measured_versions()[index or 0], compiled)
 
     def since(
@@ -102,19 +103,19 @@ class FunctionSupport:
         """First version from which the function has worked, at least for some dtypes, up to the newest."""
         first: str | None = None
         for version in reversed(measured_versions()):
-            if _speaking(backend, version)[0] is None:
+            if _speaking(backend, version, device)[0] is None:
                 break
             verdict = self.verdict(backend, version, dtype=dtype, device=device, variant=variant)
             if verdict.status not in ("supported", "depends"):
                 if first is not None and verdict.primitive is not None and verdict.outcome is SupportStatus.LOWER:
-                    return self._refined(backend, verdict.primitive, version, first)
+                    return self._refined(backend, verdict.primitive, version, first, device)
                 break
             first = version
         return first
 
-    def _refined(self, backend: str, primitive: str, broken: str, working: str) -> str:
+    def _refined(self, backend: str, primitive: str, broken: str, working: str, device: str | None) -> str:
         """The patch release that brought the primitive, where it alone was missing."""
-        since = primitive_since(primitive, backend)
+        since = primitive_since(primitive, backend, device if device in SUBCORES else None)
         if since is not None and parse(broken) < parse(since) <= parse(working):
             return since
         return working
@@ -160,7 +161,7 @@ def _targets(backend: str, device: str | None) -> tuple[str, ...]:
     if backend == "tpu":
         if device is None:
             return tuple(f"tpu:{name}" for name in TPU_DEVICES)
-        return (f"tpu:{device}",) if device in TPU_DEVICES else ("tpu",)
+        return (f"tpu:{device}",) if device in (*TPU_DEVICES, *SUBCORES) else ("tpu",)
     if backend == "mosaic_gpu":
         return (f"{backend}:{device}",) if device in SEMANTICS else (backend,)
     if backend == "triton":
@@ -192,7 +193,8 @@ def _row(name: str, variant: str, target: str, index: int) -> tuple[int, ...] | 
 
 def _at(name: str, variant: str, target: str, index: int) -> list[_Outcome]:
     """Outcomes by dtype; without a compilation for the device, that of lowering."""
-    general = target if target.startswith("mosaic_gpu") else target.partition(":")[0]
+    only_lowered = target.startswith("mosaic_gpu") or target.partition(":")[2] in SUBCORES
+    general = target if only_lowered else target.partition(":")[0]
     lowered = _outcomes(_row(name, variant, general, index))
     if target == general:
         return lowered
@@ -246,12 +248,14 @@ def _outcomes(row: tuple[int, ...] | None) -> list[_Outcome]:
     return found
 
 
-def _speaking(backend: str, version: str) -> tuple[int | None, int | None]:
+def _speaking(backend: str, version: str, device: str | None = None) -> tuple[int | None, int | None]:
     """Index of the measured version for a known one, and of the next if it is between two."""
     measured = measured_versions()
     indices: Sequence[int] = range(len(measured))
     if backend == "mosaic_gpu":
         indices = tables.functions()["compiled"].get(backend, [])
+    elif device in SUBCORES:
+        indices = tables.functions()["compiled"].get(f"{backend}:{device}", [])
     older = [index for index in indices if parse(measured[index]) <= parse(version)]
     newer = [index for index in indices if parse(measured[index]) > parse(version)]
     if not older:
@@ -262,7 +266,8 @@ def _speaking(backend: str, version: str) -> tuple[int | None, int | None]:
 
 def _missing(primitive: str, backend: str, version: str, device: str | None) -> bool:
     """Whether no core (TPU) or semantics (Mosaic GPU) that was tried has a rule for the primitive."""
-    tried = (None,) if backend != "mosaic_gpu" else (device,) if device in SEMANTICS else SEMANTICS
+    known = SUBCORES if backend == "tpu" else SEMANTICS
+    tried = (device,) if device in known else SEMANTICS if backend == "mosaic_gpu" else (None,)
     return all(primitive_supported(primitive, backend, version, core) is False for core in tried)
 
 
@@ -270,11 +275,11 @@ def _missing(primitive: str, backend: str, version: str, device: str | None) -> 
 def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[Measurement, ...]:
     """Every case of a function on a backend at a known version; one case for each device where several apply."""
     data: dict[str, Any] = tables.functions()
-    index, after = _speaking(backend, version)
+    index, after = _speaking(backend, version, device)
     if index is None:
         return ()
     exact = measured_versions()[index] == version
-    only_lowered = backend == "tpu" and device is not None and device not in TPU_DEVICES
+    only_lowered = backend == "tpu" and device is not None and device not in (*TPU_DEVICES, *SUBCORES)
     cells = []
     for variant in data["functions"][name]:
         for target in _targets(backend, device):
@@ -322,8 +327,11 @@ def provenance() -> str:
     newest_compiled = {
         target.partition(":")[2]: measured[max(indices)]
         for target, indices in data["compiled"].items()
-        if target.startswith("tpu:") and indices
+        if target.startswith("tpu:") and target[4:] in TPU_DEVICES and indices
     }
+    sparse = data["compiled"].get(f"tpu:{SUBCORES[0]}", [])
+    if sparse:
+        parts.append(f"lowered for the subcores of SparseCores with jax {' and '.join(measured[i] for i in sparse)}")
     if newest_compiled:
         devices = " and ".join(sorted(newest_compiled))
         version = max(newest_compiled.values(), key=parse)

@@ -28,6 +28,7 @@ _DEVICES = {
     "tpu7x": "tpu7x", "ironwood": "tpu7x", "lane": "lane", "warpgroup": "warpgroup", "rocm": "rocm", "amd": "rocm",
     "mi300": "rocm",
 }  # fmt: skip
+_CORES = {"sc": "sc_vector", "sparsecore": "sc_vector", "tc": ""}  # of a TPU, as in "tpu:v6e/sc"
 _SPOKEN_MODULES = ("jnp", "lax", "pl", "pltpu", "plgpu")
 _BACKEND_OF = {"lane": "mosaic_gpu", "warpgroup": "mosaic_gpu"}
 _LONG = {
@@ -86,7 +87,10 @@ def read(words: Iterable[str], is_name: Callable[[str], bool]) -> Question:
     if len(tokens) == 1 and within is None:
         return _of_one(tokens[0], is_name)
     for token in tokens:
-        word = token.lower()
+        word, _, core = token.lower().partition("/")
+        if core in _CORES or word == "sparsecore":
+            found["backends"].append("tpu")
+            found["devices"] += filter(None, [_CORES.get(core or word)])
         target, _, device = word.partition(":")
         version = _VERSION.fullmatch(word)
         if word in _FILLER or not word:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pallas_lint import compat
 from pallas_lint.compat.forms import in_words
-from pallas_lint.compat.functions import SEMANTICS, TPU_DEVICES
+from pallas_lint.compat.functions import SEMANTICS, SUBCORES, TPU_DEVICES
 from pallas_lint.compat.outcomes import verdict_of
 
 PALLAS = "jax.experimental.pallas"
@@ -140,6 +140,8 @@ def device_of(backend: str, devices: Sequence[str]) -> str | None:
     """Which of the devices, or lowering semantics, is this backend's; None where that is not one."""
     known = {"tpu": TPU_DEVICES, "triton": ("rocm",), "mosaic_gpu": SEMANTICS}[backend]
     own = [device for device in devices if device in known]
+    if backend == "tpu" and SUBCORES[0] in devices:
+        return SUBCORES[0]
     return own[0] if len(own) == 1 else None
 
 
@@ -149,6 +151,8 @@ def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
     if home != backend:
         return f"it is a function of {home.replace('_', '-')} kernels"
     others = [device for device in devices if device.startswith(("v", "tpu")) and device not in TPU_DEVICES]
+    if backend == "tpu" and SUBCORES[0] in devices:
+        return _on_subcores(name, version)
     if backend == "tpu" and others:
         return f"the compiler was asked for {' and '.join(TPU_DEVICES)}, not for {', '.join(others)}"
     support = compat.function(name)
@@ -163,6 +167,14 @@ def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
             parts = (f"in {each.capitalize()} semantics {words[status]}" for each, status in either.items())
             return f"{', '.join(parts)} (Warpgroup is the default from jax 0.11 on)"
     return ""
+
+
+def _on_subcores(name: str, version: str) -> str:
+    """That it is of SparseCores, and what their scalar subcores say."""
+    support = compat.function(name)
+    status = "unknown" if support is None else support.verdict("tpu", version, device=SUBCORES[1]).status
+    words = {"supported": "yes", "unsupported": "no", "depends": "in some forms", "unknown": "not measured"}
+    return f"on the scalar subcore of a SparseCore: {words[status]}"
 
 
 def _generations(support: compat.FunctionSupport, version: str) -> str:
@@ -266,7 +278,8 @@ def _state(support: compat.FunctionSupport, backend: str, version: str, dtype: s
         return "some"
     if backend in _RAN_SINCE and device is None and compat.parse(version) >= compat.parse(_RAN_SINCE[backend]):
         return "runs"
-    return "compiles" if backend == "tpu" and support.was_compiled(version, dtype) else "lowers"
+    compiled = backend == "tpu" and device not in SUBCORES and support.was_compiled(version, dtype)
+    return "compiles" if compiled else "lowers"
 
 
 def _status(support: compat.FunctionSupport, backend: str, version: str, dtype: str, device: str | None = None) -> str:

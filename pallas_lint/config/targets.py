@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pallas_lint.config.environment import Evidence
 
 Backend = Literal["tpu", "triton", "mosaic_gpu"]
+Core = Literal["tensor", "sparse"]
 
 # As written on the command line -> (backend, device generations it can be narrowed to).
 TARGETS: dict[str, tuple[Backend, tuple[str, ...]]] = {
@@ -22,6 +23,7 @@ TARGETS: dict[str, tuple[Backend, tuple[str, ...]]] = {
     "triton": ("triton", ("cuda", "rocm")),
     "mosaic-gpu": ("mosaic_gpu", ("sm90", "sm100")),
 }
+_CORES: dict[str, Core | None] = {"": None, "tc": None, "sc": "sparse"}  # of a TPU, as in "tpu:v6e/sc"
 _MAX_VERSION_LENGTH = 1000  # characters of a version or a range: Python takes long over numbers of many digits
 
 
@@ -35,14 +37,15 @@ class JaxVersionError(ValueError):
 
 @frozen
 class Target:
-    """One backend, or one device generation of it."""
+    """One backend, or one device generation of it. `core`: "sparse" for SparseCores; None: the usual core."""
 
     backend: Backend
     device: str | None = None
+    core: Core | None = None
 
     def __str__(self) -> str:
         name = self.backend.replace("_", "-")
-        return f"{name}:{self.device}" if self.device else name
+        return (f"{name}:{self.device}" if self.device else name) + ("/sc" if self.core == "sparse" else "")
 
 
 @frozen
@@ -85,20 +88,26 @@ def all_targets() -> tuple[str, ...]:
 
 
 def parse_target(text: str) -> Target:
-    """The target that `text` ("tpu", "mosaic-gpu:sm90") names.
+    """The target that `text` ("tpu", "mosaic-gpu:sm90", "tpu:v6e/sc") names.
 
     Raises TargetError with the nearest real one.
     """
-    name, _, device = text.strip().lower().partition(":")
+    place, _, core = text.strip().lower().partition("/")
+    name, _, device = place.partition(":")
     known = TARGETS.get(name.replace("_", "-"))
     if known is None:
         raise TargetError(f"unknown target '{text}'{_nearest(text, all_targets())}")
     backend, devices = known
-    if not device:
-        return Target(backend)
-    if device not in devices:
+    if core not in _CORES or (core and backend != "tpu"):
+        raise TargetError(f"unknown core '{core}' in target '{text}': a TPU has tc and sc, as in tpu:v6e/sc")
+    if device and device not in devices:
         raise TargetError(f"unknown device '{device}' in target '{text}': {backend} has {', '.join(devices)}")
-    return Target(backend, device)
+    return Target(backend, device or None, _CORES[core])
+
+
+def whole_chip(target: Target) -> Target:
+    """The target without a core, where each launch has its own: the probe runs all that a function launches."""
+    return evolve(target, core=None)
 
 
 def resolve_jax_version(

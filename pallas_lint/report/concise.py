@@ -39,5 +39,7 @@ def circumstances(finding: Finding) -> list[str]:
     backend = (finding.backend or "").replace("_", "-")
     if finding.device:
         backend = f"{backend}:{finding.device}" if backend else finding.device
+    if finding.core == "sparse":
+        backend += "/sc"
     jax = f"jax {finding.jax}" if finding.jax else ""
     return [visible(part) for part in (finding.kernel or "", backend, jax, finding.dtype or "") if part]

@@ -66,6 +66,7 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "kernel": finding.kernel,
         "backend": finding.backend,
         "device": finding.device,
+        "core": finding.core,
         "jax": finding.jax,
         "dtype": finding.dtype,
         "origin": finding.origin,

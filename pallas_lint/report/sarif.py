@@ -76,7 +76,7 @@ def _rule(entry: RuleEntry) -> dict[str, Any]:
 def _result(finding: Finding, fingerprint: str, rule: int, report: Report) -> dict[str, Any]:
     conditions = {
         key: getattr(finding, key)
-        for key in ("kernel", "backend", "device", "jax", "dtype", "origin", "cell")
+        for key in ("kernel", "backend", "device", "core", "jax", "dtype", "origin", "cell")
         if getattr(finding, key) is not None
     }
     location = _location(finding.span, finding.cell)

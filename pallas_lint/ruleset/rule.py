@@ -88,6 +88,7 @@ class Rule:
     since: ClassVar[str] = "0.1.0"  # the release of pallas-lint, or of its package, that added it
     fix: ClassVar[FixKind | None] = None
     backends: ClassVar[frozenset[str] | None] = None  # None: all
+    cores: ClassVar[frozenset[str]] = frozenset({"tensor"})  # of a TPU, on which the verdict of `backends` holds
     runs_without_backend: ClassVar[bool] = False  # also called, without target, for kernels with unknown backend
     of_hardware: ClassVar[bool] = False  # without `backends`: not run on launches that surely use interpret mode
     probe_only: ClassVar[bool] = False  # it has no check: only the probe reports it

@@ -200,6 +200,7 @@ def decode(document: dict[str, Any]) -> Finding:
         kernel=document["kernel"],
         backend=document["backend"],
         device=document["device"],
+        core=document["core"],
         jax=document["jax"],
         dtype=document["dtype"],
         origin=document["origin"],

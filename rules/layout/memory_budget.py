@@ -17,6 +17,7 @@ from pallas_lint.kernels.facts.memory_budget import (
     spelled,
 )
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
+from pallas_lint.kernels.facts.subcore_memory import SUBCORE_VMEM, subcore_memory
 from pallas_lint.kernels.model.dtypes import bits
 
 _NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x"}
@@ -42,6 +43,9 @@ class MemoryBudget(Rule):
     checked against the same table: what v5e and v6e grant, v7x does not have. That is an info, since it compiles as
     long as the sum itself fits.
 
+    A vector subcore of a SparseCore has a VMEM of its own: 512 KiB on v5p and v7x, 256 KiB on v6e. The scratch of a
+    kernel over a `plsc.VectorSubcoreMesh` lies there: `CompileTimeSparseCoreAllocationFailure`.
+
     SMEM, where scalar-prefetch operands lie, has 1 MiB; the rows of a matrix take multiples of 128 numbers in it.
 
     On Triton, the operands of a dot go through shared memory, of which a block of threads has 227 KiB at most. On
@@ -54,7 +58,7 @@ class MemoryBudget(Rule):
 
     Smaller blocks; a further grid axis over the contracted dimension, with an accumulator in scratch;
     `pipeline_mode=pl.Buffered(1)` for blocks that seldom move; `pltpu.CompilerParams(vmem_limit_bytes=...)` where the
-    core has it, best from `pltpu.get_tpu_info().vmem_capacity_bytes`.
+    core has it, best from `pltpu.get_tpu_info().vmem_capacity_bytes`. On SparseCores: fewer rows at a time.
 
     ## Known limits
 
@@ -78,6 +82,7 @@ class MemoryBudget(Rule):
     name = "memory-budget"
     severity = Severity.ERROR
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
+    cores = frozenset({"tensor", "sparse"})
     ops = _DOTS
     invalid = (
         Example(
@@ -145,6 +150,9 @@ class MemoryBudget(Rule):
         target = context.target
         if target is not None and target.backend == "mosaic_gpu":
             yield from _shared(launch, context)
+        if target is not None and target.core == "sparse":
+            yield from _of_subcores(launch, target.device, context)
+            return
         if target is None or target.backend != "tpu" or not launch.form.is_over_blocks:
             return
         devices = (target.device,) if target.device is not None else tuple(VMEM)
@@ -203,6 +211,24 @@ def _vmem(budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], contex
         f"blocks and scratch take at least {size(total)} of VMEM{condition}: {limit}",
         help=f"{spelled(budget.parts)}; take smaller blocks, or raise `vmem_limit_bytes` where the core has it",
         severity=severity,
+    )
+
+
+def _of_subcores(launch: Launch, device: str | None, context: Context) -> Iterator[Finding]:
+    """The scratch of a vector subcore against the VMEM that it has."""
+    if launch.core != "sc_vector" or not launch.is_pallas:
+        return
+    parts = subcore_memory(launch)
+    total, most = sum(part.total for part in parts), max(SUBCORE_VMEM.values())
+    limit = most if device is None else SUBCORE_VMEM[device]
+    if total <= limit:
+        return
+    where = "on any TPU" if device is None else f"on {_NAMES[device]}"
+    yield context.finding(
+        launch.called_at,
+        f"scratch takes at least {size(total)} of VMEM, and a SparseCore's vector subcore has {size(limit)} {where}",
+        help=f"{spelled(parts)}; take fewer rows at a time",
+        severity=Severity.ERROR if launch.certain else Severity.WARNING,
     )
 
 

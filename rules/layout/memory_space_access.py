@@ -10,15 +10,16 @@ from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.model.known_names import PALLAS
 
 _ASYNCHRONOUS = tuple(f"{PALLAS}.mosaic_gpu.async_{what}_tmem" for what in ("load", "store"))
+_SPEC = ", or give it a BlockSpec without memory space"
 
 
 class MemorySpaceAccess(Rule):
     """A ref in HBM, or in a GPU's tensor memory, that is read or written without a copy.
 
     On TPU, only VMEM and SMEM can be loaded from and stored to. A ref in HBM (`memory_space=pl.ANY` or `pltpu.HBM`,
-    and every operand of `pl.kernel` on a tensor core) is an address for DMAs and nothing else: `x_ref[...]` is refused
-    with `Loads are only allowed on VMEM and SMEM references`, whatever is done with the value. Interpret mode knows no
-    memory spaces and runs it.
+    and every operand of `pl.kernel` on a tensor core or a SparseCore) is an address for DMAs and nothing else:
+    `x_ref[...]` is refused with `Loads are only allowed on VMEM and SMEM references`, whatever is done with the value.
+    Interpret mode knows no memory spaces and runs it.
 
     On Mosaic GPU the same holds for TMEM, the accumulators of Blackwell's tensor cores: `acc_tmem[...]` fails with
     `Loads from TMEM are asynchronous operations`. GMEM and SMEM are loaded from directly there, and Triton has no
@@ -48,6 +49,7 @@ class MemorySpaceAccess(Rule):
     name = "memory-space-access"
     severity = Severity.ERROR
     backends = frozenset({"tpu", "mosaic_gpu"})
+    cores = frozenset({"tensor", "sparse"})
     invalid = (
         Example(
             """
@@ -127,12 +129,14 @@ class MemorySpaceAccess(Rule):
         if space not in ("any", "hbm", "host"):
             return
         where = "host memory" if space == "host" else "HBM"
+        sparse = context.target is not None and context.target.core == "sparse"
+        who = "a subcore" if sparse else "TPU"
         declared = ref.space is not None
         severity = Severity.ERROR if access.certain and (declared or ref.role == "out") else Severity.WARNING
         yield context.finding(
             access.site,
-            f"{_doing(access)} `{ref.parameter}`, which stays in {where}: TPU loads and stores only VMEM and SMEM",
-            help="copy it with `pltpu.sync_copy` or `make_async_copy`, or give it a BlockSpec without memory space",
+            f"{_doing(access)} `{ref.parameter}`, which stays in {where}: {who} loads and stores only VMEM and SMEM",
+            help=f"copy it with `pltpu.sync_copy` or `make_async_copy`{'' if sparse else _SPEC}",
             severity=severity,
         )
 

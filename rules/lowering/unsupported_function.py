@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint import compat
 from pallas_lint.api import Context, Example, Failure, Finding, Op, Rule, Severity, failure
-from pallas_lint.checker.backend_failures import BACKENDS, SEMANTICS, lowers
+from pallas_lint.checker.backend_failures import BACKENDS, SEMANTICS, SUBCORES, lowers
 from pallas_lint.compat import SupportStatus
 from pallas_lint.kernels.facts.refused_calls import is_copy, refused, variants
 from pallas_lint.kernels.launches.backend import of_name
@@ -56,10 +56,10 @@ class UnsupportedFunction(Rule):
     forms that rules of other primitives refuse these are known: joins and stacks on Triton, bitcasts between
     different widths, `argmax` over several axes, exact `gelu`, `roll`, and stable `top_k`. Functions
     that work for some dtypes are PAL102's, `isfinite` and `mod` have rules of their own (PAL103, PAL104), and
-    so has indexing of values (PAL208). Nothing is measured for SparseCore. In kernels whose backend nothing
-    tells, an info names the backends that fail. Of Mosaic GPU, what counts is the lowering semantics that the launch
-    names, else the default: Lane up to jax 0.10, Warpgroup from 0.11 on; what hangs on the layout of a value is
-    left to the probe.
+    so has indexing of values (PAL208). Kernels on SparseCores are judged by what lowers on their subcore, measured with
+    jax 0.10.2 and later. In kernels whose backend nothing tells, an info names the backends that fail. Of Mosaic GPU,
+    what counts is the lowering semantics that the launch names, else the default: Lane up to jax 0.10, Warpgroup from
+    0.11 on; what hangs on the layout of a value is left to the probe.
 
     ## References
 
@@ -72,6 +72,7 @@ class UnsupportedFunction(Rule):
     name = "unsupported-function"
     severity = Severity.ERROR
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
+    cores = frozenset({"tensor", "sparse"})
     runs_without_backend = True
     ops = ("*",)
     invalid = (
@@ -144,12 +145,15 @@ class UnsupportedFunction(Rule):
     )
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
-        form = refused(op)
+        sparse = context.target is not None and context.target.core == "sparse"
+        form = None if sparse else refused(op)
         if form is not None:
             yield from self._of_form(op, form, context)
             return
         support = compat.function(op.name)
-        if support is None or op.name in _claimed() or op.name in _RESOLVED or is_copy(op):
+        if support is None or op.name in _RESOLVED or is_copy(op):
+            return
+        if op.name in _claimed() and not sparse:
             return
         if context.target is None and of_name(op.name) is not None:
             return  # a backend's own function in a kernel for an unknown one: it is meant for that backend
@@ -162,6 +166,8 @@ class UnsupportedFunction(Rule):
         if refusal is None:
             return
         primitive, certain = refusal
+        if sparse and not certain:
+            return  # the forms that its rules take are other ones
         spelled = spelled_function(op.site)
         if certain:
             message = f"`{spelled}` has no {found.place} lowering in {found.jax}: no rule for `{primitive}`"
@@ -171,7 +177,7 @@ class UnsupportedFunction(Rule):
         yield context.finding(
             op.site,
             message,
-            help=self._help(support, found),
+            help=_on_subcores(support, found) if found.device in SUBCORES else self._help(support, found),
             severity=severity if certain else min(severity, Severity.WARNING, key=lambda level: level.rank),
             op=op,
             versions=None if found.everywhere else found.versions,
@@ -212,6 +218,12 @@ class UnsupportedFunction(Rule):
         if elsewhere and not parts:  # what to write instead is more to the point
             parts.append(f"works on {' and '.join(elsewhere)}")
         return "; ".join(parts) or "compute it outside the kernel"
+
+
+def _on_subcores(support: FunctionSupport, found: Failure) -> str:
+    """What to do where a subcore of a SparseCore has no rule: what stands in for it elsewhere may have none either."""
+    since = support.since("tpu", device=found.device)
+    return f"lowers there from jax {since}" if since else "compute it on the tensor core, before or after this kernel"
 
 
 @lru_cache(maxsize=1)

@@ -85,7 +85,7 @@ def test_json_has_every_key_of_the_contract(kernel_file: Path, lint: Lint) -> No
     finding = next(f for f in document["findings"] if f["code"] == "PAL301")
     assert set(finding) == {
         "code", "name", "severity", "message", "help", "url", "path", "start", "end", "cell", "kernel",
-        "backend", "device", "jax", "dtype", "origin", "related", "fixes", "witness", "known_call",
+        "backend", "device", "core", "jax", "dtype", "origin", "related", "fixes", "witness", "known_call",
     }  # fmt: skip
     line = KERNEL.splitlines()[finding["start"]["line"] - 1]
     assert line[finding["start"]["column"] - 1 : finding["end"]["column"] - 1] == "i * 8"

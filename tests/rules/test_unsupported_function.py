@@ -109,7 +109,7 @@ def sums(x_hbm, o_hbm):
 
 @pytest.mark.parametrize("target", [None, "tpu"])
 def test_a_pipeline_on_sparse_cores(target: str | None) -> None:
-    """It runs where the kernel around it does, for which nothing is measured."""
+    """It runs where the kernel around it does, whose vector subcore has a rule that the tensor core lacks."""
     assert not lint(SPARSE, "0.11.1", target, "PAL101")
     dense = SPARSE.replace("plsc.VectorSubcoreMesh", "pltpu.TensorCoreMesh").replace(
         ', subcore_axis_name="subcore"', ""

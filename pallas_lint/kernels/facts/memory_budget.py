@@ -9,7 +9,7 @@ from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import NONE, Array, CallResult, Dictionary, Sym, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Dictionary, Sym, Value
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
@@ -207,7 +207,11 @@ def compiler_param(launch: Launch, name: str) -> Value | None:
         params = nested if isinstance(nested, Dictionary) else params
         found = params.get(name)
         return found if found is not None or not params.open else Sym(name, 0)
-    if isinstance(params, CallResult):
+    while isinstance(params, CallResult):
         found = params.argument(name)
-        return found if found is not None or not params.open else Sym(name, 0)
+        if found is not None or params.open:
+            return found or Sym(name, 0)
+        if not params.function.endswith(".replace"):
+            return None
+        params = params.args[0] if params.args else UNKNOWN  # a copy of other parameters
     return Sym(name, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.known_names import is_shape_struct, is_tensorcore_mesh
-from pallas_lint.kernels.model.launch import Launch, block_spec
+from pallas_lint.kernels.model.launch import SEVERAL, Launch, block_spec
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Dictionary, OneOf, Ref, Seq, Sym, Value
 from pallas_lint.syntax import nodes
 
@@ -24,13 +24,21 @@ def tpu_space(ref: Ref, launch: Launch) -> str | None:
     if not isinstance(owner, Launch):
         return None
     declared = ref.role == "out" and owner.form.outputs != "operands"
-    if owner.core is not None or (declared and not _is_plain(owner, ref.index)):
+    if declared and not _is_plain(owner, ref.index):
         return None
+    if owner.core is not None and owner.form.refs == "arrays":
+        return _sparse_space(ref, owner)
     if owner.form.refs == "arrays":
         plain = ref.role == "out" or _is_plain_operand(owner, ref.index)
         return "any" if plain and _on_tensor_core(owner.argument("mesh")) else None
     copied = owner.form.refs == "blocks"  # unless their specs say otherwise
     return "vmem" if copied and _says_nothing(owner, ref.role, ref.index) else None
+
+
+def _sparse_space(ref: Ref, owner: Launch) -> str | None:
+    """Of a SparseCore kernel over arrays: they are in HBM, from which no subcore loads."""
+    plain = ref.role == "out" or (ref.index is not None and _is_plain_operand(owner, ref.index))
+    return "any" if plain and owner.core != SEVERAL else None
 
 
 def _is_plain(launch: Launch, at: int) -> bool:
@@ -57,7 +65,7 @@ def _is_plain_operand(launch: Launch, at: int) -> bool:
 
 
 def _on_tensor_core(mesh: Value | None) -> bool:
-    """Whether the mesh surely is one of tensor cores: the vector subcores of a SparseCore load from anywhere."""
+    """Whether the mesh surely is one of tensor cores."""
     return is_tensorcore_mesh(mesh)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.launch import SEVERAL, Launch
 from pallas_lint.kernels.model.launch_forms import KERNEL
 from pallas_lint.kernels.model.trace import Op
 from pallas_lint.kernels.model.values import (
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.config.targets import Backend
-    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.tracer import CodeModule, Tracer
 
 # The modules of one backend. `pallas.gpu` is the Triton module's name up to 0.4.34.
@@ -150,6 +150,7 @@ def backend_aliases(module: CodeModule, interp: Tracer) -> dict[str, Backend]:
 
 def _core(launch: Launch) -> str | None:
     """The SparseCore, where the mesh or the specs are its own: the tensor core's tables do not apply to it."""
+    found: set[str] = set()
     stack: list[Value] = [value for name, value in launch.arguments.items() if name not in KERNEL]
     while stack:
         value = stack.pop()
@@ -158,13 +159,15 @@ def _core(launch: Launch) -> str | None:
             "SC_SCALAR_SUBCORE",
             "SC_VECTOR_SUBCORE",
         ):
-            return "sc_scalar" if "Scalar" in name or "SC_SCALAR" in name else "sc_vector"
+            found.add("sc_scalar" if "Scalar" in name or "SC_SCALAR" in name else "sc_vector")
         if isinstance(value, CallResult):
             stack.extend((*value.args, *(item for _, item in value.keywords)))
         elif isinstance(value, Seq):
             stack.extend(value.items)
         elif isinstance(value, OneOf):
             stack.extend(value.options)
+    if found:
+        return found.pop() if len(found) == 1 else SEVERAL
     for trace in launch.traces:
         if any(isinstance(op, Op) and op.name.startswith(f"{PALLAS}.tpu_sc.") for op in trace.events):
             return "sc_vector"

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.tracer import CodeModule
     from pallas_lint.known_calls.known_call import KnownCall
 
+SEVERAL = "sc"  # subcores of a launch: both kinds
 Role = Literal["prefetch", "in", "out", "scratch"]
 
 _SPACES = {
@@ -123,7 +124,7 @@ class Launch:
     options: frozenset[str] = frozenset()  # keywords of the call of the result, which only pipelines accept
     options_site: Site | None = None  # ... of other launches: that call, if it surely is one
     backend: Backend | None = None
-    core: str | None = None  # "sc_scalar", "sc_vector" on SparseCore; None: the tensor core
+    core: str | None = None  # "sc_scalar", "sc_vector" or SEVERAL on SparseCore; None: the tensor core
     # The source of the backend: "params", "mesh", "spec", "body", "function", "import"; "several": it names several.
     evidence: str | None = None
     scope: str = ""  # name of the function that launches
