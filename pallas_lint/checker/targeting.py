@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.compat.chips import knowing
 from pallas_lint.config.targets import Target
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.trace import Access, Concretization, Op
@@ -21,16 +22,19 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
     """What a launch is judged for: its own backend where the code says it, else the targets asked for.
 
     Empty where nothing tells the backend. None where no backend is in question: pinned to one that nobody asked for,
-    on SparseCore (for which nothing is measured), or in interpret mode, where no backend compiles it.
+    asked for a device that the jax versions in question do not have, on SparseCore (for which nothing is measured), or
+    in interpret mode, where no backend compiles it.
     """
     sparse = any(around.core is not None for around in (launch, *(trace.launch for trace in launch.traces)))
     # A call that is launch.is_tried says nothing of what compilers do with such shapes, whatever they are asked for.
     if sparse or launch.is_tried or (launch.interpret and not settings.target):
         return None
-    if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
-        own = tuple(target for target in settings.target if target.backend == launch.backend)
-        return (own or None) if settings.target else (Target(launch.backend),)
-    return settings.target
+    if not settings.target:
+        return () if launch.backend is None else (Target(launch.backend),)
+    asked = tuple(target for target in settings.target if knowing(target.device, settings.jax.versions))
+    if launch.backend is not None and launch.evidence in STRONG:
+        asked = tuple(target for target in asked if target.backend == launch.backend)
+    return asked or None
 
 
 # -- interpret mode ------------------------------------------------------------------------------------------------

@@ -70,6 +70,8 @@ def predict(
     `*-pre-delay_hlo-static-per-bundle-utilization.txt` (which may be empty); `given` has the values of integer
     operands, flat, by the operand's number.
     """
+    if device not in CHIPS:
+        return Prediction(doubts=(f"no figures of {device} are published of which it could be made",))
     chip, values, limits = CHIPS[device], dict(given or {}), limits or Limits()
     try:
         listing = read(schedule)
