@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.compat.chips import compiles_for, knowing
 from pallas_lint.config.targets import whole_chip
 from pallas_lint.finding import Edit, Finding, Fix, Position, Related, Severity, Span
 from pallas_lint.kernels.launches.backend import STRONG
@@ -62,7 +63,9 @@ class Context:
             return versions
         from pallas_lint.checker.usable_versions import usable_versions
 
-        return usable_versions(self.launch, self)
+        usable = usable_versions(self.launch, self)
+        device = self.target.device if self.target is not None else None
+        return knowing(device, usable) or usable
 
     @property
     def assumed(self) -> bool:
@@ -108,7 +111,7 @@ class Context:
 
         The severity goes one step down for each of: the operation stands behind a Python branch that the text
         leaves open (`op.certain`); the backend is only guessed from imports, or presumed; the verdict hangs on a
-        version that is not configured (`version_dependent`).
+        version that is not configured (`version_dependent`); a compiler refuses it, and none was asked for this device.
         """
         level = severity or self.rule.severity
         if op is not None and not op.certain:
@@ -116,6 +119,8 @@ class Context:
         if self.target is not None and self.rule.backends is not None and self._backend_is_guessed:
             level = level.lowered()
         if version_dependent and self.assumed:
+            level = level.lowered()
+        if self.rule.of_compiler and self.target is not None and not compiles_for(self.target.device):
             level = level.lowered()
         if self.launch is not None and self.launch.attempted:
             level = Severity.INFO

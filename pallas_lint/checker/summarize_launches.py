@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pallas_lint.checker.targeting import targets_of
+from pallas_lint.compat.chips import knowing
 from pallas_lint.kernels.launches.launching import bodies_of, declared_arrays
 from pallas_lint.kernels.model.dtypes import canonical
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
@@ -105,6 +106,8 @@ def _backend(launch: Launch, analysis: Analysis, settings: Settings) -> tuple[st
     targets = targets_of(launch, settings)
     presumed = analysis.inferred_backends.get(launch)
     if targets is None:
+        if settings.target and not any(knowing(target.device, settings.jax.versions) for target in settings.target):
+            return own, "no target is a device of this jax", False
         if own is None:
             return None, "interpreted", False
         why = "interpreted" if launch.interpret or launch.known_call is not None else "not among the targets"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.compat.chips import knowing
 from pallas_lint.config.targets import Target
 from pallas_lint.kernels.facts.subcore_memory import SUBCORE_VMEM
 from pallas_lint.kernels.launches.backend import STRONG
@@ -23,14 +24,18 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
     """What a launch is judged for: its own backend where the code says it, else the targets asked for.
 
     Empty where nothing tells the backend. None where no backend is in question: pinned to one that nobody asked for,
-    or in interpret mode, where no backend compiles it. What runs on SparseCores is judged for those of the targets.
+    asked for a device that the jax versions in question do not have, or in interpret mode, where no backend compiles
+    it. What runs on SparseCores is judged for those of the targets.
     """
     # A call that is launch.is_tried says nothing of what compilers do with such shapes, whatever they are asked for.
     if launch.is_tried or (launch.interpret and not settings.target):
         return None
+    known = tuple(target for target in settings.target if knowing(target.device, settings.jax.versions))
+    if settings.target and not known:
+        return None
     if sparse_core(launch) is not None:
-        return _on_sparse_cores(settings.target)
-    asked = tuple(target for target in settings.target if target.core != "sparse")
+        return _on_sparse_cores(known)
+    asked = tuple(target for target in known if target.core != "sparse")
     if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
         own = tuple(target for target in asked if target.backend == launch.backend)
         return (own or None) if settings.target else (Target(launch.backend),)

@@ -8,9 +8,10 @@ from pallas_lint import compat
 from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import OK
+from pallas_lint.compat.chips import CHIPS, LANES, knowing, sublanes
 from pallas_lint.compat.support import PALLAS, short
 from pallas_lint.config.targets import parse_target
-from pallas_lint.kernels.facts.memory_budget import SMEM, VMEM, size
+from pallas_lint.kernels.facts.memory_budget import SMEM, size
 from pallas_lint.kernels.facts.shared_memory import SHARED
 from pallas_lint.kernels.model.dtypes import bits, long_name
 
@@ -45,13 +46,21 @@ def text(target: Target, version: str) -> str:
 def _of_tpu(target: Target, version: str) -> Iterator[str]:
     if target.backend != "tpu":
         return
-    for device in (target.device,) if target.device in VMEM else tuple(VMEM) if target.device is None else ():
-        whole, limit = VMEM[device]
-        more = f"; more with pltpu.CompilerParams(vmem_limit_bytes=...), up to {size(whole)}" if limit < whole else ""
-        yield f"VMEM of {device}: {size(limit)} for blocks and scratch of a kernel{more}; moving blocks count twice"
+    for device in CHIPS if target.device is None else (target.device,):
+        chip = CHIPS[device]
+        if not knowing(device, (version,)):
+            yield f"{device} is not known to jax {version}: it came with {chip.since}"
+        elif chip.default_vmem is None:
+            yield f"VMEM of {device}: {size(chip.vmem)}; moving blocks count twice; no libtpu compiles for it yet"
+        else:
+            most = f"; more with pltpu.CompilerParams(vmem_limit_bytes=...), up to {size(chip.vmem)}"
+            more = most if chip.default_vmem < chip.vmem else ""
+            room = size(chip.default_vmem)
+            yield f"VMEM of {device}: {room} for blocks and scratch of a kernel{more}; moving blocks count twice"
     yield f"SMEM: less than {size(SMEM)}; scalar-prefetched operands lie there"
+    rows = sublanes(target.device)
     tiles = ", ".join(
-        f"{' '.join(dtype for dtype in _DTYPES if bits(dtype) == width and dtype != 'bool')} {256 // width}x128"
+        f"{' '.join(each for each in _DTYPES if bits(each) == width and each != 'bool')} {32 * rows // width}x{LANES}"
         for width in (32, 16, 8)
     )
     yield f"tiles (last two dimensions of a block are multiples of them, or the whole array's): {tiles}"
@@ -72,7 +81,10 @@ def _of_tpu(target: Target, version: str) -> Iterator[str]:
     ]
     if casts:
         yield f"casts that fail: {', '.join(casts)}; go by way of float32 or int32"
-    yield "products take float32, bfloat16 or int8, two-dimensional; pass preferred_element_type=jnp.float32"
+    taken = "float32, bfloat16 or int8"
+    if target.device in CHIPS and not CHIPS[target.device].compiles:
+        taken = "float32, bfloat16, float8_e5m2, float8_e4m3fn, or these by int4 (jax's table; no compiler was asked)"
+    yield f"products take {taken}, two-dimensional; pass preferred_element_type=jnp.float32"
 
 
 def _of_gpu(target: Target) -> Iterator[str]:

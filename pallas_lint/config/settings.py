@@ -14,7 +14,7 @@ from pallas_lint.config.lines import line_of
 from pallas_lint.config.options import OptionError, nearest, setting
 from pallas_lint.config.patterns import covers
 from pallas_lint.config.selection import Layer
-from pallas_lint.config.targets import JaxVersions, Target, resolve_jax_version
+from pallas_lint.config.targets import JaxVersions, Target, resolve_jax_version, without_unknown_devices
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.identity import ById
 from pallas_lint.records import evolve, field, fields, frozen
@@ -325,6 +325,7 @@ class SettingsFinder:
         if jax.problem is not None:
             shown = shown_path(Path(jax.problem.path), self._cwd)
             jax = evolve(jax, problem=evolve(jax.problem, path=shown))
+        jax = without_unknown_devices(jax, settings.target)
         values = self._command_line
         from_command_line = Layer(values.get("select"), values.get("extend-select", ()), values.get("ignore", ()))
         return evolve(

@@ -10,6 +10,7 @@ from pallas_lint.finding import LintError
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pallas_lint.config.environment import Evidence
@@ -19,7 +20,7 @@ Core = Literal["tensor", "sparse"]
 
 # As written on the command line -> (backend, device generations it can be narrowed to).
 TARGETS: dict[str, tuple[Backend, tuple[str, ...]]] = {
-    "tpu": ("tpu", ("v4", "v5e", "v5p", "v6e", "tpu7x")),
+    "tpu": ("tpu", ("v4", "v5e", "v5p", "v6e", "tpu7x", "tpu8i", "tpu8t")),
     "triton": ("triton", ("cuda", "rocm")),
     "mosaic-gpu": ("mosaic_gpu", ("sm90", "sm100")),
 }
@@ -108,6 +109,20 @@ def parse_target(text: str) -> Target:
 def whole_chip(target: Target) -> Target:
     """The target without a core, where each launch has its own: the probe runs all that a function launches."""
     return evolve(target, core=None)
+
+
+def without_unknown_devices(jax: JaxVersions, targets: Sequence[Target]) -> JaxVersions:
+    """The versions, with a note on the targets of which some of them have no device: there, nothing is judged."""
+    from pallas_lint.compat.chips import CHIPS, knowing
+
+    notes = []
+    for target in targets:
+        having = knowing(target.device, jax.versions)
+        if len(having) < len(jax.versions):
+            since = CHIPS[target.device or ""].since
+            what = f"judged from {having[0]} on" if having else "nothing is judged for it"
+            notes.append(f"jax {jax.oldest} has no {target.device}, which came with {since}: {what}")
+    return evolve(jax, note="; ".join(filter(None, (jax.note, *notes)))) if notes else jax
 
 
 def resolve_jax_version(

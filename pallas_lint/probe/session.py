@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 120.0  # seconds for one function
 DEFAULT_MEMORY = 8 << 30  # bytes
+# Those that libtpu compiles for, and the GPUs.
 EVERY_TARGET = ("tpu:v4", "tpu:v5e", "tpu:v5p", "tpu:v6e", "tpu:tpu7x", "triton", "mosaic-gpu")
 STAGES = ("trace", "grid", "lower", "compile", "verify", "interpret", "checks")  # in the order in which they run
 # What one name alone stands for: all stages up to it, those that need no compiler first.

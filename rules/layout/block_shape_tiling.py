@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from pallas_lint.api import NONE, Array, Block, Context, Dim, Example, Finding, Launch, Rule, Severity, blocks_of
 from pallas_lint.checker.backend_failures import up_to
+from pallas_lint.compat.chips import LANES, SUBLANES, compiles_for, sublanes
 from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
-
-_LANES, _SUBLANES = 128, 8
 
 
 class BlockShapeTiling(Rule):
@@ -137,7 +136,7 @@ class BlockShapeTiling(Rule):
     def _matrix(self, block: Block, context: Context, defaults: dict[str, int]) -> Iterator[Finding]:
         """The last two dimensions of a block of rank 2 or more."""
         worst: tuple[Severity, int, int] | None = None
-        for place, tile in ((1, _LANES), (2, _SUBLANES)):
+        for place, tile in ((1, LANES), (2, SUBLANES)):
             severity = _verdict(block, len(block.dims or ()) - place, tile)
             if severity is not None and (worst is None or severity.rank > worst[0].rank):
                 worst = severity, len(block.dims or ()) - place, tile
@@ -155,8 +154,10 @@ class BlockShapeTiling(Rule):
         if severity is None:
             return
 
+        chunk = sublanes(context.target.device if context.target is not None else None) * LANES
+
         def fails(version: str) -> bool:
-            return not _vector_fits(size, whole, block.dtype, version)
+            return not _vector_fits(size, whole, block.dtype, version, chunk)
 
         failing = context.failing(fails)
         if not failing:
@@ -165,7 +166,9 @@ class BlockShapeTiling(Rule):
         old = up_to("0.8.3", failing[-1])
         packed = 1 if block.dtype in (None, "bool") else max(32 // bits(block.dtype or "f32"), 1)
         ask = (
-            "not a multiple of 1024" if old else f"neither a multiple of 1024 nor a power of two from {_LANES * packed}"
+            f"not a multiple of {chunk}"
+            if old
+            else f"neither a multiple of {chunk} nor a power of two from {LANES * packed}"
         )
         yield self._report(block, 0, ask, severity, context, defaults, None if always else failing)
 
@@ -201,17 +204,17 @@ class BlockShapeTiling(Rule):
         assert block.spec is not None and block.dims is not None
         at = len(block.dims) - 2
         size, whole = _size(block, at), _array(block, at)
-        if block.dtype is None or block.dtype in ("bool", "semaphore") or bits(block.dtype) not in (8, 16):
+        if block.dtype is None or block.dtype in ("bool", "semaphore") or bits(block.dtype) not in (8, 16, 32):
             return
-        rows = _SUBLANES * 32 // bits(block.dtype)
-        if block.space == "smem" or not isinstance(size, int) or size % _SUBLANES or not size % rows:
+        device = context.target.device if context.target is not None else None
+        rows = sublanes(device) * 32 // bits(block.dtype)
+        if block.space == "smem" or not isinstance(size, int) or size % SUBLANES or not size % rows:
             return
         doubt = _whole_or(block, at)
         if size == whole or doubt is None:
             return
         # Mosaic before jax 0.11 loads bytes in tiles of 32 rows only: from 0.10 on for every TPU, before on v6e.
-        narrow = bits(block.dtype) == 8
-        device = context.target.device if context.target is not None else None
+        narrow = bits(block.dtype) == 8 and compiles_for(device)
         failing = context.failing(
             lambda v: (
                 narrow and up_to("0.10.2", v) and (not up_to("0.9.2", v) or (device == "v6e" and up_to("0.8.3", v)))
@@ -296,17 +299,17 @@ def _is_moved(block: Block, at: int) -> bool:
     return isinstance(size, int) and size > 1
 
 
-def _vector_fits(size: int, whole: Dim, dtype: str | None, version: str) -> bool:
-    """Whether a 1-D block compiles in this version."""
-    if size % (_SUBLANES * _LANES) == 0:
+def _vector_fits(size: int, whole: Dim, dtype: str | None, version: str, chunk: int) -> bool:
+    """Whether a 1-D block compiles in this version; `chunk`: numbers of 32 bits in a vector register."""
+    if size % chunk == 0:
         return True
     if size == whole:
         packed = dtype in ("bf16", "f16", "i16", "u16", "i8", "u8")
         return not packed or not up_to("0.8.3", version)
     if up_to("0.8.3", version):
-        return dtype == "bool" or (isinstance(whole, int) and size >= whole and size % _LANES == 0)
+        return dtype == "bool" or (isinstance(whole, int) and size >= whole and size % LANES == 0)
     in_one = 1 if dtype in (None, "bool") else max(32 // bits(dtype or "f32"), 1)
-    return size >= _LANES * in_one and size & (size - 1) == 0
+    return size >= LANES * in_one and size & (size - 1) == 0
 
 
 def _hidden_space(block: Block) -> bool:

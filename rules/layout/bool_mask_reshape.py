@@ -69,6 +69,7 @@ class BoolMaskReshape(Rule):
     severity = Severity.ERROR
     fix = "safe"
     backends = frozenset({"tpu"})
+    of_compiler = True
     ops = (
         "jax.numpy.ndarray.__getitem__",
         *(f"jax.{module}.{name}" for module in ("numpy", "lax") for name in _RESHAPES),

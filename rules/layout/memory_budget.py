@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import Array, CallResult, Const, Context, Example, Finding, Launch, Op, Rule, Severity, Site, nodes
+from pallas_lint.compat.chips import CHIPS, knowing, sublanes
 from pallas_lint.kernels.facts.memory_budget import (
     MIB,
     SMEM,
-    VMEM,
     LaunchBudget,
     budgets_of,
     compiler_param,
@@ -20,7 +20,7 @@ from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.facts.subcore_memory import SUBCORE_VMEM, subcore_memory
 from pallas_lint.kernels.model.dtypes import bits
 
-_NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x"}
+_NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x", "tpu8i": "8i", "tpu8t": "8t"}
 _DOTS = ("jax.numpy.dot", "jax.numpy.matmul", "jax.lax.dot_general", "jax.lax.dot", "jax.experimental.pallas.dot")
 
 
@@ -33,10 +33,10 @@ class MemoryBudget(Rule):
     after the compiler has unrolled everything: `Ran out of memory in memory space vmem`, `Scoped allocation with size
     24.00M and limit 16.00M exceeded`. Without a grid, the block is the whole array.
 
-    | | v4 | v5e | v5p | v6e | v7x |
-    |---|---|---|---|---|---|
-    | VMEM of a core | 16 MiB | 128 MiB | 64 MiB | 128 MiB | 64 MiB |
-    | default limit | 16 MiB | 16 MiB | 16 MiB | 32 MiB | 32 MiB |
+    | | v4 | v5e | v5p | v6e | v7x | 8i | 8t |
+    |---|---|---|---|---|---|---|---|
+    | VMEM of a core | 16 MiB | 128 MiB | 64 MiB | 128 MiB | 64 MiB | 192 MiB | 128 MiB |
+    | default limit | 16 MiB | 16 MiB | 16 MiB | 32 MiB | 32 MiB | ? | ? |
 
     The sum is a lower bound: tiles are filled up (a last dimension of 64 takes 128), but values that do not fit into
     registers, and blocks whose size is not known, are not counted. A `vmem_limit_bytes` written down as a number is
@@ -64,7 +64,7 @@ class MemoryBudget(Rule):
 
     An error is what no TPU in question has, or more than the launch itself asked for. Over the default limit is a
     warning, since `LIBTPU_INIT_ARGS` can raise it. On TPUs, `run_scoped` buffers and nested pipelines are not counted;
-    on GPUs, what reductions take is not.
+    on GPUs, what reductions take is not. Of 8i and 8t the default limit is not known: no libtpu compiles for them yet.
 
     ## References
 
@@ -83,6 +83,7 @@ class MemoryBudget(Rule):
     severity = Severity.ERROR
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
     cores = frozenset({"tensor", "sparse"})
+    of_compiler = True
     ops = _DOTS
     invalid = (
         Example(
@@ -155,10 +156,11 @@ class MemoryBudget(Rule):
             return
         if target is None or target.backend != "tpu" or not launch.form.is_over_blocks:
             return
-        devices = (target.device,) if target.device is not None else tuple(VMEM)
+        every = tuple(device for device in CHIPS if knowing(device, context.versions))
+        devices = (target.device,) if target.device is not None else every
         yield from _written_limit(launch, devices, context)
         yield from _smem(launch, context)
-        for budget in budgets_of(launch, context.analysis):
+        for budget in budgets_of(launch, context.analysis, sublanes(target.device)):
             found = list(_vmem(budget, launch, devices, context))
             yield from found
             if any(finding.severity is not Severity.INFO for finding in found):
@@ -185,8 +187,8 @@ class MemoryBudget(Rule):
 def _vmem(budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], context: Context) -> Iterator[Finding]:
     """The sum against what the launch may take."""
     total = budget.total
-    physical = max(VMEM[device][0] for device in devices)
-    default = max(VMEM[device][1] for device in devices)
+    physical = max(CHIPS[device].vmem for device in devices)
+    defaults = {device: limit for device in devices if (limit := CHIPS[device].default_vmem) is not None}
     places = "every TPU" if len(devices) > 1 else _NAMES[devices[0]]
     severity: Severity | None = None
     limit = ""
@@ -194,13 +196,13 @@ def _vmem(budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], contex
         severity, limit = Severity.ERROR, f"{places} has {size(physical)} at most"
     elif budget.limit is not None and total > budget.limit:
         severity, limit = Severity.ERROR, f"`vmem_limit_bytes` is {size(budget.limit)}"
-    elif budget.limit is None and budget.limit_known and total > default:
-        severity, limit = Severity.WARNING, f"the default limit is {size(default)} at most"
+    elif budget.limit is None and budget.limit_known and defaults and total > max(defaults.values()):
+        severity, limit = Severity.WARNING, f"the default limit is {size(max(defaults.values()))} at most"
     elif budget.limit is None and budget.limit_known and len(devices) > 1:
-        small = [device for device in devices if total > VMEM[device][1]]
+        small = [device for device, most in defaults.items() if total > most]
         if small:
             names = ", ".join(_NAMES[device] for device in small)
-            severity, limit = Severity.INFO, f"the default limit is {size(VMEM[small[0]][1])} on {names}"
+            severity, limit = Severity.INFO, f"the default limit is {size(defaults[small[0]])} on {names}"
     if severity is None:
         return
     if budget.assumed and severity is Severity.ERROR:
@@ -265,11 +267,11 @@ def _written_limit(launch: Launch, devices: tuple[str, ...], context: Context) -
     value = compiler_param(launch, "vmem_limit_bytes")
     if not isinstance(value, Const) or not isinstance(value.value, int):
         return
-    lacking = [device for device in devices if value.value > VMEM[device][0]]
+    lacking = [device for device in devices if value.value > CHIPS[device].vmem]
     if not lacking or (len(devices) > 1 and value.value <= 64 * MIB):
         return
     names = ", ".join(_NAMES[device] for device in lacking if len(devices) == 1 or device != "v4")
-    most = max(VMEM[device][0] for device in lacking)
+    most = max(CHIPS[device].vmem for device in lacking)
     yield context.finding(
         _limit_site(launch),
         f"`vmem_limit_bytes` of {size(value.value)}, but VMEM is {size(most)} at most on {names}",

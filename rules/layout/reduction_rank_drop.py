@@ -69,6 +69,7 @@ class ReductionRankDrop(Rule):
     severity = Severity.INFO
     fix = "safe"
     backends = frozenset({"tpu"})
+    of_compiler = True
     ops = (*_REDUCTIONS, _GETITEM)
     invalid = (
         Example(

@@ -72,6 +72,7 @@ class ReshapeMinorDims(Rule):
     name = "reshape-minor-dims"
     severity = Severity.ERROR
     backends = frozenset({"tpu"})
+    of_compiler = True
     ops = (
         *(f"jax.numpy.{name}" for name in _RESHAPES),
         *(f"jax.lax.{name}" for name in _RESHAPES),

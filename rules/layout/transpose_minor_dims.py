@@ -74,6 +74,7 @@ class TransposeMinorDims(Rule):
     severity = Severity.ERROR
     fix = "unsafe"
     backends = frozenset({"tpu"})
+    of_compiler = True
     ops = (*_TRANSPOSES, *_DOTS)
     invalid = (
         Example(

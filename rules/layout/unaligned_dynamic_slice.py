@@ -26,6 +26,7 @@ from pallas_lint.api import (
     nodes,
 )
 from pallas_lint.checker.backend_failures import up_to
+from pallas_lint.compat.chips import LANES, sublanes
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.divisibility import is_counted, loaded_values, proven_divisor, true_divisor
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
@@ -33,8 +34,6 @@ from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.trace import LOOP_INDEX
 from pallas_lint.records import evolve, frozen
-
-_LANES = 128
 
 
 class UnalignedDynamicSlice(Rule):
@@ -88,6 +87,7 @@ class UnalignedDynamicSlice(Rule):
     severity = Severity.ERROR
     fix = "safe"
     backends = frozenset({"tpu"})
+    of_compiler = True
     invalid = (
         Example(
             """
@@ -273,27 +273,28 @@ def _placed(ref: Ref, index: Value, own: bool) -> Iterator[_Part]:
 
 def _needed(part: _Part, version: str, device: str | None, copied: bool) -> int:
     """The number of which the start has to be a multiple; 1 where nothing is required or known."""
+    rows = sublanes(device)
     dtype, lanes = part.ref.dtype, part.lanes
     width = None if dtype in (None, "semaphore") else 32 if dtype == "bool" else bits(dtype)
     if part.rank == 1:
         if copied or dtype == "bool":
             return 1
-        return 1024 if up_to("0.9.2", version) else _LANES * (1 if width is None else max(32 // width, 1))
+        return 1024 if up_to("0.9.2", version) else LANES * (1 if width is None else max(32 // width, 1))
     if part.place == 0:
-        return _LANES
+        return LANES
     if part.place > 1 or dtype == "bool":
         return 1
-    narrow = isinstance(lanes, int) and lanes <= _LANES
-    wide = isinstance(lanes, int) and lanes > _LANES
+    narrow = isinstance(lanes, int) and lanes <= LANES
+    wide = isinstance(lanes, int) and lanes > LANES
     if width is None:
-        return 8 if wide and part.size not in (1, None) else 1
+        return rows if wide and part.size not in (1, None) else 1
     if width >= 32:
-        return 1 if narrow or not wide or part.size in (1, None) else 8
+        return 1 if narrow or not wide or part.size in (1, None) else rows
     if width == 16 or copied:
-        return 8
+        return rows
     if width == 8:
-        return 8 if device != "v6e" and up_to("0.9.2", version) else 32
-    return 8 if up_to("0.9.2", version) else 64
+        return 8 if device != "v6e" and up_to("0.9.2", version) else 4 * rows
+    return 8 if up_to("0.9.2", version) else 8 * rows
 
 
 def _unaligned(
@@ -438,12 +439,12 @@ def _copied_lanes(part: _Part, access: Access, context: Context) -> Finding | No
         size = stop - start if isinstance(stop, int) and stop >= 0 else None
     if not isinstance(start, int) or not isinstance(size, int) or (size == extent and start == 0):
         return None
-    if start % _LANES == 0 and size % _LANES == 0:
+    if start % LANES == 0 and size % LANES == 0:
         return None
     return context.finding(
         access.site,
-        f"copy of columns {start} to {start + size} of `{part.ref.parameter}`: DMAs move whole tiles of {_LANES}",
-        help=f"copy a multiple of {_LANES} columns from a multiple of {_LANES}, and select in registers",
+        f"copy of columns {start} to {start + size} of `{part.ref.parameter}`: DMAs move whole tiles of {LANES}",
+        help=f"copy a multiple of {LANES} columns from a multiple of {LANES}, and select in registers",
         severity=Severity.ERROR if access.certain else Severity.WARNING,
     )
 
@@ -461,7 +462,7 @@ def _strided(part: _Part, access: Access, context: Context) -> Finding | None:
     reason = versions = None
     if part.place == 0:
         reason = "the last dimension has no strided access on TPU"
-    elif isinstance(part.lanes, int) and part.lanes > _LANES:
+    elif isinstance(part.lanes, int) and part.lanes > LANES:
         reason = f"rows of {part.lanes} columns have none on TPU, only those of up to 128"
     elif part.ref.dtype is not None and part.ref.dtype not in ("bool", "semaphore") and bits(part.ref.dtype) < 32:
         if access.kind == "load" and not isinstance(part.start, Array):

@@ -81,6 +81,7 @@ class ModComparison(Rule):
     severity = Severity.ERROR
     fix = "safe"
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
+    of_compiler = True
     runs_without_backend = True
     ops = ("jax.numpy.mod", "jax.numpy.remainder")
     invalid = (

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pallas_lint.server.probing.probed import launches_at
 
 from pallas_lint.checker.backend_failures import BACKENDS
-from pallas_lint.kernels.facts.memory_budget import VMEM, budgets_of, size
+from pallas_lint.compat.chips import CHIPS
+from pallas_lint.kernels.facts.memory_budget import budgets_of, size
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.model.known_names import is_spec
 from pallas_lint.kernels.model.values import NONE, Sym
@@ -105,7 +106,8 @@ def limits(budget: LaunchBudget, state: DocumentState) -> dict[str, int]:
         return {}
     targets = state.settings.target if state.settings is not None else ()
     devices = [target.device for target in targets if target.backend == "tpu" and target.device is not None]
-    return {device: VMEM[device][1] for device in (devices or VMEM) if device in VMEM}
+    limits = {device: CHIPS[device].default_vmem for device in (devices or CHIPS) if device in CHIPS}
+    return {device: limit for device, limit in limits.items() if limit is not None}
 
 
 def memory_text(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str | None:

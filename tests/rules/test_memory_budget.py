@@ -123,7 +123,8 @@ def test_unknown_device() -> None:
     assert severity(1024) is None
     assert severity(1032) is Severity.INFO  # too much for some by default
     assert severity(2056) is Severity.WARNING
-    assert severity(8200) is Severity.ERROR  # 128.1 MiB: too much for all
+    assert severity(8200) is Severity.WARNING  # 128.1 MiB, which tpu8i has
+    assert severity(12300) is Severity.ERROR  # 192.2 MiB: too much for all
 
 
 def test_blocks_that_stay_are_held_once() -> None:

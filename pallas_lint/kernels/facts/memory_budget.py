@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from pallas_lint.compat.chips import LANES, SUBLANES
 from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
@@ -20,16 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
 
 MIB = 2**20
-# VMEM of a core, and the default limit of a kernel, in bytes; from the errors of jax 0.12's libtpu.
-VMEM: dict[str, tuple[int, int]] = {
-    "v4": (16 * MIB, 16 * MIB),
-    "v5e": (128 * MIB, 16 * MIB),
-    "v5p": (64 * MIB, 16 * MIB),
-    "v6e": (128 * MIB, 32 * MIB),
-    "tpu7x": (64 * MIB, 32 * MIB),
-}
 SMEM = MIB  # of every generation; a little of it is taken by the compiler
-_LANES, _SUBLANES = 128, 8
 
 
 @frozen
@@ -81,28 +73,28 @@ def size(number: int) -> str:
     return f"{number / unit:.1f}".removesuffix(".0") + f" {name}"
 
 
-def padded_bytes(shape: tuple[int, ...], dtype: str) -> int:
+def padded_bytes(shape: tuple[int, ...], dtype: str, sublanes: int = SUBLANES) -> int:
     """The size of a VMEM buffer, filled up to tiles.
 
-    A vector takes rows of 128 words of 32 bits. In a matrix, rows come in tiles of eight, or of two or four where there
-    are no more rows, whatever the dtype; a word holds numbers of so many rows as fit into it. Where there are more
-    dimensions, XLA finds layouts for few rows that waste less: they count as they are.
+    A vector takes rows of 128 words of 32 bits. In a matrix, rows come in tiles of `sublanes`, or of a smaller power of
+    two where there are no more rows, whatever the dtype; a word holds numbers of so many rows as fit into it. Where
+    there are more dimensions, XLA finds layouts for few rows that waste less: they count as they are.
     """
     width = 32 if dtype == "bool" else bits(dtype)
     if len(shape) < 2:
-        return _up(prod(shape) * width, _LANES * 32) // 8
+        return _up(prod(shape) * width, LANES * 32) // 8
     *planes, rows, lanes = shape
-    tile = min(1 << max(rows - 1, 0).bit_length(), _SUBLANES)
+    tile = min(1 << max(rows - 1, 0).bit_length(), sublanes)
     if not planes:
         tile = max(tile, 32 // width)
-    return prod(planes) * _up(rows, tile) * _up(lanes, _LANES) * width // 8
+    return prod(planes) * _up(rows, tile) * _up(lanes, LANES) * width // 8
 
 
 def _up(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
-def budgets_of(launch: Launch, analysis: Analysis) -> tuple[LaunchBudget, ...]:
+def budgets_of(launch: Launch, analysis: Analysis, sublanes: int = SUBLANES) -> tuple[LaunchBudget, ...]:
     """What the launch surely takes of VMEM, and what it takes where the usual assumptions hold; none if not known."""
     blocks = blocks_of(launch, analysis)
     if blocks is None:
@@ -121,14 +113,14 @@ def budgets_of(launch: Launch, analysis: Analysis) -> tuple[LaunchBudget, ...]:
             continue
         fallback = f"scratch {block.index}" if block.role == "scratch" else f"{block.role}put {block.index}"
         name = names.get((block.role, block.index), fallback)
-        part = _part(block, name)
+        part = _part(block, name, sublanes)
         if part is not None:
             sure.append(part)
         by_default, taken = with_defaults(block)
         untyped = block.role == "in" and block.dtype is None and usual_dtype is not None
         if untyped:
             by_default = evolve(by_default, dtype=usual_dtype)
-        likely = _part(by_default, name)
+        likely = _part(by_default, name, sublanes)
         if likely is not None:
             usual.append(likely)
             if likely != part:
@@ -159,12 +151,12 @@ def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
         sizes = [size for size in shape if isinstance(size, int)]
         if len(sizes) == len(shape) and sizes and dtype in ("i32", "u32", "f32"):
             if len(sizes) > 1:
-                sizes[-1] = -(-sizes[-1] // _LANES) * _LANES
+                sizes[-1] = -(-sizes[-1] // LANES) * LANES
             found.append(Part(name, prod(sizes) * 4, 1))
     return tuple(found)
 
 
-def _part(block: Block, name: str) -> Part | None:
+def _part(block: Block, name: str, sublanes: int) -> Part | None:
     if block.role == "scratch":
         if block.space != "vmem":
             return None
@@ -176,7 +168,7 @@ def _part(block: Block, name: str) -> Part | None:
     known = tuple(dim for dim in shape if isinstance(dim, int))
     if len(known) != len(shape) or not known or block.dtype is None:
         return None
-    return Part(name, padded_bytes(known, block.dtype), _copies(block))
+    return Part(name, padded_bytes(known, block.dtype, sublanes), _copies(block))
 
 
 def hidden_space(block: Block) -> bool:

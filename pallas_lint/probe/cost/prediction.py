@@ -71,6 +71,8 @@ def predict(
     `*-pre-delay_hlo-static-per-bundle-utilization.txt` (which may be empty); `given` has the values of integer
     operands, flat, by the operand's number. `kind`: whose code it is.
     """
+    if device not in CHIPS:
+        return Prediction(doubts=(f"no figures of {device} are published of which it could be made",))
     calibration = CALIBRATIONS.get((device, kind))
     if calibration is None:
         return Prediction(doubts=(f"XLA's operations on {device} run on both of its cores, and are compiled for one",))

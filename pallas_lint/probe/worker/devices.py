@@ -35,7 +35,10 @@ _TPU = {
     "v5p": ("v5p:2x2x1", "TPU v5"),
     "v6e": ("v6e:2x2", "TPU v6 lite"),
     "tpu7x": ("tpu7x:2x2x1", "TPU7x"),
+    "tpu8i": ("tpu8i:2x2x1", "TPU8i"),
+    "tpu8t": ("tpu8t:2x2x1", "TPU8t"),
 }
+_SINCE = {"tpu8i": "0.10.2", "tpu8t": "0.11.1"}  # the first jax that lowers for it; of others, all do
 TWO_CORES = ("v4", "v5p")  # of which one device has both, which share parallel axes of grids
 _GPU = {"sm90": "NVIDIA H100 80GB HBM3", "sm100": "NVIDIA B200", "cuda": "NVIDIA H100 80GB HBM3", "rocm": "gfx942"}
 _DEFAULT = {"tpu": "v5e", "triton": "cuda", "mosaic_gpu": "sm90"}
@@ -48,6 +51,19 @@ _GPU_FACTS = {
     (10, 0): {"cores": 148, "shared": 232448, "shared_core": 233472, "clock": 1.965, "memory": 191514476544,
               "bandwidth": 7672000000000, "l2": 132644864},
 }  # fmt: skip
+
+
+def check_known(target: DeviceTarget) -> None:
+    """Raises Missing where this jax has no such device."""
+    if target.device not in _SINCE:
+        return
+    for name in ("jax._src.tpu_info", "jax._src.pallas.mosaic.tpu_info"):
+        with contextlib.suppress(ImportError):
+            look = getattr(importlib.import_module(name), "chip_version_from_device_kind", None)
+            if look is not None and look(target.kind) is not None:
+                return
+    numbers = ".".join(map(str, environment.version()))
+    raise Missing(f"not judged: jax {numbers} has no {target.device}, which came with {_SINCE[target.device]}")
 
 
 def parse(text: str) -> DeviceTarget:
@@ -204,6 +220,9 @@ def _tpus(target: DeviceTarget, topology: str) -> list[Any]:
     except Exception as error:
         if not _loads():
             raise Missing(f"libtpu is installed, but does not load: {_first_line(error)}") from error
+        if target.device in _SINCE and topology.endswith("x1"):  # slices of it may have two dimensions
+            with contextlib.suppress(Exception):
+                return list(topologies.get_topology_desc(topology.removesuffix("x1"), platform="tpu").devices)
         raise Missing(f"the installed libtpu knows no {topology}: {_first_line(error)}") from error
 
 

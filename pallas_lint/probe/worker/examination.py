@@ -228,9 +228,11 @@ class _Examination:
         shared, gpus = shared_memory.needed(self.launch), [each for each in targets if each.backend == "mosaic_gpu"]
         if shared is not None and gpus:
             return {**shared, "device": gpus[0].device, "limit": shared_memory.LIMIT}
-        needed = memory.needed(self.launch, constants) if self.launch.grid is not None else None
         tpus = [target for target in targets if target.backend == "tpu"]
-        if needed is None or not tpus:
+        if not tpus or self.launch.grid is None:
+            return None
+        needed = memory.needed(self.launch, constants, tpus[0].device)
+        if needed is None:
             return None
         return {**needed, "device": tpus[0].device, "limit": memory.limit(tpus[0].device, self.launch)}
 
@@ -432,6 +434,7 @@ class _Examination:
             return work()
 
     def _lower(self, target: devices.DeviceTarget) -> StageResult:
+        devices.check_known(target)
         lowered = self._as_made(lambda: lowering.lower(self.launch, target))
         if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
             with contextlib.suppress(devices.Missing):  # which the stage `compile` tells
@@ -481,7 +484,7 @@ class _Examination:
         scalars = memory.scalars(self.launch)
         if scalars is not None and scalars["bytes"] >= memory.SMEM:
             return {"kind": "memory", "limit": memory.SMEM, "target": target.text, **scalars}
-        needed = memory.needed(self.launch, self.grid.constants() if self.grid is not None else {})
+        needed = memory.needed(self.launch, self.grid.constants() if self.grid is not None else {}, target.device)
         limit = memory.limit(target.device, self.launch)
         if needed is None or needed["bytes"] <= limit:
             return None

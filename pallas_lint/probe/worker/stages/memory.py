@@ -12,30 +12,34 @@ import math
 from ...protocol import MemoryPart, Needed
 from ..launches.launch import Launch, Operand
 
-# Bytes of VMEM: (physical, what a kernel gets without `vmem_limit_bytes`). From libtpu's own messages, jax 0.12.
-VMEM = {
+# Bytes of VMEM: (physical, what a kernel gets without `vmem_limit_bytes`). From libtpu's own messages, jax 0.12; of
+# those that no libtpu compiles for, the first from jax's table, `jax._src.tpu_info`, and the second is not known.
+VMEM: dict[str, tuple[int, int | None]] = {
     "v4": (16 << 20, 16 << 20),
     "v5e": (128 << 20, 16 << 20),
     "v5p": (64 << 20, 16 << 20),
     "v6e": (128 << 20, 32 << 20),
     "tpu7x": (64 << 20, 32 << 20),
+    "tpu8i": (192 << 20, None),
+    "tpu8t": (128 << 20, None),
 }
 SMEM = 1 << 20  # of every generation; a little of it is taken by the compiler
-LANES, SUBLANES = 128, 8
+LANES = 128
+_SIXTEEN_SUBLANES = ("tpu8t",)  # of 32 bits in a vector register; others have eight
 _HALF_BYTES = ("i4", "u4")  # in blocks; scratch of these takes a byte for each number
 
 
-def padded_bytes(shape: tuple[int, ...], bits: int) -> int:
+def padded_bytes(shape: tuple[int, ...], bits: int, sublanes: int = 8) -> int:
     """Bytes of a VMEM buffer of numbers of so many bits, padded to tiles.
 
-    A vector takes rows of 128 words of 32 bits. In a matrix, lanes come in 128s and rows in tiles of eight, or of two
-    or four where there are no more rows, whatever the type; a word holds numbers of so many rows as fit into it. Where
-    there are more dimensions, XLA finds layouts for few rows that waste less: they count as they are.
+    A vector takes rows of 128 words of 32 bits. In a matrix, lanes come in 128s and rows in tiles of `sublanes`, or of
+    a smaller power of two where there are no more rows, whatever the type; a word holds numbers of so many rows as fit
+    into it. Where there are more dimensions, XLA finds layouts for few rows that waste less: they count as they are.
     """
     if len(shape) < 2:
         return _up(math.prod(shape) * bits, LANES * 32) // 8
     *planes, rows, lanes = shape
-    tile = min(1 << max(rows - 1, 0).bit_length(), SUBLANES)
+    tile = min(1 << max(rows - 1, 0).bit_length(), sublanes)
     if not planes:
         tile = max(tile, 32 // bits)
     return math.prod(planes) * _up(rows, tile) * _up(lanes, LANES) * bits // 8
@@ -55,20 +59,21 @@ def buffers(operand: Operand, launch: Launch, constant: bool) -> int:
     return count if isinstance(count, int) else 2
 
 
-def needed(launch: Launch, constants: dict[int, bool]) -> Needed | None:
-    """The sum over the VMEM operands, and its parts; None where the launch is not for a TPU.
+def needed(launch: Launch, constants: dict[int, bool], device: str) -> Needed | None:
+    """The sum over the VMEM operands on a device, and its parts; None where the launch is not for a TPU.
 
     `constants` tells by position which operands have an index map that always gives the same block.
     """
     if launch.backend not in (None, "tpu") or launch.record.kind != "pallas_call":
         return None
     parts: list[MemoryPart] = []
+    sublanes = 16 if device in _SIXTEEN_SUBLANES else 8
     for at, operand in enumerate(launch.operands):
         if operand.memory_space not in (None, "vmem"):
             continue
         copies = buffers(operand, launch, constants.get(at, False))
         bits = 4 if operand.dtype in _HALF_BYTES and operand.role != "scratch" else 8 * operand.itemsize
-        size = padded_bytes(operand.block_shape, bits) if bits else 0
+        size = padded_bytes(operand.block_shape, bits, sublanes) if bits else 0
         parts.append({"name": operand.name, "role": operand.role, "bytes": size, "buffers": copies})
     return {"space": "vmem", "bytes": sum(p["bytes"] * p["buffers"] for p in parts), "parts": parts}
 
@@ -90,4 +95,4 @@ def scalars(launch: Launch) -> Needed | None:
 def limit(device: str, launch: Launch) -> int:
     """Bytes that the launch may use on a device generation."""
     physical, default = VMEM[device]
-    return min(launch.vmem_limit, physical) if launch.vmem_limit else default
+    return min(launch.vmem_limit, physical) if launch.vmem_limit else default or physical
