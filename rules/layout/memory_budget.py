@@ -188,7 +188,7 @@ def _vmem(budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], contex
     """The sum against what the launch may take."""
     total = budget.total
     physical = max(CHIPS[device].vmem for device in devices)
-    defaults = {device: limit for device in devices if (limit := CHIPS[device].default_vmem) is not None}
+    defaults = {device: most for device in devices if (most := CHIPS[device].default_vmem) is not None}
     places = "every TPU" if len(devices) > 1 else _NAMES[devices[0]]
     severity: Severity | None = None
     limit = ""

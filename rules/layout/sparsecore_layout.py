@@ -70,17 +70,18 @@ class SparseCoreLayout(Rule):
             """
             from jax.experimental.pallas import tpu_sc as plsc
 
-            mesh = plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore")
+            def copy(x):
+                @pl.kernel(
+                    out_type=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    mesh=plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore"),
+                    scratch_types=[pltpu.VMEM((8, 192), x.dtype)],
+                )
+                def kernel(x_hbm, o_hbm, rows):
+                    at = (pl.ds(8 * jax.lax.axis_index("subcore"), 8), pl.ds(0, 192))
+                    pltpu.sync_copy(x_hbm.at[at], rows)  #!
+                    pltpu.sync_copy(rows, o_hbm.at[at])  #!
 
-            @pl.kernel(
-                out_type=jax.ShapeDtypeStruct((256, 512), jnp.float32),
-                mesh=mesh,
-                scratch_types=[pltpu.VMEM((8, 192), jnp.float32)],
-            )
-            def copy(x_hbm, o_hbm, rows):
-                at = (pl.ds(8 * jax.lax.axis_index("subcore"), 8), pl.ds(0, 192))
-                pltpu.sync_copy(x_hbm.at[at], rows)  #!
-                pltpu.sync_copy(rows, o_hbm.at[at])  #!
+                return kernel(x)
 
             copy(jnp.zeros((256, 512), jnp.float32))
             """,
@@ -92,17 +93,18 @@ class SparseCoreLayout(Rule):
             """
             from jax.experimental.pallas import tpu_sc as plsc
 
-            mesh = plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore")
+            def copy(x):
+                @pl.kernel(
+                    out_type=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    mesh=plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore"),
+                    scratch_types=[pltpu.VMEM((8, 256), x.dtype)],
+                )
+                def kernel(x_hbm, o_hbm, rows):
+                    at = (pl.ds(8 * jax.lax.axis_index("subcore"), 8), pl.ds(0, 256))
+                    pltpu.sync_copy(x_hbm.at[at], rows)
+                    pltpu.sync_copy(rows, o_hbm.at[at])
 
-            @pl.kernel(
-                out_type=jax.ShapeDtypeStruct((256, 512), jnp.float32),
-                mesh=mesh,
-                scratch_types=[pltpu.VMEM((8, 256), jnp.float32)],
-            )
-            def copy(x_hbm, o_hbm, rows):
-                at = (pl.ds(8 * jax.lax.axis_index("subcore"), 8), pl.ds(0, 256))
-                pltpu.sync_copy(x_hbm.at[at], rows)
-                pltpu.sync_copy(rows, o_hbm.at[at])
+                return kernel(x)
 
             copy(jnp.zeros((256, 512), jnp.float32))
             """,
