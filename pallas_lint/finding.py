@@ -95,7 +95,6 @@ class Finding:
     kernel: str | None = None
     backend: str | None = None  # "tpu" | "triton" | "mosaic_gpu" | None: holds on any
     device: str | None = None  # a device generation, where the verdict hangs on it: "v5e", "sm90", "rocm"
-    core: str | None = None  # of a TPU: "tensor" or "sparse"; None: no TPU, or it holds on both
     jax: str | None = None  # the jax version (or range) for which it holds; None: any
     dtype: str | None = None  # as jax prints it in avals: "bf16", "f32", "i8"
     origin: Literal["static", "probe"] = "static"
@@ -108,6 +107,7 @@ class Finding:
         return self.span.cell
 
     page: str | None = None  # the address of the rule's page where the rule is of another package
+    core: str | None = None  # of a TPU: "tensor" or "sparse"; None: no TPU, or it holds on both
 
     @property
     def url(self) -> str:

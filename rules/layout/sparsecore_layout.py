@@ -53,9 +53,9 @@ class SparseCoreLayout(Rule):
 
     ## References
 
-    - Compiled with jax 0.12.0.1 for v6e, and with 0.10.2 for v7x: slices of 1440 at 1440 of 2880, 192 of 512 at any
-      place and 29 at 100 are refused; 1344 at 1536 of 2880 is not. Reductions on both. With 0.12.0.1 for v7x:
-      gathered rows of 100 and 64 are refused, 128 and 256 are not; bf16 rows are refused.
+    - Compiled for v5p, v6e and v7x with jax 0.10.2 and 0.12.0.1: slices of 192 of 512, gathered rows of 100 and 64 and
+      of bf16, and reductions are refused; gathered rows of 128 and 256 are not. For v6e (0.12.0.1) and v7x (0.10.2)
+      slices of 1440 at 1440 of 2880 and 29 at 100 are refused, and 1344 at 1536 of 2880 is not.
     - jax issues 34640, 39518 and 39577, tpu-inference 3038.
     """
 
