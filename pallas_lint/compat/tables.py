@@ -58,8 +58,7 @@ def primitives() -> dict[str, Any]:
 @functools.cache
 def operations() -> dict[str, Any]:
     """Failing operations, by version, TPU device, outcome and operation: dtypes in a row."""
-    content: dict[str, Any] = json.loads((DATA / "operations.json").read_text(encoding="utf-8"))
-    return content
+    return _packed("operations")
 
 
 @functools.cache
