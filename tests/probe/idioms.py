@@ -295,6 +295,18 @@ def rows_of_subcores(x):
     return _on_subcores(x, _rows_of_subcores)
 
 
+def rows_gathered_by_subcores(x, index):
+    def body(x_hbm, index_hbm, o_hbm, places, buffer):
+        pltpu.sync_copy(index_hbm, places)
+        pltpu.sync_copy(x_hbm.at[places], buffer)
+        pltpu.sync_copy(buffer, o_hbm)
+
+    mesh = plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore", num_cores=2, num_subcores=16)
+    rows = (index.shape[0], x.shape[1])
+    scratch = [pltpu.VMEM(index.shape, index.dtype), pltpu.VMEM(rows, x.dtype)]
+    return pl.kernel(body, out_type=jax.ShapeDtypeStruct(rows, x.dtype), mesh=mesh, scratch_types=scratch)(x, index)
+
+
 def rows_past_the_end_of_subcores(x):
     return _on_subcores(x, lambda *refs: _rows_of_subcores(*refs, past=x.shape[0] - 4))
 

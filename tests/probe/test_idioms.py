@@ -42,6 +42,7 @@ def loud(worker: Worker, function: str, *arguments: str, target: str = "tpu:v5e"
         ("first_rows_summed", ["f32[32,128]", "i32[]=2"], "tpu:v5e"),
         ("the_same_by_two_blocks", [], "mosaic-gpu"),
         ("rows_of_subcores", [FLOATS], "tpu:tpu7x"),
+        ("rows_gathered_by_subcores", ["f32[64,128]", "i32[8]"], "tpu:tpu7x"),
     ],
 )
 def test_working(worker: Worker, function: str, arguments: list[str], target: str) -> None:

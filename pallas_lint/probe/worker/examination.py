@@ -337,6 +337,8 @@ class _Examination:
             raise devices.Missing("not run: it waits for ever")
         if self.launch.record.axes and self.together is None:
             raise devices.Missing("a kernel in a `shard_map` is run only with the function around it")
+        if self.launch.sparse and self.launch.gathers:
+            raise devices.Missing("jax's interpreter does not copy rows that another reference names")
         together = self.together
         if self.launch.record.axes and together is not None:
             found, how = on_devices.examine(self.launch, together)

@@ -135,6 +135,15 @@ class Launch:
         )
 
     @property
+    def gathers(self) -> bool:
+        """Whether a copy takes its rows from another reference: besides source and destination it has a third."""
+        return any(
+            sum(hasattr(each.aval, "inner_aval") and "sem" not in str(each.aval.dtype) for each in copy.invars) > 2
+            for copy in self._equations()
+            if "dma_start" in str(copy.primitive)
+        )
+
+    @property
     def waits(self) -> bool:
         """Whether the kernel may wait, or loop, for ever."""
         return any("wait" in name or name == "while" for name in self.primitives)
