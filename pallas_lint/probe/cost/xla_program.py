@@ -12,7 +12,7 @@ _NAMED = re.compile(r"\s+(?:ROOT )?%(?P<name>[\w.\-<>]+) = ")
 _HEAD = re.compile(r"(?P<entry>ENTRY )?%(?P<name>[\w.\-<>]+) \(")
 _OPERAND = re.compile(r"%([\w.\-<>]+)")
 _ROW = re.compile(r'(\d+) (?:"([^"\n]*)"|\{([^{}\n]*)\})')
-_FIELD = re.compile(r"(\w+)=(\d+)")
+_FIELD = re.compile(r"\b(\w+)=(\d+)")
 _FRAME = re.compile(r"stack_frame_id=(\d+)")
 _SOURCE = re.compile(r'source_file="([^"\n]*)" source_line=(\d+)')
 _CALLED = re.compile(r"\b(?:body|to_apply|calls|called_computations)=\{?%([\w.\-<>]+)")
@@ -22,7 +22,7 @@ _VALUES = {
     "compare": re.compile(r"\bdirection=(\w+)"),
     "custom-call": re.compile(r'custom_call_target="([^"\n]*)"'),
 }
-_ARRAY = re.compile(r"([a-z]\w*)\[([\d,]*)\]")
+_ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,]*)\]")
 _BITS = re.compile(r"[a-z]+(\d+)")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
