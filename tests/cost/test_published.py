@@ -86,7 +86,8 @@ def test_libtpu_estimates_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("LIBTPU_INIT_ARGS", f"--xla_jf_dump_static_llo_profile_to={told}")
     given = (*words.split(), "--perf", "--target", "tpu:v5e", "--python", python(), "--output-format", "json")
     (cost,) = json.loads(run(*given, cwd=tmp_path).stdout)["launches"][0]["cost"]
-    launch, *_ = sorted(told.glob("*.textproto"), key=lambda file: file.stat().st_mtime_ns)  # the whole function is next
+    # The launch is compiled first, then the whole function.
+    launch, *_ = sorted(told.glob("*.textproto"), key=lambda file: file.stat().st_mtime_ns)
     estimated = re.findall(r"estimated_cycles: (\d+)", launch.read_text())
     cycles = cost["cycles"]["issue"] + cost["cycles"]["stall"]
     assert cycles == pytest.approx(int(estimated[0]), rel=0.1)

@@ -14,6 +14,7 @@ import pytest
 from pallas_lint.probe.report import launch_document
 from tests.probe.running import KERNELS, WITHOUT_COMPILER, Probed, X, jax_version, line_of, probe, run
 from tests.rules.interpreted import python
+from tests.sampling import by_day
 
 if TYPE_CHECKING:
     from pallas_lint.probe.client import Worker
@@ -466,11 +467,14 @@ def run_tests(folder: Path, kernels: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("settings", "comment", "told"),
-    [
-        ('[severity]\nPAL404 = "info"\n', "", True),
-        ('[per-file-ignores]\n"kernels.py" = ["PAL404"]\n', "", False),
-        ("", "# pallas-lint: disable-file=PAL404\n", False),
-    ],
+    by_day(
+        [
+            ('[severity]\nPAL404 = "info"\n', "", True),
+            ('[per-file-ignores]\n"kernels.py" = ["PAL404"]\n', "", False),
+            ("", "# pallas-lint: disable-file=PAL404\n", False),
+        ],
+        3,
+    ),
 )
 def test_settings_and_comments_hold_for_the_pytest_plugin(
     tmp_path: Path, settings: str, comment: str, told: bool
