@@ -294,7 +294,6 @@ def _report(
     unjudged = list(RequestedStages(set(options.stage or ()), set(options.target)).unjudged(launches))
     documents = [launch_document(launch, cwd) for launch in launches]
     functions = [function_document(each, cwd) for result in results for each in result.functions]
-    style = Style(wants_colour(options.color, sys.stdout))
     report = reports.Report(
         findings=findings,
         errors=errors,
@@ -307,24 +306,27 @@ def _report(
         jax=judged_for(results),
         notes=newer_than_known(results),
         unjudged=unjudged,
-        launched=[
+        quiet=options.quiet,
+        source_line=lines.line,
+    )
+    shown = [without_repeats(each, findings) for each in documents]
+
+    def styled(style: Style, width: int | None) -> reports.Report:
+        """The report with its paragraphs for a terminal, or with neither colours nor width for a file."""
+        launched = [
             *((text, ()) for text in whole.paragraphs(functions, style)),
             *(
                 (text, [each for each in findings if any(_is_of(each, launch) for launch in alike)])
-                for text, alike in table.paragraphs(
-                    [without_repeats(each, findings) for each in documents], style, lines.line, width_of(sys.stdout)
-                )
+                for text, alike in table.paragraphs(shown, style, lines.line, width)
             ),
-        ],
-        charts=charts.by_finding(launches, style, (width_of(sys.stdout) or 100) - _CHART_INDENT),
-        quiet=options.quiet,
-        style=style,
-        width=width_of(sys.stdout),
-        source_line=lines.line,
-    )
+        ]
+        pictures = charts.by_finding(launches, style, (width or 100) - _CHART_INDENT)
+        return evolve(report, launched=launched, charts=pictures, style=style, width=width)
+
     for output_format, file in options.report:
-        report_files.write(cwd, report, output_format, file, "--report")
-    terminal.write(reports.render(options.output_format, report))
+        report_files.write(cwd, styled(Style(), None), output_format, file, "--report")
+    style, width = Style(wants_colour(options.color, sys.stdout)), width_of(sys.stdout)
+    terminal.write(reports.render(options.output_format, styled(style, width)))
     if options.verbose and not options.quiet and any(result.kept for result in results):
         terminal.say("nothing has changed since an earlier run, whose results these are; --no-cache probes again")
     if options.perf and not options.quiet and not errors and not any(map(_is_told, launches)):

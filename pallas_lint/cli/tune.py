@@ -59,11 +59,10 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
             raise UsageError(str(error)) from error
     found = list(better.findings(tuning, known)) if known is not None else []
     document = {"version": 1, **_document(tuning), "findings": list(map(finding_document, found))}
-    as_json = json.dumps(document, indent=2) + "\n"
 
     def rendered(output_format: str, style: Style, width: int | None) -> Iterator[str]:
         if output_format == "json":
-            yield as_json
+            yield json.dumps(document, indent=2) + "\n"
             return
         shown = reports.Report(findings=found, style=style, width=width, source_line=Lines(cwd).line)
         yield from full.findings(shown)

@@ -179,9 +179,13 @@ def empty(x):
 def test_a_function_beside_plain_jax(tmp_path: Path) -> None:
     (tmp_path / "functions.py").write_text(FUNCTIONS)
     words = ("functions.py::around", "f32[1024,1024]", "f32[1024,1024]", "rows=256", "--target", "tpu:v5e")
-    given = ("--stage", "cost", "--against", "plain", "--python", python(), "--output-format", "json")
-    report = json.loads(run(*words, *given, cwd=tmp_path).stdout)
+    given = ("--stage", "cost", "--python", python(), "--output-format", "json")
+    report = json.loads(run(*words, *given, "--against", "plain", cwd=tmp_path).stdout)
     (found,) = report["functions"]
+    (tmp_path / "before.py").write_text(FUNCTIONS)
+    (beside,) = json.loads(run(*words, *given, "--against", "before.py::around", cwd=tmp_path).stdout)["functions"]
+    assert beside["against"]["function"] == "around", "of another file, and costed by itself"
+    assert beside["against"]["microseconds"] == beside["microseconds"] == found["microseconds"]
     assert found["missing"] == [] and found["against"]["microseconds"] > 0
     assert found["microseconds"] == pytest.approx(found["kernels"] + found["xla"])
     assert found["low"] < found["microseconds"] < found["high"]

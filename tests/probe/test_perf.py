@@ -112,6 +112,12 @@ def test_block_sizes_are_compared(folder: Path) -> None:
     assert [each["values"]["bm"] for each in target["choices"]] == ["512", "128", "128"]
 
 
+def test_a_report_in_a_file_has_no_colours(folder: Path) -> None:
+    words = ("kernels.py::matmul", *(("bf16[1024,1024]",) * 2), "--stage", "lower", "--target", "tpu:v5e")
+    done = run(*words, "--color", "always", "--report", "full=report.txt", "--python", python(), cwd=folder)
+    assert "\x1b[" in done.stdout and "\x1b[" not in (folder / "report.txt").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

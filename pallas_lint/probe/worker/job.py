@@ -114,19 +114,21 @@ class _Job:
         if self.shardings:
             raise devices.Missing("it runs on several devices")
 
-        def told(name: str, function: Any) -> FunctionCost:
+        def cost_of(name: str, function: Any, folder: str) -> FunctionCost:
             taken = _taken_by(function)
 
             def call(*leaves: Any) -> Any:
                 positional, keywords = given.filled(leaves)
-                return function(*positional, **{name: each for name, each in keywords.items() if taken(name)})
+                return function(*positional, **{key: value for key, value in keywords.items() if taken(key)})
 
-            call.__name__ = name.rpartition(".")[2]  # which the program's kernels are called by, too
-            return whole.examine(name, call, given.leaves, records, target, schedules)
+            dotted = name.rpartition("::")[2]
+            call.__name__ = dotted.rpartition(".")[2]  # which the program's kernels are called by, too
+            return whole.examine(dotted, call, given.leaves, records, target, schedules, folder)
 
-        found = told(self.request["function"], function)
-        if self.request["against"]:
-            found["against"] = whole.against(told(self.request["against"], self._named(self.request["against"])))
+        found = cost_of(self.request["function"], function, "function")
+        other = self.request["against"]
+        if other:
+            found["against"] = whole.against(cost_of(other, self._named(other), "against"))
         return {"function": found}
 
     def _named(self, name: str) -> Any:

@@ -14,7 +14,6 @@ from ...cost.results import AgainstCost, FunctionCost, OperationCost
 from ...cost.xla_program import Operation, read
 from .. import devices
 from ..devices import DeviceTarget, Missing
-from ..launches.launch import describe
 from ..launches.recorder import LaunchRecorder, Record
 from . import cost
 from .module import laid_out
@@ -26,10 +25,12 @@ _MOST_OPERATIONS = 50
 
 def examine(
     name: str, call: Callable[..., Any], leaves: Sequence[Any], records: Sequence[Record], target: DeviceTarget,
-    schedules: cost.Schedules,
+    schedules: cost.Schedules, folder: str,
 ) -> FunctionCost:  # fmt: skip
-    """What a function of arrays costs on a device. Raises whatever keeps it from being compiled."""
-    folder = f"function-{name}"
+    """What a function of arrays costs on a device. Raises whatever keeps it from being compiled.
+
+    `folder`: that its schedules are kept in, which no other function has.
+    """
     with schedules.kept(folder, target) as alone:
         alone.keep(_compiled(call, leaves, target))
     texts = dict(schedules.texts(folder, target))
@@ -110,7 +111,7 @@ class _Predictions:
         shapes = [_shape(each) for each in operands]
         fitting = []
         for record in self.records:
-            if [tuple(aval.shape) for aval in describe(record).record.avals] == shapes:
+            if [tuple(aval.shape) for aval in record.avals] == shapes:
                 values = ((at, laid_out(np.asarray(value), operands[at]))
                           for at, value in enumerate(record.values) if value is not None)  # fmt: skip
                 fitting.append({at: words for at, words in values if words is not None})
