@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-from outcome_table import CALLS, OutcomeTable, dtype_of, rows_of, unimplemented, write
+from outcome_table import CALLS, OutcomeTable, dtype_of, replace_targets, rows_of, unimplemented
 
 # Backend in what `functions.py lower` writes → the semantics.
 _SEMANTICS = {"mosaic_gpu": "warpgroup", "mosaic_gpu_lane": "lane"}
@@ -18,18 +17,7 @@ _NO_LAYOUTS = re.compile(r"No layout inference rule defined for %\d+ = (math\.(\
 
 def pack(work: Path, out: Path) -> None:
     """Replace what the packed data say of Mosaic GPU; what was measured of the other backends is not needed."""
-    measured = json.loads((out / "versions.json").read_text())["measured"]
-    functions = OutcomeTable.read(json.loads(gzip.decompress((out / "functions.json.gz").read_bytes())), measured)
-    functions.compiled.pop("mosaic_gpu", None)
-    for by_target in functions.table.values():
-        for target in [target for target in by_target if target.startswith("mosaic_gpu")]:
-            del by_target[target]
-    for index, version in enumerate(measured):
-        add(functions, work, version, index)
-    content = functions.content()
-    del content["primitives"]
-    write(out / "functions.json.gz", content)
-    print("functions", len(content["functions"]), "bytes", (out / "functions.json.gz").stat().st_size)
+    replace_targets(work, out, "mosaic_gpu", add)
 
 
 def add(functions: OutcomeTable, work: Path, version: str, index: int) -> None:

@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +219,22 @@ _NO_OPERANDS = frozenset(
     {"jax.numpy.arange", "jax.lax.iota", "jax.lax.broadcasted_iota", "jax.numpy.full", "jax.numpy.zeros",
      "jax.numpy.ones", "jax.numpy.empty"}
 )  # fmt: skip
+
+
+def replace_targets(work: Path, data: Path, prefix: str, add: Callable[[OutcomeTable, Path, str, int], None]) -> None:
+    """Replace what the packed data say of the targets with this prefix, and of no others.
+
+    `add` adds what was measured of them, given the folder `work`, the version and its index.
+    """
+    measured = json.loads((data / "versions.json").read_text(encoding="utf-8"))["measured"]
+    path = data / "functions.json.gz"
+    functions = OutcomeTable.read(json.loads(gzip.decompress(path.read_bytes())), measured)
+    for by_target in (functions.compiled, *functions.table.values()):
+        for target in [target for target in by_target if target.startswith(prefix)]:
+            del by_target[target]
+    for index, version in enumerate(measured):
+        add(functions, work, version, index)
+    content = functions.content()
+    del content["primitives"]  # which are packed elsewhere
+    write(path, content)
+    print("functions", len(content["functions"]), "bytes", path.stat().st_size)

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import unpack
-from outcome_table import OutcomeTable, rows_of, write
+from outcome_table import OutcomeTable, replace_targets, rows_of
 
 CORES = ("sc_vector", "sc_scalar")  # keys of what `measure/subcores.py` writes, and of the packed targets "tpu:CORE"
 
 
 def pack(work: Path, out: Path) -> None:
     """Replace what the packed data say of SparseCores; what was measured of the other backends is not needed."""
-    measured = json.loads((out / "versions.json").read_text(encoding="utf-8"))["measured"]
-    functions = unpack.functions(out, measured)
-    for core in CORES:
-        functions.compiled.pop(f"tpu:{core}", None)
-        for by_target in functions.table.values():
-            by_target.pop(f"tpu:{core}", None)
-    for index, version in enumerate(measured):
-        add(functions, work, version, index)
-    content = functions.content()
-    del content["primitives"]
-    write(out / "functions.json.gz", content)
-    print("functions", len(content["functions"]), "bytes", (out / "functions.json.gz").stat().st_size)
+    replace_targets(work, out, "tpu:sc_", add)
 
 
 def add(functions: OutcomeTable, work: Path, version: str, index: int) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Fails = Callable[[str, "str | None", str], bool]
 
 SEMANTICS = ("lane", "warpgroup")  # of Mosaic GPU
-SUBCORES = {"sc_vector": "the vector subcore of a SparseCore", "sc_scalar": "the scalar subcore of a SparseCore"}
+SUBCORES = {"sc_vector": "vector subcore of a SparseCore", "sc_scalar": "scalar subcore of a SparseCore"}
 LAST_OF_LANE = "0.10.2"  # the last release in which kernels have these where they choose none
 BACKENDS: dict[str, str] = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
 
@@ -39,7 +39,7 @@ class Failure:
     def place(self) -> str:
         """ "Triton", "TPU and Mosaic GPU"."""
         if self.device in SUBCORES:
-            return SUBCORES[self.device]
+            return f"the {SUBCORES[self.device]}"
         names = [BACKENDS[backend] for backend in self.backends]
         return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 

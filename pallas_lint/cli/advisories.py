@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint import __version__
 from pallas_lint.cli import terminal
+from pallas_lint.cli.config import settings_of
 from pallas_lint.cli.exit import OK
 from pallas_lint.compat.advisories import Advisory, advisories
-from pallas_lint.config import overrides
-from pallas_lint.config.flags import UsageError
-from pallas_lint.config.settings import SettingsError, SettingsFinder
 from pallas_lint.report.style import Style, visible, wants_colour
 from pallas_lint.report.wrapping import width_of, wrapped
-from pallas_lint.text import paths
 
 if TYPE_CHECKING:
     import argparse
@@ -27,15 +24,7 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Print the advisories for the project of a folder. Raises UsageError."""
-    cwd = Path.cwd()
-    folder = cwd / (options.paths[0] if options.paths else ".")
-    if not paths.exists(folder):
-        raise UsageError(f"{options.paths[0]}: no such file or folder")
-    try:
-        finder = SettingsFinder(overrides.from_options(options), cwd)
-        jax = finder.for_folder(folder if paths.is_folder(folder) else folder.parent).jax
-    except SettingsError as error:
-        raise UsageError("; ".join(map(str, error.all))) from error
+    jax = settings_of(options, Path.cwd()).jax
     listed = sorted(advisories(), key=lambda each: not _affected(each, jax))  # stable: those of the project first
     match options.output_format:
         case "json":
@@ -95,7 +84,7 @@ def _mark(advisory: Advisory, jax: JaxVersions) -> str:
 
 
 def _project(jax: JaxVersions) -> str:
-    """Which versions the project has, and what told them."""
+    """The versions of the project, and their source."""
     known = "jax version unknown" if jax.assumed else f"jax {jax.text}, {jax.source}"
     return visible(f"{known}; libtpu {jax.libtpu or 'version unknown'}")
 

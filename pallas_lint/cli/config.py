@@ -36,19 +36,24 @@ def run(options: argparse.Namespace) -> int:
     if len(options.paths) > 1:
         raise UsageError("config: give one folder")
     cwd = Path.cwd()
-    folder = cwd / (options.paths[0] if options.paths else ".")
-    if not paths.exists(folder):
-        raise UsageError(f"{options.paths[0]}: no such file or folder")
-    try:
-        finder = SettingsFinder(overrides.from_options(options), cwd)
-        settings = finder.for_folder(folder if paths.is_folder(folder) else folder.parent)
-    except SettingsError as error:
-        raise UsageError("; ".join(map(str, error.all))) from error
+    settings = settings_of(options, cwd)
     if options.output_format == "json":
         terminal.write([json.dumps(document(settings, cwd), indent=2) + "\n"])
     else:
         terminal.write(_lines(settings, cwd))
     return OK
+
+
+def settings_of(options: argparse.Namespace, cwd: Path) -> Settings:
+    """The settings for the folder that is named, or of the file that is; default: `cwd`. Raises UsageError."""
+    folder = cwd / (options.paths[0] if options.paths else ".")
+    if not paths.exists(folder):
+        raise UsageError(f"{options.paths[0]}: no such file or folder")
+    try:
+        finder = SettingsFinder(overrides.from_options(options), cwd)
+        return finder.for_folder(folder if paths.is_folder(folder) else folder.parent)
+    except SettingsError as error:
+        raise UsageError("; ".join(map(str, error.all))) from error
 
 
 def document(settings: Settings, cwd: Path) -> dict[str, Any]:

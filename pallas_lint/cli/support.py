@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import compat
+from pallas_lint.checker.backend_failures import SUBCORES
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import TROUBLE
 from pallas_lint.compat import answers, question
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _COLOURS = {"lowers": "green", "compiles": "green", "runs": "green", "some": "yellow", "no": "red", "no load": "red"}
 _STATUS = {"supported": "yes", "unsupported": "no", "depends": "some", "unknown": "?"}
-_SUBCORES = {"sc_vector": "vector subcore of a SparseCore", "sc_scalar": "scalar subcore of a SparseCore"}
 _PIPED = 140  # columns where nothing tells
 _NOTHING_SAID = "INTERNAL: Failed to compile Triton kernel"
 _MAX_FAILING = 8  # forms that are named
@@ -373,7 +373,7 @@ def _rows(match: dict[str, Any], dtypes: Sequence[str]) -> Iterator[tuple[str, s
 
 def _on(device: str | None) -> str:
     """ " (v6e)", " (vector subcore of a SparseCore)"."""
-    return f" ({_SUBCORES.get(device, device)})" if device else ""
+    return f" ({SUBCORES.get(device, device)})" if device else ""
 
 
 def _span(first: str, end: str | None) -> str:

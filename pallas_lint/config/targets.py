@@ -67,7 +67,7 @@ class JaxVersions:
     source: str  # where it came from, for people: "from uv.lock", "--jax-version"
     text: str  # as it was told: "0.10.2", ">=0.8,<0.11"
     note: str | None = None  # what the reader must know: "jax 0.10.9 is not known; judged as 0.10.2"
-    libtpu: str | None = None  # the version of it in the place that told jax's; None: unknown, or several
+    libtpu: str | None = None  # its version, from the same source as jax's; None: unknown, or several
     problem: LintError | None = None  # with the file that would have told the version and cannot be read
 
     @property

@@ -224,7 +224,7 @@ def _task_ended(event: TaskEnd, result: ProbeResult) -> None:
 
 
 def _unknown(result: ProbeResult, task: str, why: str) -> FunctionCost:
-    """The cost of a function of which nothing could be told."""
+    """The cost of a function that has no number."""
     return {
         "function": result.spec.function if result.spec is not None else "",
         "target": task.partition(":")[2],

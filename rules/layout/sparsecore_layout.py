@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from pallas_lint.api import Const, Context, Example, Finding, Launch, Op, Ref, Rule, Severity
 from pallas_lint.checker.backend_failures import within
+from pallas_lint.compat.chips import LANES
 from pallas_lint.kernels.facts.copies import LOCAL
 from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.facts.memory_spaces import tpu_space
-from pallas_lint.kernels.facts.subcore_memory import LANES, is_tiled
+from pallas_lint.kernels.facts.subcore_memory import is_tiled
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.values import NONE, Seq, Slice

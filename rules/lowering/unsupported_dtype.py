@@ -223,14 +223,13 @@ class UnsupportedDtype(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         """Refs of a dtype that the device cannot even load, at the first access of each."""
-        identity = compat.function("kernel:identity")
         seen: set[tuple[str, object]] = set()
         for access in trace.accesses():
             dtype = access.ref.dtype
             if access.kind not in ("load", "store", "accumulate") or dtype is None or access.ref.buffer in seen:
                 continue
             seen.add(access.ref.buffer)
-            if dtype not in compat.DTYPES or access.ref.space not in (None, "vmem") or identity is None:
+            if dtype not in compat.DTYPES or access.ref.space not in (None, "vmem"):
                 continue
             found = failure(context, lambda *where, dtype=dtype: _unloadable(dtype, *where))
             if found is None or context.target is None:

@@ -82,12 +82,12 @@ def test_libtpu_estimates_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Of some kernels, at night of all."""
     for name in ("kernels.py", "pitfalls.py"):
         shutil.copy(Path(__file__).parent / name, tmp_path)
-    told = tmp_path / "told"
-    monkeypatch.setenv("LIBTPU_INIT_ARGS", f"--xla_jf_dump_static_llo_profile_to={told}")
+    dumped = tmp_path / "dumped"
+    monkeypatch.setenv("LIBTPU_INIT_ARGS", f"--xla_jf_dump_static_llo_profile_to={dumped}")
     given = (*words.split(), "--perf", "--target", "tpu:v5e", "--python", python(), "--output-format", "json")
     (cost,) = json.loads(run(*given, cwd=tmp_path).stdout)["launches"][0]["cost"]
     # The launch is compiled first, then the whole function.
-    launch, *_ = sorted(told.glob("*.textproto"), key=lambda file: file.stat().st_mtime_ns)
+    launch, *_ = sorted(dumped.glob("*.textproto"), key=lambda file: file.stat().st_mtime_ns)
     estimated = re.findall(r"estimated_cycles: (\d+)", launch.read_text())
     cycles = cost["cycles"]["issue"] + cost["cycles"]["stall"]
     assert cycles == pytest.approx(int(estimated[0]), rel=0.1)

@@ -58,10 +58,10 @@ def test_vectors_come_in_registers(device: str, refused: bool) -> None:
     assert severities(code, "PAL201", device) == ({Severity.ERROR} if refused else set())
 
 
-@pytest.mark.parametrize(("device", "told"), [("v6e", False), ("tpu8i", False), ("tpu8t", True)])
-def test_rows_that_fill_a_part_of_a_tile(device: str, told: bool) -> None:
+@pytest.mark.parametrize(("device", "reported"), [("v6e", False), ("tpu8i", False), ("tpu8t", True)])
+def test_rows_that_fill_a_part_of_a_tile(device: str, reported: bool) -> None:
     code = BLOCKS.format(array="(32, 128)", block="(8, 128)", index="(i, 0)")
-    assert severities(code, "PAL201", device) == ({Severity.INFO} if told else set())
+    assert severities(code, "PAL201", device) == ({Severity.INFO} if reported else set())
 
 
 def test_padding_asks_the_device() -> None:
@@ -103,8 +103,8 @@ print(json.dumps(found))
 @pytest.mark.slow
 def test_the_table_is_that_of_jax() -> None:
     done = subprocess.run([python(), "-c", _ASK], capture_output=True, text=True, check=True)
-    told = json.loads(done.stdout)
-    assert {"v4", "v5e", "v5p", "v6e", "tpu7x"} <= told.keys()
-    for device, (generation, vmem, rows) in told.items():
+    of_jax = json.loads(done.stdout)
+    assert {"v4", "v5e", "v5p", "v6e", "tpu7x"} <= of_jax.keys()
+    for device, (generation, vmem, rows) in of_jax.items():
         chip = CHIPS[device]
         assert (chip.generation, chip.vmem, chip.sublanes) == (generation, vmem, rows), device

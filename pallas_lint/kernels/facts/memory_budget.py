@@ -90,6 +90,12 @@ def padded_bytes(shape: tuple[int, ...], dtype: str, sublanes: int = SUBLANES) -
     return prod(planes) * _up(rows, tile) * _up(lanes, LANES) * width // 8
 
 
+def filled_rows(sizes: Sequence[int]) -> int:
+    """Numbers in an array of rows that are filled up to whole lanes; a vector is not."""
+    *rows, lanes = sizes
+    return prod(rows) * (_up(lanes, LANES) if rows else lanes)
+
+
 def _up(size: int, step: int) -> int:
     return -(-size // step) * step
 
@@ -150,9 +156,7 @@ def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
     for name, shape, dtype in parts:
         sizes = [size for size in shape if isinstance(size, int)]
         if len(sizes) == len(shape) and sizes and dtype in ("i32", "u32", "f32"):
-            if len(sizes) > 1:
-                sizes[-1] = -(-sizes[-1] // LANES) * LANES
-            found.append(Part(name, prod(sizes) * 4, 1))
+            found.append(Part(name, filled_rows(sizes) * 4, 1))
     return tuple(found)
 
 

@@ -26,19 +26,12 @@ def tpu_space(ref: Ref, launch: Launch) -> str | None:
     declared = ref.role == "out" and owner.form.outputs != "operands"
     if declared and not _is_plain(owner, ref.index):
         return None
-    if owner.core is not None and owner.form.refs == "arrays":
-        return _sparse_space(ref, owner)
-    if owner.form.refs == "arrays":
+    if owner.form.refs == "arrays":  # they stay in HBM, on a SparseCore too, from which none of the cores loads
         plain = ref.role == "out" or _is_plain_operand(owner, ref.index)
-        return "any" if plain and _on_tensor_core(owner.argument("mesh")) else None
+        core_known = is_tensorcore_mesh(owner.argument("mesh")) if owner.core is None else owner.core != SEVERAL
+        return "any" if plain and core_known else None
     copied = owner.form.refs == "blocks"  # unless their specs say otherwise
     return "vmem" if copied and _says_nothing(owner, ref.role, ref.index) else None
-
-
-def _sparse_space(ref: Ref, owner: Launch) -> str | None:
-    """Of a SparseCore kernel over arrays: they are in HBM, from which no subcore loads."""
-    plain = ref.role == "out" or (ref.index is not None and _is_plain_operand(owner, ref.index))
-    return "any" if plain and owner.core != SEVERAL else None
 
 
 def _is_plain(launch: Launch, at: int) -> bool:
@@ -62,11 +55,6 @@ def _is_plain_operand(launch: Launch, at: int) -> bool:
     """Whether an array is passed, as far as is seen: what jax makes on request may have a memory space."""
     operands = launch.operands
     return operands is not None and at < len(operands) and isinstance(operands[at], Array | Sym)
-
-
-def _on_tensor_core(mesh: Value | None) -> bool:
-    """Whether the mesh surely is one of tensor cores."""
-    return is_tensorcore_mesh(mesh)
 
 
 def _says_nothing(launch: Launch, role: str, at: int) -> bool:

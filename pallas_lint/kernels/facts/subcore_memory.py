@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.facts.memory_budget import Part, compiler_param
+from pallas_lint.kernels.facts.memory_budget import Part, compiler_param, filled_rows
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.values import NONE, Const
 
@@ -17,7 +17,6 @@ _KIB = 2**10
 # VMEM of a vector subcore in bytes, of the generations that libtpu compiles SparseCore kernels for. Compiled with jax
 # 0.10.2 and 0.12.0.1: what is exactly as large fits, and a row more does not.
 SUBCORE_VMEM: dict[str, int] = {"v5p": 512 * _KIB, "v6e": 256 * _KIB, "tpu7x": 512 * _KIB}
-LANES = 128  # of a row in VMEM and HBM, where arrays are tiled as on the tensor core
 
 
 def is_tiled(launch: Launch) -> bool:
@@ -43,6 +42,5 @@ def _bytes(shape: Shape | None, dtype: str | None, *, tiled: bool) -> int:
     sizes = [size for size in shape or () if isinstance(size, int)]
     if shape is None or len(sizes) != len(shape) or dtype in (None, "semaphore") or not sizes:
         return 0
-    if tiled and len(sizes) > 1:
-        sizes[-1] = -(-sizes[-1] // LANES) * LANES
-    return prod(sizes) * (32 if dtype == "bool" else bits(dtype)) // 8
+    numbers = filled_rows(sizes) if tiled else prod(sizes)
+    return numbers * (32 if dtype == "bool" else bits(dtype)) // 8

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.trace import Access, Concretization, Op
-from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Func, OneOf, Ref, Value, options
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Func, Instance, OneOf, Ref, Value, options
 from pallas_lint.records import evolve
 from pallas_lint.syntax import Site, nodes
 
@@ -141,6 +141,12 @@ class Recorder:
         """Record that an object made by the run `made_by` is mutated."""
         if made_by is not self.current_run:
             self.has_cross_run_effects = True  # type: ignore[misc]  # the interpreter has the slot
+
+    def set_attributes(self, owner: Instance, attributes: dict[str, Value]) -> None:
+        """Set attributes of an object."""
+        self.record_mutation(owner.made_by)
+        self.mutations += 1  # type: ignore[misc]  # the interpreter has the slot
+        owner.attributes.update(attributes)
 
     def record_name(self, func: Func) -> None:
         """Record that a function of a module's top level was looked up."""

@@ -264,9 +264,7 @@ def set_attribute(interp: Tracer, owner: Instance, name: str, value: Value) -> N
     if isinstance(member, CallResult) and member.function == PROPERTY and isinstance(member.args[1], Func):
         interp.call_function(evolve(member.args[1], method_of=owner), Arguments([value]))
         return
-    interp.record_mutation(owner.made_by)
-    interp.mutations += 1
-    owner.attributes[name] = value
+    interp.set_attributes(owner, {name: value})
 
 
 def _is_decorated(func: Func, *names: str) -> bool:
@@ -340,9 +338,7 @@ def _set(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> V
     if len(arguments.positional) == 3 and isinstance(arguments.positional[0], Instance):
         owner, key, value = arguments.positional
         if isinstance(owner, Instance) and isinstance(key, Const):
-            interp.record_mutation(owner.made_by)
-            interp.mutations += 1
-            owner.attributes[str(key.value)] = value
+            interp.set_attributes(owner, {str(key.value): value})
     return NONE
 
 

@@ -22,7 +22,7 @@ METHODS = frozenset(
     "add_argument add_argument_group add_mutually_exclusive_group set_defaults parse_args parse_known_args".split()
 )
 _NUMBERS: dict[str, type[int] | type[float]] = {"builtins.int": int, "builtins.float": float}
-_UNSET = frozenset(("help", "version"))  # actions after which the program ends
+_ENDING = frozenset(("help", "version"))  # actions after which the program ends
 
 
 def is_parser(owner: Instance) -> bool:
@@ -45,9 +45,9 @@ def _parser(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
 def method(interp: Tracer, parser: Instance, name: str, arguments: Arguments) -> Value:
     """A call of one of METHODS. A group adds to the parser that it is of."""
     if name == "add_argument":
-        _set(interp, parser, _argument(arguments))
+        interp.set_attributes(parser, _argument(arguments))
     elif name == "set_defaults":
-        _set(interp, parser, arguments.keywords)
+        interp.set_attributes(parser, arguments.keywords)
     elif name in ("parse_args", "parse_known_args"):
         given = arguments.get("args", 0) or NONE
         if "namespace" in arguments.keywords or (isinstance(given, Seq) and given != Seq((), given.kind)):
@@ -57,12 +57,6 @@ def method(interp: Tracer, parser: Instance, name: str, arguments: Arguments) ->
     else:
         return parser
     return UNKNOWN
-
-
-def _set(interp: Tracer, parser: Instance, defaults: dict[str, Value]) -> None:
-    interp.record_mutation(parser.made_by)
-    interp.mutations += 1
-    parser.attributes.update(defaults)
 
 
 def _argument(arguments: Arguments) -> dict[str, Value]:
@@ -77,7 +71,7 @@ def _argument(arguments: Arguments) -> dict[str, Value]:
         name = str(named.value) if isinstance(named, Const) else ""
     action = arguments.keywords.get("action")
     kind = action.value if isinstance(action, Const) else None
-    if not name or kind in _UNSET:
+    if not name or kind in _ENDING:
         return {}
     if kind in ("store_true", "store_false"):
         return {name: arguments.keywords.get("default", Const(kind == "store_false"))}
