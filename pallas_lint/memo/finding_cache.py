@@ -273,7 +273,7 @@ def _shared_facts(analysis: Analysis) -> Hashable:
     effects = analysis.outcome.effects
     shared = (
         frozenset(size.text for size in sizes if not isinstance(size.owner, SymbolOwner | KernelTrace))
-        for sizes in (effects.remainders, effects.divisors)
+        for sizes in (effects.remainders, effects.divisors, effects.compared)
     )
     multiples = frozenset(
         (size.text, number)

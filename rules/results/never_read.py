@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pallas_lint.api import Rule, Severity
+from collections.abc import Iterator
+
+from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, blocks_of
+from pallas_lint.kernels.facts.coverage import unread
 
 
 class NeverRead(Rule):
     """Blocks of an input that is summed over are never read.
 
-    The probe evaluates the index maps on the whole grid. Where a grid axis walks over the blocks of an input from the
-    first one on, and no output depends on that axis, the axis is a reduction: if it stops before the last block, the
-    rest of the array is left out of the result, silently.
+    Where a grid axis walks over the blocks of an input from the first one on, and no output depends on that axis, the
+    axis is a reduction: if it stops before the last block, the rest of the array is left out of the result, silently.
 
     ## How to fix
 
@@ -19,12 +21,68 @@ class NeverRead(Rule):
 
     ## Known limits
 
-    An input is not checked if its index map reads prefetch operands, starts behind the first block, or stays at one; if
-    it is aliased to an output; if another operand of its type has the other blocks; or if an output has no blocks of
-    its own, as in HBM.
+    From the text where grid, block and shape of the input are numbers, or both counts quotients of one size:
+    `n // 256` steps along `n // 128` blocks; the probe evaluates all index maps on the whole grid. An input is not
+    checked if its index map reads prefetch operands, starts behind the first block, or stays at one; if it is aliased
+    to an output; if another operand of its shape may have the other blocks; or if an output has no blocks of its own,
+    as in HBM.
     """
 
     code = "PAL420"
     name = "never-read"
     severity = Severity.WARNING
-    probe_only = True
+    invalid = (
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                @pl.when(pl.program_id(1) == 0)
+                def _():
+                    o_ref[...] = jnp.zeros_like(o_ref)
+                o_ref[...] += x_ref[...]
+
+            def total(x):
+                m, n = x.shape
+                return pl.pallas_call(
+                    kernel,
+                    grid=(m // 128, n // 256),
+                    in_specs=[pl.BlockSpec((128, 128), lambda i, k: (i, k))],  #!
+                    out_specs=pl.BlockSpec((128, 128), lambda i, k: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((m, 128), x.dtype),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                @pl.when(pl.program_id(1) == 0)
+                def _():
+                    o_ref[...] = jnp.zeros_like(o_ref)
+                o_ref[...] += x_ref[...]
+
+            def total(x):
+                m, n = x.shape
+                return pl.pallas_call(
+                    kernel,
+                    grid=(m // 128, n // 128),
+                    in_specs=[pl.BlockSpec((128, 128), lambda i, k: (i, k))],
+                    out_specs=pl.BlockSpec((128, 128), lambda i, k: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((m, 128), x.dtype),
+                )(x)
+            """
+        ),
+    )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        blocks = blocks_of(launch, context.analysis) if launch.form.refs == "blocks" else None
+        if blocks is None or not blocks.grid.rank:
+            return
+        for block, walk in unread(launch, blocks, context.analysis.outcome.effects):
+            assert block.spec is not None
+            yield context.finding(
+                block.spec.site,
+                f"the last blocks of input {block.index}, which is summed over, are never read: dimension"
+                f" {walk.dimension} has {walk.blocks} blocks, and grid axis {walk.axis} {walk.steps} steps",
+                help="make the grid as long as the array has blocks (`pl.cdiv`), or pass a slice of it",
+            )

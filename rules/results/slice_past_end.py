@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.api import Const, Context, Example, Finding, KernelTrace, Rule, Severity, Slice, Sym, Value
 from pallas_lint.compat.versions import parse
+from pallas_lint.kernels.grid.block_counts import count_of, may_be_any
 from pallas_lint.kernels.grid.grid_points import axes_in, loops_in, terms_in
 from pallas_lint.kernels.grid.index_ranges import (
     divided,
@@ -20,7 +21,7 @@ from pallas_lint.kernels.grid.index_ranges import (
 )
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.grid.index_ranges import SliceUse
+    from pallas_lint.kernels.grid.index_ranges import IndexRange, SliceUse
 
 _PADDING = "pad the array, or mask the access: Pallas pads blocks, not slices of refs"
 _MASKED = ("load", "store", "atomic_", "swap")
@@ -44,9 +45,10 @@ class SlicePastEnd(Rule):
 
     ## Known limits
 
-    Numbers that the text gives, and `cdiv` of the same dimension, are checked; anything else is silent, as are accesses
-    under a condition that is not computed of loop and grid indices alone, loads with a mask, and sizes that the code
-    takes a remainder of somewhere, or a remainder by the block, which is how one checks that a block divides.
+    Numbers that the text gives, `cdiv` of the same dimension, and buffers of one block that are indexed by the offset
+    in the whole array, `buf[pl.ds(i * block, block)]`, are checked; anything else is silent, as are accesses under a
+    condition that is not computed of loop and grid indices alone, loads with a mask, and sizes that the code takes a
+    remainder of somewhere, or a remainder by the block, which is how one checks that a block divides.
 
     ## References
 
@@ -87,6 +89,24 @@ class SlicePastEnd(Rule):
                     kernel,
                     in_specs=[pl.BlockSpec((128, 128), lambda: (0, 0))],
                     out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
+                )(x)
+            """
+        ),
+        Example(
+            """
+            def kernel(x_ref, o_ref, tile_ref):
+                here = pl.ds(pl.program_id(0) * 64, 64)
+                tile_ref[here, :] = x_ref[...]  #!
+                o_ref[...] = tile_ref[here, :]  #!
+
+            def copy(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(x.shape[0] // 64,),
+                    in_specs=[pl.BlockSpec((64, 128), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((64, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    scratch_shapes=[pltpu.VMEM((64, 128), jnp.float32)],
                 )(x)
             """
         ),
@@ -185,6 +205,9 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
             help=_PADDING,
             severity=level,
         )
+    passed = _second_step(part, reach, trace, context)
+    if passed is not None:
+        return passed
     if trace.launch.known_call is not None:
         return None  # a known call adds numbers: symbols that it leaves open are as unknown as without it
     ratio = divided(reach.count)
@@ -204,6 +227,29 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
         f"the last slice reaches past the end of `{part.ref.parameter}` where {spelled} does not divide dimension"
         f" {part.axis}",
         help=_PADDING,
+        severity=Severity.WARNING,
+    )
+
+
+def _second_step(part: SliceUse, reach: IndexRange, trace: KernelTrace, context: Context) -> Finding | None:
+    """A slice that has left a buffer of one block by the second step, of a number of steps that has only a name."""
+    size = size_of(part)
+    if not isinstance(reach.count, Sym) or reach.offset or not part.access.certain:
+        return None
+    length, known_size, factor = _length(part, trace), number(size), number(reach.factor)
+    if length is not None and known_size is not None and factor is not None:
+        if known_size > length or factor + known_size <= length:
+            return None
+    elif not (isinstance(size, Sym) and size == reach.factor and size in extents(part, trace)):
+        return None
+    if not may_be_any(context.analysis.outcome.effects, reach.count, reach.factor):
+        return None
+    spelled = size.text if isinstance(size, Sym) else length
+    return context.finding(
+        part.access.site,
+        f"the slice leaves dimension {part.axis} of `{part.ref.parameter}`, which has size {spelled}, at the second of"
+        f" {count_of(reach.count)} steps",
+        help="a buffer of one block is indexed from 0 at each step; offsets in the whole array are the index map's",
         severity=Severity.WARNING,
     )
 

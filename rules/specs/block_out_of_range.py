@@ -20,6 +20,7 @@ from pallas_lint.api import (
 )
 from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
+from pallas_lint.kernels.grid.block_counts import walks_of
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
 from pallas_lint.records import frozen
 
@@ -40,11 +41,13 @@ class BlockOutOfRange(Rule):
 
     ## Known limits
 
-    Looks at literal grids, blocks and array shapes; where a dimension of the array is not known, only at negative
-    indices. What is prefetched is taken to be 0 where it is divided by a number, as lengths are by block sizes, which
-    is a warning; other index maps that read it are not checked, nor are those for `pl.Element` with padding and
-    `pl.BoundedSlice`. Offsets in elements, `i * block`, are PAL301's. A warning where the launch is only traced, by
-    `jax.make_jaxpr` or `jax.eval_shape`.
+    Looks at literal grids, blocks and array shapes; where a dimension of the array is not known, at negative indices,
+    and at grid axes that walk along a dimension block by block: two of them that are swapped, `n // bn` steps along the
+    dimension of `m // bm` blocks and the other way round, or `n // 128` steps along `n // 256` blocks. These are
+    warnings, and silent where the code compares one of the sizes with anything. What is prefetched is taken to be 0
+    where it is divided by a number, as lengths are by block sizes, which is a warning; other index maps that read it
+    are not checked, nor are those for `pl.Element` with padding and `pl.BoundedSlice`. Offsets in elements,
+    `i * block`, are PAL301's. A warning where the launch is only traced, by `jax.make_jaxpr` or `jax.eval_shape`.
 
     ## References
 
@@ -86,6 +89,22 @@ class BlockOutOfRange(Rule):
                 )(x)
             """
         ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def copy(x):
+                m, n = x.shape
+                return pl.pallas_call(
+                    kernel,
+                    grid=(n // 256, m // 128),
+                    in_specs=[pl.BlockSpec((128, 256), lambda j, i: (i, j))],
+                    out_specs=pl.BlockSpec((128, 256), lambda i, j: (i, j)),  #!
+                    out_shape=jax.ShapeDtypeStruct((m, n), x.dtype),
+                )(x)
+            """
+        ),
     )
     valid = (
         Example(
@@ -121,6 +140,8 @@ class BlockOutOfRange(Rule):
             return
         if found is None:
             yield from _of_nothing(block, context)
+            if not _a_call_shows_it(block, launch, context):
+                yield from _of_names(block, context)
             return
         at, point, index, count = found
         results = block.index_map.results
@@ -221,6 +242,48 @@ def _divides_loaded(value: Value) -> bool:
             return isinstance(op.args[1], Const) and uses_loaded(op.args[0])
         stack.extend(op.args)
     return False
+
+
+def _a_call_shows_it(block: Block, launch: Launch, context: Context) -> bool:
+    """Whether the block leaves its array in a known call of this launch, which is said with its numbers."""
+    for other in context.analysis.launches:
+        if other.known_call is None or other.site.key != launch.site.key:
+            continue
+        blocks = blocks_of(other, context.analysis)
+        group = None if blocks is None else blocks.inputs if block.role == "in" else blocks.outputs
+        same = group[block.index] if group is not None and block.index < len(group) else None
+        if same is not None and _outside(same) is not None:
+            return True
+    return False
+
+
+def _of_names(block: Block, context: Context) -> Iterator[Finding]:
+    """A grid axis that walks along a dimension with another number of blocks, where sizes have only names."""
+    assert block.index_map is not None
+    results = block.index_map.results
+    if results is None or not block.sure:
+        return
+    wrong = [
+        walk
+        for walk in walks_of(block)
+        if walk.steps != walk.blocks and walk.may_be_any(context.analysis.outcome.effects)
+    ]
+    for walk in wrong:
+        if any((other.steps, other.blocks) == (walk.blocks, walk.steps) for other in wrong):
+            help = "swap the two indices that the index map returns, or the two axes of the grid"
+        elif walk.excess == 1:
+            help = "make the grid as long as the array has blocks, or return another index"
+        else:
+            continue
+        yield context.finding(
+            block.index_map.site_of(results[walk.dimension][0]),
+            f"grid axis {walk.axis} has {walk.steps} steps, and dimension {walk.dimension} of"
+            f" {'input' if block.role == 'in' else 'output'} {block.index} {walk.blocks} blocks",
+            help=help,
+            severity=Severity.WARNING,
+            related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
+        )
+        return
 
 
 _DIVISIONS = frozenset({"floor_divide", "cdiv", "div", "right_shift", "shift_right_logical"})

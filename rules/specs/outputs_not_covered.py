@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pallas_lint.api import Rule, Severity
+from collections.abc import Iterator
+
+from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, blocks_of
+from pallas_lint.kernels.facts.coverage import Unvisited, unwritten
 
 
 class OutputsNotCovered(Rule):
@@ -10,10 +13,8 @@ class OutputsNotCovered(Rule):
 
     The grid and the output's index map decide which blocks are written. A grid that is too small, or an index map that
     gives one block for several grid points, leaves others as the memory was: in interpret mode NaN, on a device
-    whatever lay there before.
-
-    Only the probe finds it, since the grid and the shapes have to be numbers: it evaluates the index map at every grid
-    point and counts.
+    whatever lay there before. The usual cause is a size that the block does not divide: `1000 // 128` steps leave the
+    last 104 rows out.
 
     ## How to fix
 
@@ -22,7 +23,9 @@ class OutputsNotCovered(Rule):
 
     ## Known limits
 
-    Silent where the index map reads a prefetch operand whose values are not known, and for outputs that alias an input.
+    From the text where grid, block and shape of the output are numbers, with a known call for instance, or where both
+    counts are quotients of one size: `n // 256` steps along `n // 128` blocks. Silent where the index map reads a
+    prefetch operand whose values are not known, and for outputs that alias an input.
 
     ## References
 
@@ -32,4 +35,95 @@ class OutputsNotCovered(Rule):
     code = "PAL308"
     name = "outputs-not-covered"
     severity = Severity.WARNING
-    probe_only = True
+    invalid = (
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def copy(x):
+                return pl.pallas_call(  #!
+                    kernel,
+                    grid=(x.shape[0] // 128,),
+                    in_specs=[pl.BlockSpec((128, 256), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((128, 256), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x)
+
+            copy(jnp.ones((1000, 256)))
+            """
+        ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[:128]
+
+            def halves(x):
+                n = x.shape[0]
+                return pl.pallas_call(  #!
+                    kernel,
+                    grid=(n // 256,),
+                    in_specs=[pl.BlockSpec((256, 128), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((128, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((n, 128), x.dtype),
+                )(x)
+            """
+        ),
+    )
+    valid = (
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def copy(x):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(pl.cdiv(x.shape[0], 128),),
+                    in_specs=[pl.BlockSpec((128, 256), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((128, 256), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x)
+
+            copy(jnp.ones((1000, 256)))
+            """
+        ),
+        Example(
+            """
+            def kernel(x_ref, old_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def head(x, old):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(2,),
+                    in_specs=[
+                        pl.BlockSpec((128, 256), lambda i: (i, 0)),
+                        pl.BlockSpec(memory_space=pl.ANY),
+                    ],
+                    out_specs=pl.BlockSpec((128, 256), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((1024, 256), x.dtype),
+                    input_output_aliases={1: 0},
+                )(x, old)
+            """
+        ),
+    )
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        blocks = blocks_of(launch, context.analysis) if launch.form.refs == "blocks" else None
+        if blocks is None or not blocks.grid.rank:
+            return
+        for block, missing in unwritten(launch, blocks, context.analysis.outcome.effects):
+            if isinstance(missing, Unvisited):
+                message = f"{missing.count} of {missing.total} blocks of output {block.index} are never written"
+            else:
+                message = (
+                    f"the last blocks of output {block.index} are never written: dimension {missing.dimension} has"
+                    f" {missing.blocks} blocks, and grid axis {missing.axis} {missing.steps} steps"
+                )
+            yield context.finding(
+                launch.called_at,
+                message,
+                help="they keep whatever the memory held; cover them, or alias an input that holds their values",
+                related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
+            )

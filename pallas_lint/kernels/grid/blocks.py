@@ -239,21 +239,18 @@ def _blocks_of(launch: Launch, interpreter: Tracer) -> Blocks | None:
     grid = grid_of(launch)
     if grid is None:
         return None
-    prefetch = launch.prefetch_count
-    operands = launch.operands if launch.operands is not None and not launch.operands_open else None
     inputs = None
     count = launch.input_count
     if count is not None:
         inputs = tuple(
-            _block(launch, interpreter, grid, "in", at, _element(operands, None if prefetch is None else prefetch + at))
-            for at in range(count)
+            _block(launch, interpreter, grid, "in", at, launch.operand(at) or UNKNOWN) for at in range(count)
         )
     outputs = None
     count_out = launch.output_count
     if count_out is not None:
         shapes = launch.out_shapes.items if launch.out_shapes is not None else None
         if launch.form.outputs == "operands":
-            shapes = None if operands is None or count is None else tuple(operands[count:])
+            shapes = None if count is None else tuple(launch.operand(count + at) or UNKNOWN for at in range(count_out))
         outputs = tuple(_block(launch, interpreter, grid, "out", at, _element(shapes, at)) for at in range(count_out))
     scratch = None
     if isinstance(launch.scratch, Seq):
@@ -273,8 +270,8 @@ def grid_of(launch: Launch) -> Grid | None:
     return Grid(launch, tuple(dim(item) for item in seq.items), semantics_of(launch, len(seq.items)))
 
 
-def _element(values: tuple[Value, ...] | list[Value] | None, at: int | None) -> Value:
-    return UNKNOWN if values is None or at is None or at >= len(values) else values[at]
+def _element(values: tuple[Value, ...] | None, at: int) -> Value:
+    return UNKNOWN if values is None or at >= len(values) else values[at]
 
 
 def _block(launch: Launch, interpreter: Tracer, grid: Grid, role: Role, at: int, declared: Value) -> Block | None:

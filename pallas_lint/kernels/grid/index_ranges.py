@@ -251,8 +251,8 @@ def extents(part: SliceUse, trace: KernelTrace) -> Iterator[Value]:
 
 def _operand(ref: Ref, launch: Launch) -> Value | None:
     """What is passed to the launch for an input that the kernel gets whole."""
-    prefetch, operands, specs = launch.prefetch_count, launch.operands, launch.in_specs
-    if ref.role != "in" or ref.index is None or prefetch is None or operands is None or launch.operands_open:
+    specs = launch.in_specs
+    if ref.role != "in" or ref.index is None:
         return None
     if specs is not None:
         if specs.open or ref.index >= len(specs.items):
@@ -262,5 +262,4 @@ def _operand(ref: Ref, launch: Launch) -> Value | None:
             return None
     elif launch.argument("in_specs") not in (None, NONE):
         return None
-    at = prefetch + ref.index
-    return operands[at] if at < len(operands) else None
+    return launch.operand(ref.index)

@@ -125,7 +125,22 @@ def compare(interp: Tracer, node: nodes.Node, how: nodes.BaseCompOp, left: Value
             return Const(same is (function is operator.eq))
     if left == right and isinstance(left, Sym):
         return Const(function(0, 0))
+    _note_compared(interp, left, right)
     return UNKNOWN
+
+
+def _note_compared(interp: Tracer, left: Value, right: Value) -> None:
+    """The sizes in a comparison that the text does not decide; tests for divisibility rule out no order of sizes."""
+    if interp.kernel is not None or right == Const(0):
+        return
+    stack: list[Value] = [left, right]
+    for value in stack:
+        if isinstance(value, Seq):
+            stack.extend(value.items)
+        elif isinstance(value, Sym) and value.operation is not None:
+            stack.extend(value.operation[1:])
+        elif isinstance(value, Sym):
+            interp.effects.compared.add(value)
 
 
 def equal(left: Value, right: Value) -> bool | None:

@@ -264,6 +264,13 @@ class Launch:
             return None if prefetch is None else max(len(self.operands) - prefetch, 0)
         return None
 
+    def operand(self, at: int) -> Value | None:
+        """What is passed for an input, scalar-prefetch operands not counted; None where that is not known."""
+        prefetch = self.prefetch_count
+        if prefetch is None or self.operands is None or self.operands_open or prefetch + at >= len(self.operands):
+            return None
+        return self.operands[prefetch + at]
+
     @property
     def output_count(self) -> int | None:
         """How many arguments the kernel gets for outputs."""

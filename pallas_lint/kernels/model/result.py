@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_CONTEXTS = 2  # of one foreign call
 _LISTS = ("specs_made", "differentiated", "not_entered", "launches_elsewhere", "outside")
-_SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors", "multiples")
+_SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors", "multiples", "compared")
 # The identity of an effect of a module's top level: its piece, the name of the list, and its index there.
 _Key = tuple["Piece", str, int]
 
@@ -44,6 +44,7 @@ class Effects:
     remainders: set[Sym] = field(factory=set)  # left operands of `%`: the code tests for divisibility
     divisors: set[Sym] = field(factory=set)  # ... right operands
     multiples: set[tuple[Value, int]] = field(factory=set)  # sizes that the code rejects unless the number divides them
+    compared: set[Sym] = field(factory=set)  # sizes that host code compares with others: some may be ruled out
     lookup: bool = False  # these are the effects of a lookup
     named: dict[nodes.Node, Func] = field(factory=dict)  # ... functions of a module's top level that it named
     is_open: bool = False  # ... which is still running

@@ -1,0 +1,108 @@
+"""Blocks of arrays that no step of the grid comes to: outputs with parts that are not written, sums that end early."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.facts.aliases import aliased_outputs
+from pallas_lint.kernels.facts.aliases import pairs as alias_pairs
+from pallas_lint.kernels.grid.block_counts import walks_of
+from pallas_lint.records import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.kernels.grid.block_counts import Walk
+    from pallas_lint.kernels.grid.blocks import Block, Blocks
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.result import Effects
+
+_HELD_WHOLE = ("any", "hbm", "gmem", "semaphore")  # memory spaces whose blocks no step of the grid moves
+
+
+@frozen
+class Unvisited:
+    """How many of an array's blocks no step comes to."""
+
+    count: int
+    total: int
+
+
+def unwritten(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[Block, Unvisited | Walk]]:
+    """The outputs of which blocks are never written: so many, or those at the end of a dimension."""
+    aliased = aliased_outputs(launch)
+    if aliased is None:
+        return
+    for block in blocks.outputs or ():
+        if block is None or block.index in aliased or not _is_moved(block):
+            continue
+        missing = _unvisited(block) or next(_short_walks(block, effects), None)
+        if missing is not None:
+            yield block, missing
+
+
+def _is_moved(block: Block) -> bool:
+    """Whether it surely is the index map that decides which blocks are visited."""
+    if block.index_map is None or block.space in _HELD_WHOLE or block.dims is None or block.indices is None:
+        return False
+    return block.sure and block.index_map.sure and len(block.indices) == len(block.dims)
+
+
+def _unvisited(block: Block) -> Unvisited | None:
+    """The blocks that a grid of known size leaves out."""
+    counts = _counts(block)
+    if counts is None or block.visits is None:
+        return None
+    inside = {here for _, here in block.visits if all(map(range.__contains__, map(range, counts), here))}
+    total = prod(counts)
+    return Unvisited(total - len(inside), total) if len(inside) < total else None
+
+
+def _counts(block: Block) -> tuple[int, ...] | None:
+    """How many blocks there are along each dimension; None where one is not known."""
+    counts = []
+    for at, dimension in enumerate(block.dims or ()):
+        size = block.array_shape[at] if block.array_shape is not None and at < len(block.array_shape) else None
+        if dimension.kind not in ("blocked", "squeezed", "whole") or not dimension.size:
+            return None
+        if not isinstance(size, int) or not isinstance(dimension.size, int):
+            return None
+        counts.append(-(-size // dimension.size))
+    return tuple(counts)
+
+
+def _short_walks(block: Block, effects: Effects) -> Iterator[Walk]:
+    """The dimensions of which the last blocks are left out, whatever the sizes are."""
+    for walk in walks_of(block):
+        if walk.excess == -1 and walk.may_be_any(effects):
+            yield walk
+
+
+def unread(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[Block, Walk]]:
+    """The inputs of which the last blocks are never read along a grid axis that is summed over.
+
+    No output depends on such an axis. Silent where the rest may come in as another operand.
+    """
+    outputs, pairs = blocks.outputs, alias_pairs(launch)
+    if not outputs or pairs is None or any(block is None or not _is_moved(block) for block in outputs):
+        return
+    aliased = {operand for operand, _ in pairs}
+    for block in blocks.inputs or ():
+        if block is None or not _is_moved(block) or block.index + (launch.prefetch_count or 0) in aliased:
+            continue
+        for walk in _short_walks(block, effects):
+            summed = all(output is not None and output.ignores(walk.axis) for output in outputs)
+            if summed and not _comes_twice(block, launch, blocks):
+                yield block, walk
+                break
+
+
+def _comes_twice(block: Block, launch: Launch, blocks: Blocks) -> bool:
+    """Whether another input may be the same array, or the rest of it."""
+    mine = launch.operand(block.index)
+    return mine is None or any(
+        other is None or other.array_shape == (block.array_shape or ()) or launch.operand(other.index) in (None, mine)
+        for other in blocks.inputs or ()
+        if other is not block
+    )

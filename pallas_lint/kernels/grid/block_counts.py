@@ -1,0 +1,131 @@
+"""Numbers of blocks and of grid steps, of sizes that may have only names: `n // 128` steps along `n // 256` blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.grid.grid_points import axis_of, terms_in
+from pallas_lint.kernels.grid.index_ranges import divided, number
+from pallas_lint.kernels.model.known_names import PROGRAM_ID
+from pallas_lint.kernels.model.trace import KernelTrace
+from pallas_lint.kernels.model.values import Array, Const, Sym, SymbolOwner, Value
+from pallas_lint.records import frozen
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.grid.blocks import Block
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.result import Effects
+    from pallas_lint.kernels.model.values import Dim
+
+
+@frozen
+class BlockCount:
+    """How often blocks of `block` elements fit into `size` elements, rounded up or down."""
+
+    size: Sym
+    block: Sym | Const
+
+    def __str__(self) -> str:
+        """ "x.shape[0] // 128"."""
+        if self.block == Const(1):
+            return self.size.text
+        return f"{self.size.text} // {self.block.text if isinstance(self.block, Sym) else self.block.value}"
+
+
+@frozen
+class Walk:
+    """A dimension of a block that one grid axis moves, block by block from the first one on."""
+
+    dimension: int
+    axis: int
+    steps: BlockCount | int  # of the grid axis
+    blocks: BlockCount | int  # of the dimension
+
+    @property
+    def excess(self) -> int | None:
+        """Whether there are more steps than blocks (1), as many (0) or fewer (-1), for every size but small ones.
+
+        None where that is not known.
+        """
+        if isinstance(self.steps, int) and isinstance(self.blocks, int):
+            return _sign(self.steps - self.blocks)
+        if isinstance(self.steps, int) or isinstance(self.blocks, int) or self.steps.size != self.blocks.size:
+            return None
+        if self.steps.block == self.blocks.block:
+            return 0
+        step, block = number(self.steps.block), number(self.blocks.block)
+        return None if step is None or block is None else _sign(block - step)
+
+    def may_be_any(self, effects: Effects) -> bool:
+        """Whether the code compares none of the sizes with something that may make the two counts equal."""
+        counts = [count for count in (self.steps, self.blocks) if isinstance(count, BlockCount)]
+        return may_be_any(effects, *(part for count in counts for part in (count.size, count.block)))
+
+
+def _sign(value: int) -> int:
+    return (value > 0) - (value < 0)
+
+
+def walks_of(block: Block) -> list[Walk]:
+    """The dimensions along which the index map returns just the index of a grid axis, where both counts are known."""
+    launch = block.grid.launch
+    found = []
+    for at, value in enumerate(block.indices or ()):
+        axis = _axis(value, launch)
+        if axis is None or axis >= block.grid.rank:
+            continue
+        steps, blocks = count_of(block.grid.sizes[axis]), _blocks(block, at)
+        if steps is not None and blocks is not None:
+            found.append(Walk(at, axis, steps, blocks))
+    return found
+
+
+def _axis(value: Value, launch: Launch) -> int | None:
+    op = value.origin if isinstance(value, Array) else None
+    return axis_of(op, launch) if op is not None and op.name == PROGRAM_ID else None
+
+
+def count_of(size: Dim) -> BlockCount | int | None:
+    """`n // b`, `cdiv(n, b)` and `(n + b - 1) // b` as the count that they are, any other named number as one of 1."""
+    if not isinstance(size, Sym):
+        return size
+    whole, block = divided(size) or (size, Const(1))
+    if whole is size and size.operation is not None and size.operation[0] == "//":
+        whole, block = size.operation[1:]
+    return BlockCount(whole, block) if isinstance(whole, Sym) and isinstance(block, Sym | Const) else None
+
+
+def _blocks(block: Block, at: int) -> BlockCount | int | None:
+    dimension = block.dims[at] if block.dims is not None and at < len(block.dims) else None
+    if dimension is None or dimension.kind not in ("blocked", "squeezed") or not dimension.size:
+        return None
+    size, step = _size_along(block, at), dimension.size
+    if isinstance(size, int):
+        return -(-size // step) if isinstance(step, int) else None
+    return None if size is None else BlockCount(size, Const(step) if isinstance(step, int) else step)
+
+
+def _size_along(block: Block, at: int) -> Dim:
+    """The size of the array in a dimension, or its name: of an operand `x`, `x.shape[0]`."""
+    if block.array_shape is not None:
+        return block.array_shape[at] if at < len(block.array_shape) else None
+    operand = block.grid.launch.operand(block.index) if block.role == "in" else None
+    return Sym(f"{operand.text}.shape[{at}]", operand.owner) if isinstance(operand, Sym) else None
+
+
+def may_be_any(effects: Effects, *numbers: Value) -> bool:
+    """Whether nothing is said of the sizes in these numbers: no comparison in the code, and no block of a kernel's ref.
+
+    A comparison may rule out that sizes differ, or that they are large; what is a ref's has the size of its block.
+    """
+    for value in numbers:
+        for symbol in terms_in(value).symbols:
+            array = Sym(symbol.text.partition("[")[0], symbol.owner)  # `x.shape == y.shape` is one of all dimensions
+            owners = symbol.owner if isinstance(symbol.owner, frozenset) else (symbol.owner,)
+            if symbol in effects.compared or array in effects.compared or any(map(_is_of_kernel, owners)):
+                return False
+    return True
+
+
+def _is_of_kernel(owner: object) -> bool:
+    return isinstance(owner, KernelTrace) or (isinstance(owner, SymbolOwner) and owner.in_kernel)

@@ -1,0 +1,205 @@
+"""PAL307, PAL308, PAL412 and PAL420 where sizes have only names: findings hold for the numbers that they may be."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pallas_lint.testing import lint
+
+_MODULE = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, o_ref, tile_ref):
+    {body}
+
+def run(x{more}):
+    m, n = x.shape
+    {before}
+    return pl.pallas_call(
+        kernel,
+        grid={grid},
+        in_specs=[pl.BlockSpec({block}, lambda i, j: {index})],
+        out_specs=pl.BlockSpec({out_block}, lambda i, j: {out_index}),
+        out_shape=jax.ShapeDtypeStruct({out}, x.dtype),
+        scratch_shapes=[pltpu.VMEM({tile}, jnp.float32)],
+    )(x)
+"""
+_ONE_BLOCK = {"block": "(8, 128)", "out_block": "(8, 128)", "tile": "(8, 128)"}
+_PLAIN = {
+    "body": "o_ref[...] = x_ref[...]", "more": "", "before": "pass", "index": "(i, j)", "out_index": "(i, j)",
+    "out": "(m, n)", "grid": "(m // 8, n // 128)", **_ONE_BLOCK,
+}  # fmt: skip
+
+
+def found(code: str, **given: str) -> list[str]:
+    """The findings of a rule on the launch with these pieces: "line severity"."""
+    text = _MODULE.format(**{**_PLAIN, **given})
+    return [f"{finding.severity.value} {finding.message}" for finding in lint(text) if finding.code == code]
+
+
+SWAPPED = {"grid": "(n // 128, m // 8)"}
+
+
+class TestBlocksOutOfRange:
+    def test_swapped_axes(self) -> None:
+        one, two = found("PAL307", **SWAPPED)
+        assert one == (
+            "warning grid axis 0 has x.shape[1] // 128 steps, and dimension 0 of input 0 x.shape[0] // 8 blocks"
+        )
+        assert "of output 0" in two
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"grid": "(pl.cdiv(n, 128), pl.cdiv(m, 8))"},
+            {"grid": "(-(-n // 128), (m + 7) // 8)"},
+            {"more": ", rows=8", "block": "(rows, 128)", "out_block": "(rows, 128)", "grid": "(n // 128, m // rows)"},
+            {"block": "(None, 128)", "out_block": "(None, 128)", "grid": "(n // 128, m)"},
+        ],
+    )
+    def test_however_it_is_counted(self, given: dict[str, str]) -> None:
+        assert len(found("PAL307", **given)) == 2
+
+    def test_more_steps_than_blocks(self) -> None:
+        given = {"grid": "(m // 8, n // 128)", "block": "(16, 128)"}
+        assert found("PAL307", **given) == [
+            "warning grid axis 0 has x.shape[0] // 8 steps, and dimension 0 of input 0 x.shape[0] // 16 blocks"
+        ]
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {},
+            {**SWAPPED, "before": "assert m == n"},
+            {**SWAPPED, "before": "assert x.shape == (n, m)"},
+            {**SWAPPED, "before": "\n    if n > 128:\n        raise ValueError(n)"},
+            {**SWAPPED, "index": "(j, i)", "out_index": "(j, i)"},
+            {"grid": "(m // 8, n // 128)", "block": "(16, 128)", "index": "(i // 2, j)"},
+            {"grid": "(m // 8, n // 128)", "block": "(16, 128)", "before": "assert m <= 8"},
+            {"more": ", rows=8, wide=8", "grid": "(m // rows, n // 128)", "block": "(wide, 128)"},
+        ],
+    )
+    def test_silent(self, given: dict[str, str]) -> None:
+        assert found("PAL307", **given) == []
+
+
+class TestOutputsNotCovered:
+    def test_fewer_steps_than_blocks(self) -> None:
+        given = {"grid": "(m // 16, n // 128)", "block": "(16, 128)", "body": "o_ref[...] = x_ref[:8]"}
+        assert found("PAL308", **given) == [
+            "warning the last blocks of output 0 are never written: dimension 0 has x.shape[0] // 8 blocks,"
+            " and grid axis 0 x.shape[0] // 16 steps"
+        ]
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {},
+            {"grid": "(m // 16, n // 128)", "block": "(16, 128)", "out": "(m // 2, n)"},
+            {"grid": "(m // 16, n // 128)", "block": "(16, 128)", "before": "assert m <= 8"},
+            {"grid": "(m // 16, n // 128)", "block": "(16, 128)", "out_index": "(2 * i, j)"},
+        ],
+    )
+    def test_silent(self, given: dict[str, str]) -> None:
+        assert found("PAL308", **given) == []
+
+
+class TestSlicesPastTheEnd:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"body": "tile_ref[pl.ds(pl.program_id(0) * 8, 8), :] = x_ref[...]"},
+            {"body": "tile_ref[...] = x_ref[pl.ds(pl.program_id(0) * 8, 8), :]"},
+            {"body": "tile_ref[0] = x_ref[pl.program_id(0)]", "block": "(1, 128)"},
+            {
+                "more": ", rows=8", "block": "(rows, 128)", "tile": "(rows, 128)", "grid": "(m // rows, 1)",
+                "body": "tile_ref[pl.ds(pl.program_id(0) * x_ref.shape[0], x_ref.shape[0]), :] = x_ref[...]",
+            },
+        ],
+    )  # fmt: skip
+    def test_a_buffer_of_one_block(self, given: dict[str, str]) -> None:
+        (only,) = found("PAL412", **given)
+        assert only.startswith("warning the slice leaves dimension 0 of `"), only
+        assert "at the second of x.shape[0]" in only
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"body": "tile_ref[pl.ds(pl.program_id(0) * 8, 8), :] = x_ref[...]", "tile": "(64, 128)"},
+            {"body": "tile_ref[pl.ds(pl.program_id(0) * 8, 8), :] = x_ref[...]", "before": "assert m <= 8"},
+            {"body": "tile_ref[pl.ds(pl.program_id(0) * 8, 8), :] = x_ref[...]", "grid": "(1, n // 128)"},
+            {"body": "tile_ref[pl.ds(pl.program_id(0) % 2 * 8, 8), :] = x_ref[...]"},
+            {"body": "pl.when(pl.program_id(0) == 0)(lambda: x_ref[pl.ds(pl.program_id(0) * 8, 8), :])"},
+        ],
+    )
+    def test_silent(self, given: dict[str, str]) -> None:
+        assert found("PAL412", **given) == []
+
+
+class TestNeverRead:
+    _SUM = {
+        "body": "o_ref[...] += x_ref[:8]", "grid": "(m // 16, n // 128)", "out": "(8, n)", "out_index": "(0, j)",
+    }  # fmt: skip
+
+    def test_the_end_of_a_sum(self) -> None:
+        assert found("PAL420", **self._SUM) == [
+            "warning the last blocks of input 0, which is summed over, are never read: dimension 0 has"
+            " x.shape[0] // 8 blocks, and grid axis 0 x.shape[0] // 16 steps"
+        ]
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"grid": "(m // 8, n // 128)"},
+            {"index": "(2 * i, j)"},
+            {"out": "(m // 2, n)", "out_index": "(i, j)"},  # no sum: the outputs go as far
+            {"before": "assert m == 16"},
+        ],
+    )
+    def test_silent(self, given: dict[str, str]) -> None:
+        assert found("PAL420", **{**self._SUM, **given}) == []
+
+    def test_an_array_that_comes_twice(self) -> None:
+        text = """
+            def kernel(a_ref, b_ref, o_ref):
+                o_ref[...] += a_ref[...] * b_ref[...]
+
+            def gated(x):
+                m, n = x.shape
+                return pl.pallas_call(
+                    kernel,
+                    grid=(m // 128, n // 256),
+                    in_specs=[
+                        pl.BlockSpec((128, 128), lambda i, k: (i, k)),
+                        pl.BlockSpec((128, 128), lambda i, k: (i, k + n // 256)),
+                    ],
+                    out_specs=pl.BlockSpec((128, 128), lambda i, k: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((m, 128), x.dtype),
+                )(x, x)
+        """
+        imports = "import jax\nfrom jax.experimental import pallas as pl\n"
+        assert not [finding for finding in lint(imports + text) if finding.code == "PAL420"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.sampled_from([8, 16, 32]), block=st.sampled_from([8, 16, 32]), out=st.sampled_from([8, 16, 32]),
+    swapped=st.booleans(), mapped=st.booleans(),
+)  # fmt: skip
+def test_numbers_show_the_same(rows: int, block: int, out: int, swapped: bool, mapped: bool) -> None:
+    """What is said of names is said, or an error, of large numbers; silence about names may be about equal numbers."""
+    steps = [f"m // {rows}", "n // 128"]
+    index = "(j, i)" if mapped else "(i, j)"
+    given = {
+        "grid": f"({', '.join(reversed(steps) if swapped else steps)})", "block": f"({block}, 128)",
+        "out_block": f"({out}, 128)", "index": index, "out_index": index,
+    }  # fmt: skip
+    for code in ("PAL307", "PAL308"):
+        if found(code, **given):
+            # As many rows as columns of blocks would hide what is swapped.
+            assert found(code, **given, before="x = jnp.ones((1920, 256), x.dtype); m, n = x.shape"), (code, given)
