@@ -43,6 +43,8 @@ _HEADER_END = re.compile(r":[ \t]*(?:#|$)")
 # Levels of tree-sitter's tree. Kernels as people write them reach 30. libcst parses nested calls in quadratic time and
 # overflows the C stack from about a thousand levels on; walking the syntax takes several Python frames a level.
 _MAX_DEPTH = 200
+SET_MESH = "jax.set_mesh"  # what the statement `jax.set_mesh(mesh)` binds: no variable has such a name
+_SETS_MESH = re.compile(r"(?:^|\.)set_mesh$")
 _SMALL_CLASS = 40  # lines; below it a class is one piece, cheaper than the bookkeeping of its members
 
 
@@ -296,6 +298,9 @@ def _bound_names(node: tree_sitter.Node) -> tuple[str, ...]:
         return () if name is None else (_text(name),)
     if node.type != "expression_statement" or not node.children:
         return ()
+    if node.children[0].type == "call":
+        function = node.children[0].child_by_field_name("function")
+        return (SET_MESH,) if function is not None and _SETS_MESH.search(_text(function)) else ()
     names: list[str] = []
     target: tree_sitter.Node | None = node.children[0]
     while target is not None and target.type in ("assignment", "augmented_assignment"):

@@ -35,8 +35,9 @@ _WRAPPER = "if 1:\n"  # wraps the indented text of a class member, which is not 
 class Piece:
     """Lines `first` to `last` (from 1, inclusive) of a source.
 
-    `names` are what the statement binds at its level; empty for a "block" (if, try, with, for), whose bindings are
-    only known once it is parsed. `members` are a class's own statements; a class with members is never parsed whole.
+    `names` are what the statement binds at its level, the mesh that it sets among them; empty for a "block" (if, try,
+    with, for), whose bindings are only known once it is parsed. `members` are a class's own statements; a class with
+    members is never parsed whole.
     """
 
     source: Source

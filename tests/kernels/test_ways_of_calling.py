@@ -68,6 +68,30 @@ def test_what_a_device_gets(call: str, shape: tuple[int | None, ...]) -> None:
     assert shapes(f"from sizes import n\n{call}({X})\n") == [shape]
 
 
+SPLIT = "jax.shard_map(twice, in_specs=P('X', 'Y'), out_specs=P('X', 'Y'))"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"jax.set_mesh(mesh)\n{SPLIT}({X})\n",
+        f"jax.set_mesh(mesh)\nsplit = {SPLIT}\ndef test_it():\n    split({X})\n",
+        f"with jax.set_mesh(mesh):\n    {SPLIT}({X})\n",
+        f"with jax.sharding.use_mesh(mesh):\n    {SPLIT}({X})\n",
+        f"def main():\n    jax.set_mesh(mesh)\n    {SPLIT}({X})\n\nmain()\n",
+        f"if __name__ == '__main__':\n    jax.set_mesh(mesh)\n    {SPLIT}({X})\n",
+    ],
+)
+def test_the_mesh_that_is_set(code: str) -> None:
+    assert (512, 128) in [
+        operand.shape for launch in launches(code) for operand in launch.operands or () if isinstance(operand, Array)
+    ]
+
+
+def test_no_size_where_no_mesh_is_set() -> None:
+    assert shapes(f"def main():\n    jax.set_mesh(mesh)\n\nmain()\n{SPLIT}({X})\n") == [(None, None)]
+
+
 def test_what_becomes_of_results() -> None:
     mapped = "jax.shard_map(lambda x: (x, x + 1), mesh=mesh, in_specs=P('X', 'Y'), out_specs=(P('X', 'Y'), P('Y')))"
     assert shapes(f"a, b = {mapped}({X})\ntwice(a)\ntwice(b)\n") == [(1024, 512), (2048, 128)]

@@ -90,7 +90,9 @@ def _raise(interp: Tracer, node: nodes.Raise, env: Env) -> bool:
 
 
 def _expression(interp: Tracer, node: nodes.Expr, env: Env) -> None:
-    interp.evaluate(node.value, env)
+    mesh = sharding.mesh_set(interp.evaluate(node.value, env))
+    if mesh is not None:
+        sharding.set_mesh(interp, mesh, env)
 
 
 def _delete(interp: Tracer, node: nodes.Del, env: Env) -> None:

@@ -30,11 +30,13 @@ from pallas_lint.kernels.model.values import (
     options,
 )
 from pallas_lint.records import evolve, frozen
+from pallas_lint.syntax.outline import SET_MESH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.scope import Env
     from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import Site, nodes
 
@@ -94,13 +96,34 @@ def decorated(value: Value, decorator: Value) -> Value:
 
 def on_mesh(interp: Tracer, contexts: list[Value]) -> ShardingContext:
     """The context of the body of a `with` statement."""
-    setting = [value for value in contexts if isinstance(value, CallResult) and value.function in _SETTING_MESH]
+    context, setting = interp.frame.sharding_context, [value for value in contexts if mesh_set(value) is not None]
+    if not setting:
+        return context
     # In a `jit` it is too late to set one.
-    return (
-        _in_program(interp.frame.sharding_context, *setting)
-        if setting and interp.frame.sharding_context.program is None
-        else interp.frame.sharding_context
-    )
+    program = _in_program(context, *setting) if context.program is None else context
+    return evolve(program, mesh=mesh_set(setting[-1]))
+
+
+def mesh_set(value: Value) -> Value | None:
+    """The mesh that a call such as `jax.set_mesh(mesh)` sets; None for other values."""
+    if not isinstance(value, CallResult) or value.function not in _SETTING_MESH:
+        return None
+    return value.argument("mesh", 0)
+
+
+def set_mesh(interp: Tracer, mesh: Value, env: Env) -> None:
+    """The statement `jax.set_mesh(mesh)`: it holds for the rest of the function, or of the module."""
+    interp.frame.sharding_context = evolve(interp.frame.sharding_context, mesh=mesh)
+    if env.parent is None:
+        env.bind(SET_MESH, mesh)
+
+
+def _mesh_of(interp: Tracer, shard_map: CallResult) -> Value:
+    """The mesh that a `shard_map` names, or the one that is set."""
+    named = shard_map.argument("mesh", 1)
+    if named not in (None, NONE):
+        return named or UNKNOWN
+    return interp.frame.sharding_context.mesh or interp.frame.module.lookup(SET_MESH, interp) or UNKNOWN
 
 
 def place(interp: Tracer, name: str, arguments: Arguments) -> Value | None:
@@ -138,12 +161,14 @@ def call_mapped(interp: Tracer, made: CallResult, arguments: Arguments, node: no
         context.program,
         made,
         nested=context.shard_map is not None or context.hidden,
+        mesh=context.mesh,
         in_other_module=context.in_other_module,
     )
-    function, given = made.argument("f", 0) or UNKNOWN, shards.local_arguments(made, arguments)
+    function, mesh = made.argument("f", 0) or UNKNOWN, _mesh_of(interp, made)
+    given = shards.local_arguments(made, mesh, arguments)
     with within(interp, mapped):
         results = [interp.call(each, given, node) for each in options(function) if isinstance(each, Func | CallResult)]
-    return UNKNOWN if len(results) != 1 or given.open else shards.global_result(made, results[0])
+    return UNKNOWN if len(results) != 1 or given.open else shards.global_result(made, mesh, results[0])
 
 
 def jitted(interp: Tracer, made: CallResult) -> CallResult:

@@ -40,6 +40,7 @@ class ShardingContext:
     hidden: bool = False  # unknown code is in between, which may be a `shard_map`
     sure: bool = True  # independent of branches that the text does not decide
     traced: bool = False  # only traced, not run, as by `jax.eval_shape`
+    mesh: Value | None = None  # the one that `jax.set_mesh` has set; None: not here
     in_other_module: bool = False  # the code is of another module, entered only to find its launches
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _SPECS = ("P", "PartitionSpec")
 
 
-def local_arguments(shard_map: CallResult, arguments: Arguments) -> Arguments:
-    """The arguments of the function on one device; none where the shapes of some are not known.
+def local_arguments(shard_map: CallResult, mesh: Value, arguments: Arguments) -> Arguments:
+    """The arguments of the function on one device of the mesh; none where the shapes of some are not known.
 
     A dimension that is split over an axis of unknown size has no known size.
     """
@@ -30,16 +30,14 @@ def local_arguments(shard_map: CallResult, arguments: Arguments) -> Arguments:
     given = list(map(as_arrays, arguments.positional))
     if not all(isinstance(leaf, Array) and leaf.shape is not None for value in given for leaf in tree_leaves(value)):
         return Arguments(open=True)
-    sizes = _axis_sizes(shard_map.argument("mesh", 1))
+    sizes = _axis_sizes(mesh)
     return Arguments([_sharded(value, spec, sizes, _part) for value, spec in zip(given, specs, strict=True)])
 
 
-def global_result(shard_map: CallResult, result: Value) -> Value:
+def global_result(shard_map: CallResult, mesh: Value, result: Value) -> Value:
     """What the call of a `shard_map` returns, given what its function returns on one device."""
-    specs, sizes = shard_map.argument("out_specs", 3), _axis_sizes(shard_map.argument("mesh", 1))
-    if specs is None:
-        return UNKNOWN
-    return _sharded(result, specs, sizes, _whole)
+    specs = shard_map.argument("out_specs", 3)
+    return UNKNOWN if specs is None else _sharded(result, specs, _axis_sizes(mesh), _whole)
 
 
 def _each(specs: Value | None, count: int) -> list[Value] | None:
@@ -109,6 +107,6 @@ def mesh_axes(mesh: Value | None) -> dict[str, int | None] | None:
     return {axis: size if isinstance(size, int) else None for axis, size in zip(axes, sizes, strict=True)}
 
 
-def _axis_sizes(mesh: Value | None) -> dict[str, int]:
+def _axis_sizes(mesh: Value) -> dict[str, int]:
     """The known sizes of a mesh's axes by name."""
     return {axis: size for axis, size in (mesh_axes(mesh) or {}).items() if size is not None}
