@@ -12,7 +12,7 @@ from pallas_lint.compat.chips import CHIPS, LANES, knowing, sublanes
 from pallas_lint.compat.support import PALLAS, short
 from pallas_lint.config.targets import parse_target
 from pallas_lint.kernels.facts.memory_budget import SMEM, size
-from pallas_lint.kernels.facts.shared_memory import SHARED
+from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED
 from pallas_lint.kernels.model.dtypes import bits, long_name
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ def _of_gpu(target: Target) -> Iterator[str]:
     if target.backend == "triton":
         yield "sizes of blocks and of values in the kernel are powers of two; products need sides of 16 and more"
         yield "no scratch_shapes, semaphores or scalar prefetch; programs of the grid run in any order"
+        if target.device == "rocm":
+            yield f"shared memory of a block: {size(LOCAL_DATA_SHARE)} on MI200, MI300; operands of products lie there"
     elif target.backend == "mosaic_gpu":
         yield f"shared memory of a block: {size(SHARED)} on Hopper and Blackwell; plgpu.commit_smem() before copies out"
 

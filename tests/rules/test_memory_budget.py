@@ -183,8 +183,11 @@ def test_scalar_prefetch(shape: tuple[int, ...], fits: bool) -> None:
     assert found == ([] if fits else [Severity.ERROR])
 
 
-@pytest.mark.parametrize(("k", "fits"), [(64, True), (1024, False)])
-def test_triton_dot(k: int, fits: bool) -> None:
+@pytest.mark.parametrize(
+    ("k", "target", "fits"),
+    [(64, None, True), (1024, None, False), (64, "triton:rocm", True), (512, "triton:rocm", False)],
+)
+def test_triton_dot(k: int, target: str | None, fits: bool) -> None:
     code = f"""
     import jax
     import jax.numpy as jnp
@@ -204,7 +207,7 @@ def test_triton_dot(k: int, fits: bool) -> None:
             compiler_params=plgpu.CompilerParams(),
         )(a, b)
     """
-    found = [finding.severity for finding in lint(code, "0.8.3", None, CODE)]
+    found = [finding.severity for finding in lint(code, "0.8.3", target, CODE)]
     assert found == ([] if fits else [Severity.WARNING])
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Ref, Shape
 
 SHARED = 232448  # bytes for one block of threads on Hopper and Blackwell; older cards have less
+LOCAL_DATA_SHARE = 65536  # ... of a workgroup on CDNA 2 and 3 (MI200, MI300); MI350 has 160 KiB
 _GPU = f"{PALLAS}.mosaic_gpu"
 PLAIN, SPECIALISED = f"{_GPU}.emit_pipeline", f"{_GPU}.emit_pipeline_warp_specialized"
 STEPS = {PLAIN: 1, SPECIALISED: 2}  # `max_concurrent_steps` where it is not given
