@@ -13,6 +13,8 @@ from pallas_lint.kernels.library.control import CONTROL
 from pallas_lint.kernels.library.host import transforms
 from pallas_lint.kernels.library.host.classes import CLASSES
 from pallas_lint.kernels.library.host.command_lines import COMMAND_LINES
+from pallas_lint.kernels.library.host.einops_shapes import EINOPS
+from pallas_lint.kernels.library.host.torch_tensors import TENSORS
 from pallas_lint.kernels.library.host.trees import TREES
 from pallas_lint.kernels.library.mosaic_gpu_functions import LAYOUTS, MOSAIC_GPU
 from pallas_lint.kernels.library.pallas_functions import PALLAS_FUNCTIONS, unmodelled
@@ -66,20 +68,22 @@ def _of_jax(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
     return interp.opaque_call(name, arguments, node)
 
 
-def _where_known(model: Callable[[Tracer, str, Arguments, nodes.Node], Value | None]) -> Model:
-    """A model that gives None where too little is known; then it is a function of jax like others."""
-
-    def run(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-        result = model(interp, name, arguments, node)
-        return _of_jax(interp, name, arguments, node) if result is None else result
-
-    return run
-
-
 def _foreign(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A function that is not modelled."""
     interp.escape(arguments, node)
     return interp.opaque_call(name, arguments, node)
+
+
+def _where_known(
+    model: Callable[[Tracer, str, Arguments, nodes.Node], Value | None], otherwise: Model = _of_jax
+) -> Model:
+    """A model that gives None where too little is known; then it is a function of jax like others."""
+
+    def run(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+        result = model(interp, name, arguments, node)
+        return otherwise(interp, name, arguments, node) if result is None else result
+
+    return run
 
 
 # One place for each function: its model is registered here, or by the module that has it.
@@ -96,6 +100,7 @@ MODELS: dict[str, Model] = {
     **dict.fromkeys(("jax.device_put", "jax.block_until_ready"), _pass_on),
     **dict.fromkeys(transforms.DIRECT, _where_known(transforms.run)),
     **{name: _where_known(model) for name, model in TREES.items()},
+    **{name: _where_known(model, _foreign) for name, model in (*EINOPS.items(), *TENSORS.items())},
 }
 # What functions without a model of their own do, by the beginnings of their names: the first that fits.
 FAMILIES: dict[str, Model] = {**COMPUTATIONS, **LAYOUTS, PALLAS: unmodelled, "jax.": _of_jax, "": _foreign}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
-from pallas_lint.kernels.library.host import classes, known_numbers
+from pallas_lint.kernels.library.host import classes, known_numbers, torch_tensors
 from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
@@ -256,6 +256,10 @@ def _array_method(interp: Tracer, owner: Array, name: str, arguments: Arguments,
         return owner
     function = _ARRAY_METHODS.get(name)
     arguments.positional.insert(0, owner)
+    if owner.host and interp.kernel is None and (function is None or name in ("view", "transpose")):
+        tensor = torch_tensors.method(owner, name, arguments.rest(1))
+        if tensor is not None:
+            return tensor
     if function is None:
         interp.escape(arguments, node)
         return UNKNOWN

@@ -10,7 +10,7 @@ from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of, inexact, operand_element
 from pallas_lint.kernels.model.kinds import INEXACT, kinds_of, mapped
 from pallas_lint.kernels.model.symbols import arithmetic
-from pallas_lint.kernels.model.values import NONE, Array, Const, Value, dim, from_dim
+from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Value, dim, from_dim
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +81,41 @@ def _cumulative(name: str, args: list[Value], keywords: Keywords) -> Value:
     return Array(sizes, dtype, weak)
 
 
+def _cumulative_sum(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """The array API's: of one dimension without an axis, one more element with `include_initial`."""
+    initial = keywords.get("include_initial", Const(False))
+    axis, sizes = keywords.get("axis", Const(0)), shape(args[0])
+    result = _cumulative("jax.lax.cumsum", args[:1], {key: keywords[key] for key in ("dtype",) if key in keywords})
+    at = None if sizes is None else axes(axis, len(sizes))
+    if not isinstance(result, Array) or sizes is None or at is None or initial not in (Const(True), Const(False)):
+        return Array(None, result.element) if isinstance(result, Array) else Array()
+    more = int(initial == Const(True))
+    grown = tuple(
+        dim(arithmetic("+", from_dim(size), Const(more))) if k in at else size for k, size in enumerate(sizes)
+    )
+    return Array(grown, result.element, result.weak)
+
+
+def _places(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """`searchsorted(sorted, values)`: an index for each value."""
+    values = argument(args, keywords, "v", 1)
+    return Array(None if values is None else shape(values), "i32")
+
+
+def _counted(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """`bincount(x, length=n)`; without a length it depends on the numbers."""
+    weights = argument(args, keywords, "weights", 1) or NONE
+    length = keywords.get("length", NONE)
+    return Array((dim(length),), "i64" if weights == NONE else operand_element(weights)[0])
+
+
+def _histogram(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """The counts and the edges of the bins."""
+    bins = argument(args, keywords, "bins", 1) or Const(10)
+    count = dim(bins)
+    return Seq((Array((count,), INEXACT), Array((dim(arithmetic("+", bins, Const(1))),) if count else None, INEXACT)))
+
+
 def _argsort(name: str, args: list[Value], keywords: Keywords) -> Value:
     return Array(shape(args[0]), "i64")
 
@@ -105,6 +140,12 @@ _NAMES = (
 REDUCTIONS: dict[str, Callable[[str, list[Value], Keywords], Value]] = {
     **dict.fromkeys(_NAMES.split(), _reduction),
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _cumulative),
+    "cumulative_sum": _cumulative_sum,
+    "searchsorted": _places,
+    "digitize": lambda name, args, keywords: _places(name, [args[1], args[0]], {}),
+    "bincount": _counted,
+    "histogram": _histogram,
+    **dict.fromkeys(("allclose", "array_equal"), lambda name, args, keywords: Array((), "bool")),
     "argsort": _argsort,
     "diff": _diff,
 }

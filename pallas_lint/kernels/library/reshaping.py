@@ -11,7 +11,20 @@ from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import operand_element, promote
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import arithmetic
-from pallas_lint.kernels.model.values import Array, Const, Dim, Seq, Shape, Slice, Sym, Value, dim, from_dim, shape_of
+from pallas_lint.kernels.model.values import (
+    NONE,
+    Array,
+    Const,
+    Dim,
+    Seq,
+    Shape,
+    Slice,
+    Sym,
+    Value,
+    dim,
+    from_dim,
+    shape_of,
+)
 
 
 def _of(source: Value, result: Shape | None) -> Array:
@@ -165,6 +178,12 @@ def repeat(name: str, args: list[Value], keywords: Keywords) -> Value:
     sizes, count = shape(source), argument(args, keywords, "repeats", 1)
     axis = argument(args, keywords, "axis", 2)
     times = dim(count) if count is not None else None
+    total = argument(args, keywords, "total_repeat_length", 3)
+    if total not in (None, NONE) and sizes is not None:
+        at = (0,) if axis is None else axes(axis, len(sizes))
+        flat = (None,) if axis is None else sizes
+        wanted = dim(total or NONE)
+        return _of(source, None if at is None else tuple(wanted if k in at else size for k, size in enumerate(flat)))
     if sizes is None:
         return _of(source, None if axis is not None else (None,))
     if axis is None:
@@ -173,6 +192,15 @@ def repeat(name: str, args: list[Value], keywords: Keywords) -> Value:
     if at is None:
         return _of(source, (None,) * len(sizes))
     return _of(source, tuple(_times(size, times) if k in at else size for k, size in enumerate(sizes)))
+
+
+def append(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """`append(x, values, axis)`: flat without an axis."""
+    axis = argument(args, keywords, "axis", 2)
+    parts = args[:2] if axis is not None else [ravel(name, [part], {}) for part in args[:2]]
+    return (
+        concatenate("jax.numpy.concatenate", [Seq(tuple(parts)), axis or Const(0)], {}) if len(parts) == 2 else Array()
+    )
 
 
 def pad(name: str, args: list[Value], keywords: Keywords) -> Value:
@@ -349,6 +377,7 @@ RESHAPING: dict[str, Callable[[str, list[Value], Keywords], Value]] = {
     "stack": concatenate,
     "hstack": concatenate,
     "vstack": concatenate,
+    "append": append,
     "tile": tile,
     "repeat": repeat,
     "pad": pad,

@@ -29,7 +29,7 @@ _KINDS = {bool: "bool", int: "i64", float: "f64", complex: "c128"}
 _NARROWED = {"i64": "i32", "u64": "u32", "f64": "f32", "c128": "c64"}
 _SIGNED = ("i2", "i4", "i8", "i16", "i32", "i64")
 _UNSIGNED = ("u2", "u4", "u8", "u16", "u32", "u64")
-_DTYPE_MODULES = ("jax.numpy", "numpy", "ml_dtypes", "jax.dtypes")
+_DTYPE_MODULES = ("jax.numpy", "numpy", "ml_dtypes", "jax.dtypes", "torch")
 
 
 def from_name(name: str) -> str | None:
