@@ -26,6 +26,7 @@ class LaunchSummary:
     shapes: bool = False  # whether all sizes of all operands and results are known in one call
     stopped: str | None = None  # why it was not followed, or not to the end
     met: bool = True  # whether something that runs leads there
+    defined: tuple[str, ...] = ()  # where each of its kernels is: "PATH:LINE:COLUMN", or ""
 
     @property
     def followed(self) -> bool:

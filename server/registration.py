@@ -59,6 +59,7 @@ FEATURES: tuple[tuple[str, Handler, Any], ...] = (
     (lsp.TEXT_DOCUMENT_DEFINITION, navigation.definition, None),
     (lsp.TEXT_DOCUMENT_REFERENCES, navigation.references, None),
     (lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, navigation.document_symbol, navigation.OPTIONS),
+    (lsp.WORKSPACE_SYMBOL, navigation.workspace_symbol, None),
     (lsp.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY, navigation.prepare_hierarchy, None),
     (lsp.CALL_HIERARCHY_INCOMING_CALLS, navigation.incoming_calls, None),
     (lsp.CALL_HIERARCHY_OUTGOING_CALLS, navigation.outgoing_calls, None),

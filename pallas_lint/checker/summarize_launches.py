@@ -81,7 +81,19 @@ def _seen(span: Span, launches: list[Launch], analysis: Analysis, settings: Sett
         len({_types(launch) for launch in launches if launch.known_call is not None} - {_types(best_known)}),
         _knowledge(best_known)[0],
         _stopped(launches, analysis),
+        defined=_definitions(kernels, launches),
     )
+
+
+def _definitions(kernels: list[str], launches: list[Launch]) -> tuple[str, ...]:
+    """Where each of the kernels has its name; "" for lambdas, which have none, and in notebooks."""
+    places: dict[str, str] = {}
+    for body in (body for launch in launches for body in launch.bodies):
+        if isinstance(body.node, nodes.FunctionDef):
+            place = body.piece.source.to_cell(body.piece.span(body.node.name))
+            if place.cell is None:
+                places.setdefault(body.name, f"{place.path}:{place.start.line}:{place.start.column}")
+    return tuple(places.get(name, "") for name in kernels)
 
 
 def _place(span: Span, analysis: Analysis) -> tuple[str, int, int, int | None]:

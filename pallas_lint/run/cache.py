@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pallas_lint.run.project import Project
 
 _KIND = "lint"
-_LAYOUT = 6  # of the entries; a new number makes all old entries void
+_LAYOUT = 7  # of the entries; a new number makes all old entries void
 
 
 @frozen
@@ -77,7 +77,7 @@ class Cache:
                 kernels=int(entry["kernels"]),
                 dependencies=tuple(entry["dependencies"]),
                 used_suppressions=tuple((str(path), int(line)) for path, line in entry["used_suppressions"]),
-                launches=tuple(LaunchSummary(*flat) for flat in entry["launches"]),
+                launches=tuple(map(launch_of, entry["launches"])),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
@@ -92,9 +92,9 @@ class Cache:
             "kernels": verdict.kernels,
             "dependencies": {path: self._digest(path) for path in verdict.dependencies},
             "used_suppressions": verdict.used_suppressions,
-            "launches": list(map(_flat, verdict.launches)),
+            "launches": list(map(flat, verdict.launches)),
             "findings": [finding_document(finding) for finding in verdict.findings],
-            "known calls": [None if f.known_call is None else _flat(f.known_call) for f in verdict.findings],
+            "known calls": [None if f.known_call is None else flat(f.known_call) for f in verdict.findings],
         }
         self.folder.write(_KIND, self._name(verdict.path), json.dumps(entry, separators=(",", ":")).encode())
 
@@ -210,15 +210,21 @@ def decode(document: dict[str, Any]) -> Finding:
     )
 
 
-def _flat(record: KnownCall | LaunchSummary) -> tuple[object, ...]:
+def flat(record: KnownCall | LaunchSummary) -> tuple[object, ...]:
     """A record of plain values as JSON."""
     return tuple(getattr(record, each.name) for each in fields(type(record)))
 
 
-def _with_known_call(finding: Finding, flat: list[Any] | None) -> Finding:
-    if flat is None:
+def launch_of(values: list[Any]) -> LaunchSummary:
+    """The summary of which these are the values."""
+    launch = LaunchSummary(*values)
+    return evolve(launch, defined=tuple(launch.defined))
+
+
+def _with_known_call(finding: Finding, values: list[Any] | None) -> Finding:
+    if values is None:
         return finding
-    function, arguments, *rest = flat
+    function, arguments, *rest = values
     return evolve(finding, known_call=KnownCall(function, tuple((name, text) for name, text in arguments), *rest))
 
 

@@ -41,6 +41,15 @@ async def document_symbol(ls: PallasServer, params: lsp.DocumentSymbolParams) ->
     return navigation.outline(state, ls.workspace.position_codec)
 
 
+async def workspace_symbol(ls: PallasServer, params: lsp.WorkspaceSymbolParams) -> list[lsp.WorkspaceSymbol]:
+    states = await ls.documents.every_state()
+    from pallas_lint.server.views.workspace_symbols import symbols
+
+    launches = ls.workspace_linter.launches()
+    found = symbols(params.query, states, launches, ls.workspace.position_codec, ls.reporter.uri)
+    return ls.notebooks.located(found)
+
+
 async def prepare_hierarchy(ls: PallasServer, params: lsp.CallHierarchyPrepareParams) -> list[lsp.CallHierarchyItem]:
     state = await ls.documents.state(params.text_document.uri)
     if state is None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder
 from pallas_lint.report.json import error_document, finding_document
+from pallas_lint.run.cache import flat
 from pallas_lint.run.cache_folder import own_cache
 from pallas_lint.run.project import discover
 from pallas_lint.run.runner import run
@@ -53,6 +54,7 @@ def _from_workspace(folder: Path, overrides: Overrides, exclude: list[str]) -> I
     for start in range(0, len(found.files), _PORTION):
         result = run(found.files[start : start + _PORTION], cwd=folder, cache_folder=kept)
         yield from ({"verdict": _document(verdict)} for verdict in result.verdicts if _says_something(verdict))
+        yield {"launches": list(map(flat, result.launches))}
         yield {"done": min(start + _PORTION, len(found.files)), "of": len(found.files)}
 
 

@@ -14,7 +14,7 @@ from pallas_lint.server.protocol.progress import Progress
 from pallas_lint.config.settings import Overrides
 from pallas_lint.finding import LintError
 from pallas_lint.records import evolve, fields
-from pallas_lint.run.cache import FileVerdict, decode
+from pallas_lint.run.cache import FileVerdict, decode, launch_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.workspace.folders import Folder
 
     from pallas_lint.finding import Finding
+    from pallas_lint.launch_summary import LaunchSummary
 
 _QUIET = 0.5  # seconds without news before a run starts by itself
 # The search path is that of this process, whatever lies in the folder that the server was started in.
@@ -39,6 +40,7 @@ class WorkspaceLinter:
     def __init__(self, server: PallasServer) -> None:
         self._server = server
         self._asked: set[Path] = set()  # folders that a command has looked at: their findings are kept up to date
+        self._launches: dict[Path, list[LaunchSummary]] = {}  # by folder: those of the last run over it
         self._due: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -52,6 +54,7 @@ class WorkspaceLinter:
         for folder in self._server.folders:
             if folder not in (*always, *asked):
                 self._server.reporter.workspace_linted(folder.path, ())
+                self._launches.pop(folder.path, None)
         if self._due is not None:
             self._due.cancel()
         wanted = [*always, *asked] if again else always
@@ -80,9 +83,12 @@ class WorkspaceLinter:
     async def _lint(self, folders: Sequence[Folder], progress: Progress) -> None:
         for folder in folders:
             verdicts: list[FileVerdict] = []
+            launches: list[LaunchSummary] = []
             async for line in _run(folder, progress):
                 if "verdict" in line:
                     verdicts.append(self._verdict(line["verdict"], folder.path))
+                elif "launches" in line:
+                    launches += (_located(launch_of(each), folder.path) for each in line["launches"])
                 elif "error" in line:
                     self._server.reporter.settings_problem(LintError(**line["error"]), folder.path)
                 else:
@@ -90,6 +96,11 @@ class WorkspaceLinter:
             if progress.cancelled:
                 break
             self._server.reporter.workspace_linted(folder.path, verdicts)
+            self._launches[folder.path] = launches
+
+    def launches(self) -> list[LaunchSummary]:
+        """The launches in all files that were looked at."""
+        return [launch for launches in self._launches.values() for launch in launches]
 
     def _verdict(self, document: dict[str, Any], folder: Path) -> FileVerdict:
         if document["traceback"]:
@@ -136,6 +147,12 @@ async def _run(folder: Folder, progress: Progress) -> AsyncIterator[dict[str, An
 def _end(process: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.kill()
+
+
+def _located(launch: LaunchSummary, folder: Path) -> LaunchSummary:
+    """The summary with whole paths."""
+    defined = tuple((folder / place).as_posix() for place in launch.defined)
+    return evolve(launch, path=(folder / launch.path).as_posix(), defined=defined)
 
 
 def _absolute(finding: Finding, folder: Path) -> Finding:

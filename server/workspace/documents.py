@@ -268,6 +268,11 @@ class Documents:
             self._touch(uri)
         return await self._verdict(uri, patient=False)
 
+    async def every_state(self) -> list[DocumentState]:
+        """The verdicts on all open documents but those that are long in coming."""
+        found = [await self._verdict(uri, patient=False) for uri in list(self._texts)]
+        return [state for state in found if state is not None]
+
     def _touch(self, uri: str) -> None:
         self._last_active[uri] = next(self._clock)
 

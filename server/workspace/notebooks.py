@@ -153,6 +153,8 @@ class Notebooks:
             return attrs.evolve(value, items=self.located(list(value.items)))
         if isinstance(value, lsp.Location):
             return self._location(value)  # type: ignore[return-value]
+        if isinstance(value, lsp.WorkspaceSymbol) and isinstance(value.location, lsp.Location):
+            return attrs.evolve(value, location=self._location(value.location))
         if not isinstance(value, lsp.Diagnostic) or not value.related_information:
             return value
         related = [attrs.evolve(each, location=self._location(each.location)) for each in value.related_information]

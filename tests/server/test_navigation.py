@@ -92,6 +92,46 @@ async def test_from_a_kernel_to_its_launches_and_an_outline(tmp_path: Path) -> N
         ]
 
 
+async def test_kernels_and_launches_are_found_by_name_across_the_workspace(tmp_path: Path) -> None:
+    opened, other, kernels = tmp_path / "k.py", tmp_path / "other.py", tmp_path / "kernels.py"
+    renamed = CODE.replace("kernel", "flash_kernel")
+    definition, rest = renamed[renamed.index("def flash_kernel") :].split("\n\n\n", 1)
+    imports = renamed[: renamed.index("def flash_kernel")]
+    kernels.write_text(imports + definition)
+    other.write_text(f"{imports}from kernels import flash_kernel\n\n\n{rest}")
+    async with session("pull", tmp_path, options={"target": "tpu:v5e"}) as editor:
+        editor.open(opened.as_uri(), CODE)
+
+        async def found(query: str) -> list[tuple[str, str | None, str, int]]:
+            symbols = await editor.client.workspace_symbol_async(lsp.WorkspaceSymbolParams(query)) or []
+            return [
+                (each.name, each.container_name, each.location.uri.rpartition("/")[2], each.location.range.start.line)
+                for each in symbols
+                if isinstance(each.location, lsp.Location)
+            ]
+
+        mine = [
+            ("kernel", "kernel: TPU, grid (4)", "k.py", 6),
+            ("launch of kernel", "TPU, grid (4)", "k.py", 12),
+            ("launch of kernel", "TPU", "k.py", 23),
+        ]
+        assert await found("") == mine
+        assert await found("KRNL") == mine
+        assert await found("launch kernel") == mine[1:]
+        assert await found("nothing") == []
+        # Of other files what a run over the workspace saw, in the file where it stands; its cache tells the same.
+        for _ in range(2):
+            await editor.client.workspace_execute_command_async(lsp.ExecuteCommandParams("pallasLint.lintWorkspace"))
+            assert await found("flash") == [
+                ("flash_kernel", "kernel: TPU, grid (4)", "kernels.py", 6),
+                ("launch of flash_kernel", "TPU, grid (4)", "other.py", 10),
+                ("launch of flash_kernel", "TPU, no grid", "other.py", 21),
+            ]
+        # A document that is open has its own; what it launched is still where it is.
+        editor.open(other.as_uri(), "x = 1\n")
+        assert [name for name, *_ in await found("flash")] == ["flash_kernel"]
+
+
 CALLERS = """\
 
 
