@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from pallas_lint.api import Const, Context, Example, Finding, Fix, Launch, Rule, Seq, Severity, Value, nodes
 from pallas_lint.checker.backend_failures import up_to
 from pallas_lint.kernels.grid.blocks import grid_of
-from pallas_lint.kernels.launches.dimension_semantics import declared_semantics, semantics_site
+from pallas_lint.kernels.launches.dimension_semantics import WORDS, declared_semantics, semantics_site
 from pallas_lint.kernels.launches.signatures import count_of
-
-# Each word with the last of the measured releases that does not know it; None: all do.
-_WORDS = {"parallel": None, "arbitrary": None, "core_parallel": "0.5.3", "subcore_parallel": "0.6.2"}
 
 
 class DimensionSemanticsLength(Rule):
@@ -152,7 +149,7 @@ def _word(axis: int, word: Value, launch: Launch, severity: Severity, context: C
     spelled: str = word.value
 
     def fails(version: str) -> bool:
-        last = _WORDS.get(spelled, version)
+        last = WORDS.get(spelled, version)
         return last is not None and up_to(last, version)
 
     versions = context.failing(fails)
@@ -160,12 +157,12 @@ def _word(axis: int, word: Value, launch: Launch, severity: Severity, context: C
         return
     always = context.everywhere(fails)
     site, own = semantics_site(launch, axis)
-    known = [each for each in _WORDS if each != spelled]
+    known = [each for each in WORDS if each != spelled]
     import difflib
 
     near = difflib.get_close_matches(spelled.lower(), known, n=1)
     fixes: list[Fix] = []
-    if near and own is not None and isinstance(own.node, nodes.SimpleString) and spelled not in _WORDS:
+    if near and own is not None and isinstance(own.node, nodes.SimpleString) and spelled not in WORDS:
         edit = context.replace(own, f"{own.node.quote}{near[0]}{own.node.quote}")
         make = context.safe if near[0] == spelled.lower() else context.unsafe
         fixes.append(make(f'write "{near[0]}"', edit))

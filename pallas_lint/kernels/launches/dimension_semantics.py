@@ -11,6 +11,9 @@ from pallas_lint.syntax.literals import text_value
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
 
+# Each word with the last of the measured releases that does not know it; None: all do.
+WORDS = {"parallel": None, "arbitrary": None, "core_parallel": "0.5.3", "subcore_parallel": "0.6.2"}
+
 
 def semantics_of(launch: Launch, rank: int) -> tuple[str | None, ...]:
     """The semantics of each axis of the grid, None where not known; "arbitrary" is jax's default."""

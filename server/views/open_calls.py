@@ -1,0 +1,168 @@
+"""The calls around a cursor, found in text that somebody is typing: brackets are open, strings do not end.
+
+A parser puts half a statement into one error node or another. What stands between brackets can be told from the text
+alone, from the beginning of the statement at the top of the file to the cursor, and that is all that is wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pallas_lint.records import define, field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.finding import Position
+    from pallas_lint.text.source import Source
+
+_MAX_LINES = 400  # before and after the cursor
+_TOKEN = re.compile(
+    r"""(?P<comment>\#[^\n]*)
+    |(?P<string>"{3}(?:[^\\]|\\.)*?(?:"{3}|\Z)|'{3}(?:[^\\]|\\.)*?(?:'{3}|\Z)
+        |"(?:[^"\\\n]|\\.)*(?:"|(?=\n)|\Z)|'(?:[^'\\\n]|\\.)*(?:'|(?=\n)|\Z))
+    |(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<comma>,)|(?P<lambda>\blambda\b)|(?P<colon>:)
+    |\n[ \t]*(?P<statement>return|def|class|import|from|while|@)\b""",
+    re.VERBOSE | re.DOTALL,
+)
+_CALLEE = re.compile(r"[^\W\d]\w*(?:[ \t]*\.[ \t]*[^\W\d]\w*)*[ \t]*\Z")
+_KEYWORD = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
+_BEGINS = re.compile(r"[^\s#)\]}]")
+
+
+@frozen
+class Argument:
+    """One argument of a call, as far as it is written: `text` without the keyword."""
+
+    keyword: str | None
+    text: str
+
+
+@define(eq=False)
+class Bracket:
+    """A bracket with what stands in it; `end` None while it is open. `callee`: the dotted name that is called."""
+
+    opening: str
+    callee: str | None
+    start: int  # offset behind the bracket, in the text that was read
+    end: int | None = None
+    _commas: list[int] = field(factory=list)
+    _in_lambda: bool = False  # whether its parameters are being read, whose commas separate no arguments
+
+    def arguments(self, text: str, end: int | None = None) -> list[Argument]:
+        """The arguments in it, up to `end` where it is open; the last is the one at the cursor."""
+        last = self.end if self.end is not None else len(text) if end is None else end
+        cuts = [at for at in self._commas if at < last]
+        starts = (self.start, *(at + 1 for at in cuts))
+        return [_argument(text[first:until]) for first, until in zip(starts, (*cuts, last), strict=True)]
+
+    def read(self, kind: str, at: int) -> None:
+        """What stands directly in it."""
+        if kind == "comma" and not self._in_lambda:
+            self._commas.append(at)
+        elif kind != "comma":
+            self._in_lambda = kind == "lambda"
+
+    def holds(self, offset: int) -> bool:
+        return self.start <= offset and (self.end is None or offset <= self.end)
+
+
+def _argument(part: str) -> Argument:
+    keyword = _KEYWORD.match(part)
+    return Argument(keyword[1], part[keyword.end() :]) if keyword is not None else Argument(None, part)
+
+
+@frozen
+class Surroundings:
+    """The statement around a cursor: its text, the brackets in it, and what the cursor stands in."""
+
+    text: str
+    cursor: int  # offset in it
+    brackets: tuple[Bracket, ...]  # all of the statement, in order
+    around: tuple[Bracket, ...]  # those that are open at the cursor, the innermost last
+    quoted: str | None  # what is written of the string at the cursor; None where it stands in none
+    in_comment: bool
+
+    @property
+    def before(self) -> str:
+        return self.text[: self.cursor]
+
+
+def surroundings(source: Source, cursor: Position) -> Surroundings:
+    """What stands around a cursor."""
+    first, last = _statement(source, cursor.line)
+    text = "\n".join(source.line(number) for number in range(first, last + 1))
+    at = sum(len(source.line(number)) + 1 for number in range(first, cursor.line)) + cursor.column - 1
+    around, _, quoted, in_comment = _read(text[:at])
+    _, every, _, _ = _read(text)
+    return Surroundings(text, at, tuple(every), tuple(around), quoted, in_comment)
+
+
+def items(text: str) -> list[str] | None:
+    """What stands in a tuple or a list that is all of a text, or is being written; None for anything else."""
+    stripped = text.strip()
+    if stripped[:1] not in ("(", "["):
+        return None
+    _, brackets, _, _ = _read(stripped)
+    outer = brackets[0]
+    if outer.end is not None and outer.end != len(stripped) - 1:
+        return None
+    found = [each.text.strip() for each in outer.arguments(stripped)]
+    if stripped[0] == "(" and outer.end is not None and len(found) == 1 and found[0]:
+        return None  # in brackets, no tuple
+    return found[:-1] if not found[-1] else found
+
+
+def assigned(text: str, name: str) -> Iterator[str]:
+    """What is assigned to a name in a text, as far as it stands on the same line."""
+    for match in re.finditer(rf"^[ \t]*{re.escape(name)}[ \t]*=(?!=)[ \t]*(.*)$", text, re.MULTILINE):
+        yield match[1]
+
+
+def _statement(source: Source, line: int) -> tuple[int, int]:
+    """The lines of the statement at the top of the file in which a line is."""
+    first = next(
+        (at for at in range(line, max(line - _MAX_LINES, 1), -1) if _BEGINS.match(source.line(at))),
+        max(line - _MAX_LINES, 1),
+    )
+    until = min(line + _MAX_LINES, source.line_count)
+    last = next((at - 1 for at in range(line + 1, until + 1) if _BEGINS.match(source.line(at))), until)
+    return first, last
+
+
+def _read(text: str) -> tuple[list[Bracket], list[Bracket], str | None, bool]:
+    """The brackets that are open at the end of a text, all brackets, the string at its end, whether in a comment."""
+    stack: list[Bracket] = []
+    every: list[Bracket] = []
+    quoted: str | None = None
+    in_comment = False
+    for token in _TOKEN.finditer(text):
+        at, ends = token.start(), token.end() == len(text)
+        if token["open"]:
+            callee = _CALLEE.search(text, _line_of(text, at), at) if token["open"] == "(" else None
+            name = re.sub(r"\s", "", callee[0]) if callee is not None else None
+            stack.append(Bracket(token["open"], name, at + 1))
+            every.append(stack[-1])
+        elif token["close"] and stack:
+            stack.pop().end = at
+        elif token.lastgroup in ("comma", "lambda", "colon") and stack:
+            stack[-1].read(token.lastgroup, at)
+        elif token["statement"]:
+            stack.clear()  # a bracket above was left open
+        elif token["string"] and ends:
+            quoted = _unfinished(token["string"])
+        elif token["comment"] and ends:
+            in_comment = True
+    return stack, every, quoted, in_comment
+
+
+def _line_of(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
+
+
+def _unfinished(string: str) -> str | None:
+    """What is written of a string that has no end."""
+    quote = string[:3] if string[:3] in ('"""', "'''") else string[0]
+    finished = len(string) >= 2 * len(quote) and string.endswith(quote)
+    return None if finished else string[len(quote) :]
