@@ -8,8 +8,8 @@ from typing import Literal
 from pallas_lint.records import field, frozen
 
 # Nearest first; "here": a call in the launcher's own file; "convention": one that a harness makes of what it defines;
-# "annotation": no call, but what its parameters say of them.
-Kind = Literal["here", "convention", "comment", "caller", "file", "annotation"]
+# "probe": one with which a user probed it; "annotation": no call, but what its parameters say of them.
+Kind = Literal["here", "convention", "comment", "caller", "file", "probe", "annotation"]
 _MAX_MESSAGE_LENGTH = 100  # characters of the arguments in a message
 
 
@@ -57,15 +57,23 @@ class KnownCall:
 
     def describe(self, path: str) -> str:
         """How a message about code in `path` names the call: "with x: f32[512,1024], as in tests/test_rows.py:12"."""
-        spelled, where = self.brief(_MAX_MESSAGE_LENGTH), self.source
+        spelled, where = self.brief(_MAX_MESSAGE_LENGTH), self.place(path)
         if self.kind == "annotation":
             return f"with {spelled}, as annotated"
-        file, _, name = self.source.partition("::")
+        if self.kind == "probe":
+            return f"with {spelled}, as probed"
         if self.kind == "convention":
+            name = self.source.partition("::")[2]
             return f"with {spelled}, as a harness calls it: `{name}`" if spelled else f"as a harness calls it: `{name}`"
-        if name and file == path:
-            where = f"`{name}`" if name.replace(".", "").isidentifier() else name  # "line 20" of a script
         return f"with {spelled}, as in {where}" if spelled else f"as called in {where}"
+
+    def place(self, path: str) -> str:
+        """How a message about code in `path` names the place: by the name or the line alone where it is that file."""
+        file, _, name = self.source.partition("::")
+        if name and file == path:
+            return f"`{name}`" if name.replace(".", "").isidentifier() else name  # "line 20" of a script
+        file, _, line = self.source.rpartition(":")
+        return f"line {line}" if file == path and line.isdecimal() else self.source
 
 
 def _spelled(arguments: Iterable[tuple[str, str]]) -> str:

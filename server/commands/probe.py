@@ -12,6 +12,7 @@ from pallas_lint.server.protocol.progress import Progress
 from pallas_lint.server.protocol.session import argument, refresh_views
 from pallas_lint.server.workspace.client_settings import client_commands
 
+from pallas_lint.checker.targeting import targets_of
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.options import TARGETS, OptionError
 from pallas_lint.notebooks.reading import SUFFIX
@@ -64,19 +65,10 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
         raise Failed("the request is not understood: it has `uri`, and `function` or `line`, and maybe `arguments`")
     state, chosen = await chosen_function(ls, uri, function, line)
     spec = spec_of(ls, state, chosen, arguments)
-    file = ls.documents.path(uri)
+    if spec is None and not asking and not client_commands(ls.initial_settings):
+        spec = await spec_of_known_call(ls, state, chosen)  # which other clients ask their users about
     if spec is None or asking:
-        from pallas_lint.server.probing.suggested_arguments import suggestion
-
-        assert state.file_analysis is not None and state.file_analysis.analysis is not None
-        analysis, runs = state.file_analysis.analysis, ls.documents.probed.runs(file)
-        suggested = await ls.documents.on_thread(suggestion, chosen, analysis, runs)
-        suggested = spec.spelled if spec is not None and spec.spelled else suggested
-        message = (
-            f"with what arguments is `{chosen.name}` to be probed? Write them into a comment above it:"
-            f" # pallas-lint: probe({suggested})"
-        )
-        return answer_of("needs-arguments", message, function=chosen.document(suggested))
+        return await needs_arguments(ls, state, chosen, spec)
     fresh, perf = request.get("fresh") is True, request.get("perf") is True
     asked = await asyncio.to_thread(asked_for, ls, state, chosen, spec, targets, fresh=fresh, perf=perf)
     return await _with_progress(ls, asked)
@@ -119,6 +111,36 @@ def spec_of(ls: PallasServer, state: DocumentState, chosen: Chosen, arguments: s
     return None if chosen.needs_arguments else specs.Spec(file, chosen.name)
 
 
+async def spec_of_known_call(ls: PallasServer, state: DocumentState, chosen: Chosen) -> specs.Spec | None:
+    """What to probe as the call has it that lenses and hints show; None where that tells too little."""
+    from pallas_lint.server.probing.suggested_arguments import arguments_of
+    from pallas_lint.server.views.calls import shown_call
+
+    known = await ls.documents.on_thread(shown_call, state, chosen.name)
+    arguments = arguments_of(known, chosen) if known is not None else None
+    return None if arguments is None else spec_of(ls, state, chosen, arguments)
+
+
+async def needs_arguments(
+    ls: PallasServer, state: DocumentState, chosen: Chosen, spec: specs.Spec | None
+) -> dict[str, Any]:
+    """The answer that has the client ask its user, with what is suggested: what `spec` has, else the known call."""
+    from pallas_lint.server.probing.suggested_arguments import suggestion
+    from pallas_lint.server.views.calls import shown_call
+
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    analysis, runs = state.file_analysis.analysis, ls.documents.probed.runs(ls.documents.path(state.uri))
+    known = await ls.documents.on_thread(shown_call, state, chosen.name)
+    suggested = await ls.documents.on_thread(suggestion, chosen, analysis, runs, known)
+    suggested = spec.spelled if spec is not None and spec.spelled else suggested
+    message = (
+        f"with what arguments is `{chosen.name}` to be probed? Write them into a comment above it:"
+        f" # pallas-lint: probe({suggested})"
+    )
+    function = {**chosen.document(suggested), "known": known is not None}
+    return answer_of("needs-arguments", message, function=function)
+
+
 def asked_for(
     ls: PallasServer, state: DocumentState, chosen: Chosen, spec: specs.Spec, targets: Sequence[object], *,
     fresh: bool, perf: bool,
@@ -139,16 +161,28 @@ def asked_for(
     configured = ProbeOptions.of(table, wanted or client.probe_targets)
     conditions = evolve(
         configured,
+        targets=configured.targets or _chosen_targets(state, chosen),
         timeout=client.probe_timeout or configured.timeout,
         memory_limit=client.probe_memory or configured.memory_limit,
         real=ls.run_allowed,
     )
     if perf:
-        tpus = [target for target in conditions.targets if target.startswith("tpu")]
-        chosen_for = state.settings.target if state.settings is not None else ()
-        known = (f"tpu:{target.device}" for target in chosen_for if target.backend == "tpu" and target.device)
-        conditions = evolve(conditions, targets=tuple(tpus or known), stage=None, perf=True, runs=False, real=False)
+        tpus = tuple(target for target in conditions.targets if target.startswith("tpu"))
+        conditions = evolve(conditions, targets=tpus, stage=None, perf=True, runs=False, real=False)
     return ProbeRequest(state, file, folder, chosen, spec, python, conditions, ls.documents.differing(), fresh)
+
+
+def _chosen_targets(state: DocumentState, chosen: Chosen) -> tuple[str, ...]:
+    """Those of the targets set for the project that a function's launches are judged for; none: each launch's own."""
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    if state.settings is None or not state.settings.target:
+        return ()
+    from pallas_lint.server.probing.probe_targets import launches_from
+
+    analysis = state.file_analysis.analysis
+    launches = list(launches_from(analysis, chosen)) or analysis.launches  # it may hand a kernel to who launches it
+    found = {target: None for launch in launches for target in targets_of(launch, state.settings) or ()}
+    return () if any(target.core is not None for target in found) else tuple(map(str, found))
 
 
 async def _with_progress(ls: PallasServer, asked: ProbeRequest) -> dict[str, Any]:
@@ -166,7 +200,22 @@ async def _with_progress(ls: PallasServer, asked: ProbeRequest) -> dict[str, Any
         progress.on_cancel(stop)
         answer = await ls.prober.run(asked, progress.say, shown.again, cancelled)
     await shown.finish(again=bool(answer["launches"]))
+    if answer["outcome"] == "done":
+        await _show_call(ls, asked)
     return answer
+
+
+async def _show_call(ls: PallasServer, asked: ProbeRequest) -> None:
+    """Have lenses and hints show the call that was probed, where they show calls of the function."""
+    from pallas_lint.server.views.calls import probed_call
+
+    state = await ls.documents.state(asked.state.uri)
+    if state is None or state.file_analysis is None or state.file_analysis.analysis is None:
+        return
+    call = await ls.documents.on_thread(probed_call, state, asked.spec.function, asked.spec.spelled)
+    if call is not None:
+        ls.documents.pick(state.uri, asked.spec.function, call)
+        refresh_views(ls)
 
 
 @define(eq=False)

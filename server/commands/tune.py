@@ -6,11 +6,19 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server.commands.probe import NOT_ALLOWED, asked_for, chosen_function, spec_of
+from pallas_lint.server.commands.probe import (
+    NOT_ALLOWED,
+    asked_for,
+    chosen_function,
+    needs_arguments,
+    spec_of,
+    spec_of_known_call,
+)
 from pallas_lint.server.probing.prober import Failed, answer_of, on_own_thread
 from pallas_lint.server.protocol.positions import range_of
 from pallas_lint.server.protocol.progress import Progress
 from pallas_lint.server.protocol.session import argument
+from pallas_lint.server.workspace.client_settings import client_commands
 
 from pallas_lint.probe.client import WorkerError
 from pallas_lint.probe.perf import better
@@ -22,28 +30,38 @@ if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
     from pallas_lint.server.workspace.document_state import DocumentState
 
-WRITE = "Write Them"
+WRITE, SHOW = "Write Them", "Show Table"
+TRIED = "pallasLint/tried"  # shows a page of Markdown, where the client has SHOW_TRIED among its commands
+SHOW_TRIED = "pallasLint.showTried"
 
 
 async def tune(ls: PallasServer, given: object = None) -> dict[str, Any]:
-    """`pallasLint.tune`: what came of it, which is told in a message too."""
+    """`pallasLint.tune`: what came of it; another editor than VS Code is told of a failure in a message too."""
     try:
-        return await _answered(ls, argument(given))
+        answer = await _answered(ls, argument(given))
     except Failed as error:
-        ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=f"pallas-lint: {error}"))
-        return answer_of("failed", str(error))
+        answer = answer_of("failed", str(error))
+    if not client_commands(ls.initial_settings) and answer["outcome"] not in ("done", "cancelled"):
+        message = f"pallas-lint: {answer['message']}"
+        ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=message))
+    return answer
 
 
 async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, Any]:
-    uri, function, line = (request.get(key) for key in ("uri", "function", "line"))
-    if not (isinstance(uri, str) and isinstance(function, str | None) and isinstance(line, int | None)):
-        raise Failed("the request is not understood: it has `uri`, and `function` or `line`")
+    uri, function, line, arguments = (request.get(key) for key in ("uri", "function", "line", "arguments"))
+    if not (
+        isinstance(uri, str)
+        and isinstance(function, str | None)
+        and isinstance(line, int | None)
+        and isinstance(arguments, str | None)
+    ):
+        raise Failed("the request is not understood: it has `uri`, and `function` or `line`, and maybe `arguments`")
     if not ls.probe_allowed:
-        raise Failed(NOT_ALLOWED)
+        return answer_of("not-allowed", NOT_ALLOWED)
     state, chosen = await chosen_function(ls, uri, function, line)
-    spec = spec_of(ls, state, chosen, None)
+    spec = spec_of(ls, state, chosen, arguments) or await spec_of_known_call(ls, state, chosen)
     if spec is None:
-        raise Failed(f"with what arguments? Write them above `{chosen.name}`: # pallas-lint: probe(f32[512,512])")
+        return await needs_arguments(ls, state, chosen, None)
     known = better.blocks(spec, state.source.text)
     if known is None:
         raise Failed(f"no argument of `{chosen.name}` is as block sizes are: powers of two from 8 on, by default")
@@ -64,26 +82,52 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
             finished = await on_own_thread(tuning.run)
         except WorkerError as error:
             raise Failed(str(error)) from error
+        except asyncio.CancelledError:
+            await on_own_thread(tuning.stop)
+            raise
     found = next(better.findings(tuning, known), None)
-    if found is None:
-        message = f"of {len(tuning.tried)} choices none is clearly faster than now" if finished else "it was cancelled"
-        ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Info, message=f"pallas-lint: {message}"))
-        return answer_of("done" if finished else "cancelled", message)
-    written = await _offered(ls, state, tuning, known, found.message)
-    return answer_of("done", found.message, written=written)
+    message = (
+        found.message
+        if found is not None
+        else f"of {len(tuning.tried)} choices none is clearly faster than now"
+        if finished
+        else "it was cancelled"
+    )
+    written = await _offered(ls, state, tuning, known if found is not None else None, message)
+    return answer_of("done" if finished else "cancelled", message, written=written)
 
 
-async def _offered(ls: PallasServer, state: DocumentState, tuning: Tuning, known: better.Now, message: str) -> bool:
-    """Ask whether the best values are to become the defaults; whether they have."""
-    best = tuning.best(tuning.targets[0])[0]
-    texts = [(known.places[name], text) for name, text in best.values if name in known.places]
+async def _offered(
+    ls: PallasServer, state: DocumentState, tuning: Tuning, known: better.Now | None, message: str
+) -> bool:
+    """Tell what came of it, and ask whether the best values are to become the defaults; whether they have.
+
+    `known`: what there is now, where something else is better.
+    """
+    from pallas_lint.server.views.tried import page
+
+    best = tuning.best(tuning.targets[0])[0] if known is not None else None
+    places = known.places if known is not None else {}
+    texts = [(places[name], text) for name, text in (best.values if best is not None else ()) if name in places]
     edits = [lsp.TextEdit(range_of(state.source, span, ls.workspace.position_codec), text) for span, text in texts]
-    actions = [lsp.MessageActionItem(WRITE)] if edits else []
-    shown = lsp.ShowMessageRequestParams(lsp.MessageType.Info, f"pallas-lint: {message}", actions)
-    answer = await ls.window_show_message_request_async(shown)
-    if answer is None or answer.title != WRITE:
+    shows = SHOW_TRIED in client_commands(ls.initial_settings)
+    if not shows and tuning.tried:
+        ls.window_log_message(lsp.LogMessageParams(type=lsp.MessageType.Info, message=page(tuning)))
+    answer = await _asked(ls, message, [WRITE] * bool(edits) + [SHOW] * (shows and bool(tuning.tried)))
+    if answer == SHOW:
+        ls.protocol.notify(TRIED, {"function": tuning.spec.function, "markdown": page(tuning)})
+        answer = await _asked(ls, message, [WRITE]) if edits else None
+    if answer != WRITE:
         return False
     version = lsp.OptionalVersionedTextDocumentIdentifier(state.uri, state.version)
     change = lsp.WorkspaceEdit(document_changes=[lsp.TextDocumentEdit(version, edits)])
     label = f"Block sizes of {tuning.spec.function}"
     return (await ls.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit=change, label=label))).applied
+
+
+async def _asked(ls: PallasServer, message: str, titles: list[str]) -> str | None:
+    """Which of the buttons with these titles was chosen under a message."""
+    actions = [lsp.MessageActionItem(title) for title in titles]
+    shown = lsp.ShowMessageRequestParams(lsp.MessageType.Info, f"pallas-lint: {message}", actions)
+    answer = await ls.window_show_message_request_async(shown)
+    return answer.title if answer is not None else None

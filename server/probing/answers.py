@@ -78,8 +78,7 @@ class Answers:
         code = {}
         for file in {asked.file.resolve(), *(Path(name).resolve() for name in result.files)}:
             source = _text(file, asked)
-            # One that was written meanwhile may have been read before.
-            if source is None or file.stat().st_mtime >= begun:
+            if source is None or _was_written(file, asked, begun):
                 return
             code[file] = _CodeDigest.of(source)
         stamp = stored_runs.stamp(asked.file)
@@ -102,11 +101,24 @@ def _question(asked: ProbeRequest) -> object:
 
 def _text(file: Path, asked: ProbeRequest) -> Source | None:
     """As the worker gets it: from the editor where it is not as on disk."""
-    open_texts = {path.resolve(): source for path, source in asked.texts.items()}
     try:
-        return open_texts.get(file) or reading.read(file, str(file))
+        return _open_texts(asked).get(file) or reading.read(file, str(file))
     except SourceError:
         return None
+
+
+def _was_written(file: Path, asked: ProbeRequest, begun: float) -> bool:
+    """Whether a file was written since, so that the worker may have read what was there before; it may be none."""
+    if file in _open_texts(asked):
+        return False
+    try:
+        return file.stat().st_mtime >= begun
+    except OSError:
+        return True
+
+
+def _open_texts(asked: ProbeRequest) -> dict[Path, Source]:
+    return {path.resolve(): source for path, source in asked.texts.items()}
 
 
 def _digest(text: str) -> str:

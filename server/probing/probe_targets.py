@@ -121,6 +121,13 @@ def launching_function(analysis: Analysis, launch: Launch) -> str:
     return _dotted(analysis, piece, launch.scope if piece.kind == "class" else piece.names[0])
 
 
+def launches_from(analysis: Analysis, chosen: Chosen) -> Iterator[Launch]:
+    """The launches that a function makes, itself or through others."""
+    for launch in analysis.launches:
+        if launch.site.piece is chosen.piece or any(caller.piece is chosen.piece for caller in launch.callers):
+            yield launch
+
+
 def called_as(analysis: Analysis, piece: Piece) -> str:
     """The name by which a function of the file is called."""
     return _dotted(analysis, piece, piece.names[0])

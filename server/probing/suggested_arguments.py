@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pallas_lint.server.probing.probe_targets import launches_from
+
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import Array, Const, Sym
+from pallas_lint.probe import specs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pallas_lint.server.probing.probe_targets import Chosen, Parameter
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Value
+    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.probe.stored_runs import StoredRun
 
 _SIZE = 512  # of a dimension of which nothing is known: a multiple of every tile, and quick to run
@@ -34,15 +38,55 @@ _DTYPES = {
 _SCALARS = {"int": str(_BLOCK), "float": "1.0", "bool": "False", "str": "''"}
 
 
-def suggestion(chosen: Chosen, analysis: Analysis, runs: Sequence[StoredRun]) -> str:
-    """Arguments to begin with: those of the last probe, else what captures, annotations and specs make likely."""
-    for run in reversed(runs):
+def suggestion(chosen: Chosen, analysis: Analysis, runs: Sequence[StoredRun], known: KnownCall | None) -> str:
+    """Arguments to begin with: of the known call that is shown, those of the last probe, else what is likely.
+
+    That is what captures, annotations and specs tell; it also stands for what the call leaves open.
+    """
+    for run in reversed(runs) if known is None else ():
         if run.function == chosen.name:
             return run.arguments
     guess = _Guess(chosen, analysis, runs)
-    return ", ".join(
-        f"{each.name}={guess.value(each)}" if each.keyword else guess.value(each) for each in chosen.required
-    )
+    given = {} if known is None else _given(known, chosen)
+    return _spelled(chosen, {each.name: given.get(each.name) or guess.value(each) for each in chosen.required} | given)
+
+
+def arguments_of(known: KnownCall, chosen: Chosen) -> str | None:
+    """The arguments of a known call as a probe takes them; None where it leaves one open that must be given."""
+    given = _given(known, chosen)
+    if chosen.parameters is None or any(each.name not in given for each in chosen.required):
+        return None
+    return _spelled(chosen, given)
+
+
+def _given(known: KnownCall, chosen: Chosen) -> dict[str, str]:
+    """The arguments of a known call that a probe can be given, by parameter; defaults are left out."""
+    parameters = {each.name: each for each in chosen.parameters or () if not each.variadic}
+    return {
+        name: text
+        for name, text in known.arguments
+        if name in parameters and text != parameters[name].default and _is_argument(text)
+    }
+
+
+def _is_argument(text: str) -> bool:
+    try:
+        specs.parse_argument(text)
+    except specs.SpecError:
+        return False
+    return True
+
+
+def _spelled(chosen: Chosen, given: Mapping[str, str]) -> str:
+    """Arguments as they are written: by position as long as none is left out, then by name."""
+    parts: list[str] = []
+    by_position = True
+    for each in chosen.parameters or ():
+        by_position = by_position and not each.keyword and not each.variadic and each.name in given
+        if each.name in given:
+            by_position = by_position and each.default is None
+            parts.append(given[each.name] if by_position else f"{each.name}={given[each.name]}")
+    return ", ".join(parts)
 
 
 class _Guess:
@@ -53,9 +97,7 @@ class _Guess:
         self.blocks: dict[str, Block] = {}
         self.seen: dict[str, str] = {}
         self.sizes: dict[str, int] = {}
-        for launch in analysis.launches:
-            if launch.site.piece is not chosen.piece and all(each.piece is not chosen.piece for each in launch.callers):
-                continue
+        for launch in launches_from(analysis, chosen):
             self.sizes.update(launch.assumptions)
             blocks = blocks_of(launch, analysis)
             prefetched = launch.prefetch_count or 0

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
+from pallas_lint.server.probing.probe_targets import NoFunction, choose
+from pallas_lint.server.probing.probed import launches_at
+from pallas_lint.server.views.figures import agrees
+
 from pallas_lint.kernels.analysis.known_call_runs import piece_of
-from pallas_lint.known_calls.known_call import Kind
+from pallas_lint.known_calls.known_call import Kind, KnownCall
+from pallas_lint.probe import specs
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pallas_lint.server.workspace.document_state import DocumentState
 
     from pallas_lint.finding import Span
+    from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.syntax import Piece
 
 
@@ -39,7 +44,7 @@ def launchers(state: DocumentState) -> Iterator[Launcher]:
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     module = state.file_analysis.analysis.module
     for name, known in _calls(state).items():
-        calls = tuple(each for each in known if each.kind != "annotation")  # which one sees there anyway
+        calls = tuple(each for each in known if each.is_call)  # which one sees there anyway
         piece = piece_of(module, name) if calls else None
         span = None if piece is None else _name_in(piece, name)
         if span is not None:
@@ -56,7 +61,11 @@ def shown_launches(state: DocumentState) -> list[Launch]:
     found: list[Launch] = []
     for launches in places.values():
         chosen = [
-            each for each in launches if each.known_call is not None and each.known_call == shown[each.known_call.name]
+            each
+            for each in launches
+            if each.known_call is not None
+            and each.known_call == shown[each.known_call.name]
+            and not _is_another_probed(each, state)
         ]
         plain = [each for each in launches if each.known_call is None]
         bodies = {body for each in chosen for body in each.bodies}
@@ -65,9 +74,36 @@ def shown_launches(state: DocumentState) -> list[Launch]:
     return found
 
 
+def _is_another_probed(launch: Launch, state: DocumentState) -> bool:
+    """Whether a launch was probed, through whichever function, as other calls make it: these are what is meant now."""
+    assert launch.known_call is not None
+    if launch.known_call.name in state.picked:
+        return False
+    place, kernel = launch.called_at.span, launch.traces[0].name if launch.traces else None
+    seen = list(launches_at(state.probed, place.path, place.start.line, kernel))
+    return bool(seen) and not any(agrees(launch, each) for each in seen)
+
+
 def shown_traces(state: DocumentState) -> list[KernelTrace]:
     """Each kernel under these launches, once."""
     return list(dict.fromkeys(trace for launch in shown_launches(state) for trace in launch.traces))
+
+
+def shown_call(state: DocumentState, name: str) -> KnownCall | None:
+    """The call of a function that is shown; None where no call of it is known."""
+    calls = tuple(each for each in _calls(state).get(name, ()) if each.is_call)
+    return _shown(name, calls, state) if calls else None
+
+
+def probed_call(state: DocumentState, name: str, arguments: str) -> KnownCall | None:
+    """Of the calls of a function the one that a probe with these arguments makes."""
+    return _probed_among(calls_of(state, name), arguments, state)
+
+
+def _probed_among(calls: Sequence[KnownCall], arguments: str, state: DocumentState) -> KnownCall | None:
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    probed = _call_of_probe(state.file_analysis.analysis, calls[0].function, arguments) if calls else None
+    return next((each for each in calls if probed is not None and _is_same(probed, each)), None)
 
 
 def calls_of(state: DocumentState, name: str) -> list[KnownCall]:
@@ -76,13 +112,48 @@ def calls_of(state: DocumentState, name: str) -> list[KnownCall]:
 
 
 def _calls(state: DocumentState) -> dict[str, tuple[KnownCall, ...]]:
-    """The calls of each function, in the order in which they are judged: findings name the first that they rest on."""
+    """The calls of each function, in the order in which they are judged: findings name the first that they rest on.
+
+    Then, where there are any, those with which it was probed.
+    """
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    analysis = state.file_analysis.analysis
     found: dict[str, dict[KnownCall, None]] = {}
-    for launch in state.file_analysis.analysis.launches:
+    for launch in analysis.launches:
         if launch.known_call is not None:
             found.setdefault(launch.known_call.name, {})[launch.known_call] = None
+    for run in state.probed:
+        calls = found.get(run.function or "", {})
+        if calls:
+            probed = _call_of_probe(analysis, next(iter(calls)).function, run.arguments)
+            if probed is not None and not any(_is_same(probed, each) for each in calls):
+                calls[probed] = None
     return {name: tuple(calls) for name, calls in found.items()}
+
+
+def _call_of_probe(analysis: Analysis, function: str, arguments: str) -> KnownCall | None:
+    """The call of a function with the arguments of a probe; None where they do not fit it any more."""
+    path, _, name = function.rpartition("::")
+    try:
+        chosen = choose(analysis, name, None)
+        spec = specs.parse_arguments(arguments, path, name)
+    except (NoFunction, specs.SpecError):
+        return None
+    parameters = [each for each in chosen.parameters or () if not each.variadic]
+    if len(spec.arguments) > len(parameters):
+        return None
+    given = {each.name: each.default for each in parameters if each.default is not None}
+    given |= {each.name: specs.spelled(value) for each, value in zip(parameters, spec.arguments, strict=False)}
+    given |= {name: specs.spelled(value) for name, value in spec.keywords}
+    order = {each.name: at for at, each in enumerate(parameters)}
+    known = sorted(given.items(), key=lambda each: order.get(each[0], len(order)))
+    return KnownCall(function, tuple(known), "a probe", kind="probe")
+
+
+def _is_same(probed: KnownCall, other: KnownCall) -> bool:
+    """Whether a probe's call, with all of its arguments, is a known one: that may leave out what could not be told."""
+    given = dict(probed.arguments)
+    return bool(other.arguments) and all(given.get(name) == value for name, value in other.arguments)
 
 
 def _place(call: KnownCall) -> tuple[int, str, int, str]:
@@ -93,9 +164,12 @@ def _place(call: KnownCall) -> tuple[int, str, int, str]:
 
 
 def _shown(name: str, calls: tuple[KnownCall, ...], state: DocumentState) -> KnownCall:
-    """The call that the user picked, as long as it is there."""
+    """The call that the user picked, as long as it is there; else the one that was probed last, else the first."""
     picked = state.picked.get(name)
-    return picked if picked in calls and picked is not None else calls[0]
+    if picked is not None and picked in calls:
+        return picked
+    runs = (run for run in reversed(state.probed) if run.function == name)
+    return next(filter(None, (_probed_among(calls, run.arguments, state) for run in runs)), calls[0])
 
 
 def _name_in(piece: Piece, name: str) -> Span | None:

@@ -6,14 +6,25 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
+from pallas_lint.server.actions.code_actions import TUNE
 from pallas_lint.server.probing.passed_kernels import Passed, passed_kernels
-from pallas_lint.server.probing.probe_targets import NoFunction, launching_function
+from pallas_lint.server.probing.probe_targets import NoFunction, choose, launching_function
 from pallas_lint.server.probing.probed import kernels_at, launches_at
 from pallas_lint.server.protocol.positions import range_of
 from pallas_lint.server.views.calls import launchers, shown_launches
-from pallas_lint.server.views.costs import cost_before, cost_text
-from pallas_lint.server.views.figures import known_of, launch_name, memory_text, passed_summary, summary, verdicts
+from pallas_lint.server.views.costs import brief_costs, cost_before
+from pallas_lint.server.views.figures import (
+    agrees,
+    backend_of,
+    brief_summary,
+    brief_verdicts,
+    given_types,
+    known_of,
+    launch_name,
+    passed_summary,
+)
 
+from pallas_lint.probe.perf.better import is_size
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 
@@ -30,7 +41,9 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult
 
 CHOOSE = "pallasLint.chooseKnownCall"
+PROBE = "pallasLint.probe"
 _MAX_LAUNCHERS = 3
+_ELLIPSIS = " …"
 _MAX_LENGTH = 60  # characters of the arguments of a call
 SHOW_LAYOUT = "pallasLint.showLayout"
 
@@ -51,7 +64,7 @@ def code_lenses(
         commands = [
             each
             for each in _commands(state, place, where.start, client_commands)
-            if trusted or each.command != "pallasLint.probe"
+            if trusted or each.command not in (PROBE, TUNE)
         ]
         lenses += [lsp.CodeLens(range=where, command=command) for command in commands]
     for launcher in sorted(launchers(state), key=lambda launcher: launcher.span):
@@ -63,7 +76,7 @@ def code_lenses(
 def _calls_of(launcher: Launcher, state: DocumentState) -> lsp.Command:
     """ "3 known calls · x: f32[256,200] ▾": the call that is shown, and a way to others."""
     number, shown = len(launcher.calls), launcher.shown
-    title = shown.brief(_MAX_LENGTH) or f"as called in {shown.source}"
+    title = shown.brief(_MAX_LENGTH) or f"as called in {shown.place(state.source.path)}".replace("`", "")
     if number == 1:
         return lsp.Command(title=f"1 known call · {title}", command="")
     argument = {"uri": state.uri, "function": launcher.name}
@@ -146,36 +159,66 @@ def _function(analysis: Analysis, launch: Launch) -> str | None:
 def _commands(
     state: DocumentState, place: _LensPosition, start: lsp.Position, client_commands: frozenset[str]
 ) -> Iterator[lsp.Command]:
-    argument = {"uri": state.uri, "function": place.function, "line": start.line}
-    run = lsp.Command(title="Run probe", command="pallasLint.probe", arguments=[argument])
-    # What only tells something has no command: clients show its title.
+    """What can be done first, then what is known: the line ends where the editor does.
+
+    What only tells something has no command: clients show its title.
+    """
+    yield from _actions(state, place, start, client_commands)
     if place.launched_by:
         yield lsp.Command(title=f"launched by {_listed(place.launched_by)}", command="")
-        if place.function is not None:
-            yield run
         return
+    # Of the call that is shown; another one that was probed is named with what it said.
+    probed = [
+        each
+        for each in place.probed
+        if place.kernel is not None or any(agrees(launch, each) for launch in place.launches)
+    ]
     if place.kernel is not None:
-        title = passed_summary(place.kernel, place.launches[0], next(iter(place.probed), None))
+        title = passed_summary(place.launches[0], state, next(iter(probed), None))
     elif len(place.launches) == 1:
         (launch,) = place.launches
-        known = known_of(state, launch)
-        memory = memory_text(launch, state, known)
-        title = f"{launch_name(launch)}: {summary(launch, known)}" + (f", {memory}" if memory else "")
+        title = brief_summary(launch, state, known_of(state, launch))
     else:
         title = f"{len(place.launches)} launches"
     yield lsp.Command(title=title, command="")
-    if place.probed:
-        yield lsp.Command(title=verdicts(place.probed), command="")
-    costs = cost_text(place.probed) or cost_before(state, place.function)
+    if probed:
+        goes_on = any(each.goes_on for each in probed)
+        yield lsp.Command(title=f"{brief_verdicts(probed)}{_ELLIPSIS if goes_on else ''}", command="")
+    elif place.probed:
+        other = place.probed[0]
+        yield lsp.Command(title=f"with {_cut(given_types(other))}: {brief_verdicts([other])}", command="")
+    costs = brief_costs(probed) or cost_before(state, place.function)
     if costs:
         yield lsp.Command(title=costs, command="")
+
+
+def _actions(
+    state: DocumentState, place: _LensPosition, start: lsp.Position, client_commands: frozenset[str]
+) -> Iterator[lsp.Command]:
+    argument = {"uri": state.uri, "function": place.function, "line": start.line}
     if place.function is not None:
-        yield run
-        if _maybe_for_tpu(state, place.launches):
-            yield lsp.Command(title="Predict cost", command="pallasLint.probe", arguments=[{**argument, "perf": True}])
-    if place.probed and SHOW_LAYOUT in client_commands:
+        yield lsp.Command(title="Probe", command=PROBE, arguments=[argument])
+        if not place.launched_by and _maybe_for_tpu(state, place.launches):
+            yield lsp.Command(title="Cost", command=PROBE, arguments=[{**argument, "perf": True}])
+            if _takes_sizes(state, place.function):
+                yield lsp.Command(title="Tune", command=TUNE, arguments=[argument])
+    if not place.launched_by and place.probed and SHOW_LAYOUT in client_commands:
         where = {"uri": state.uri, "line": start.line}
-        yield lsp.Command(title="Show layout", command=SHOW_LAYOUT, arguments=[where])
+        yield lsp.Command(title="Layout", command=SHOW_LAYOUT, arguments=[where])
+
+
+def _takes_sizes(state: DocumentState, function: str) -> bool:
+    """Whether a function has defaults that are as block sizes are."""
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    try:
+        chosen = choose(state.file_analysis.analysis, function, None)
+    except NoFunction:
+        return False
+    return any(each.default is not None and is_size(each.default) for each in chosen.parameters or ())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}{_ELLIPSIS}"
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -188,4 +231,5 @@ def _maybe_for_tpu(state: DocumentState, launches: Iterable[Launch]) -> bool:
     """Whether one may run on a TPU: what others cost is not told."""
     targets = state.settings.target if state.settings is not None else ()
     wanted = not targets or any(target.backend == "tpu" for target in targets)
-    return any(launch.backend == "tpu" or (launch.backend is None and wanted) for launch in launches)
+    backends = {backend_of(launch, state) for launch in launches}
+    return "tpu" in backends or (None in backends and wanted)

@@ -61,6 +61,14 @@ def cost_text(launches: Iterable[LaunchResult]) -> str:
     return ", ".join(headline(cost, brief=at > 0) for at, cost in enumerate(known))
 
 
+def brief_costs(launches: Iterable[LaunchResult]) -> str:
+    """ "v5e 776 µs compute-bound, v6e 372 µs": the same for a line, without what has no number."""
+    known = next((launch.costs for launch in launches if launch.costs), [])
+    told = [cost for cost in known if cost["microseconds"] is not None]
+    bound = f" {told[0]['bound']}-bound" if told and told[0]["bound"] != "unknown" else ""
+    return ", ".join(f"{headline(cost, brief=True)}{'' if at else bound}" for at, cost in enumerate(told))
+
+
 def cost_before(state: DocumentState, function: str | None) -> str:
     """ "was v5e 776 µs before the edit", of all launches of a function that was changed since."""
     took: dict[str, float] = defaultdict(float)

@@ -8,25 +8,29 @@ from typing import TYPE_CHECKING
 from pallas_lint.server.probing.probed import launches_at
 
 from pallas_lint.checker.backend_failures import BACKENDS
+from pallas_lint.checker.targeting import targets_of
 from pallas_lint.compat.chips import CHIPS
 from pallas_lint.kernels.facts.memory_budget import budgets_of, size
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
+from pallas_lint.kernels.model.dtypes import canonical
 from pallas_lint.kernels.model.known_names import is_spec
-from pallas_lint.kernels.model.values import NONE, Sym
+from pallas_lint.kernels.model.values import NONE, Array, Sym
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pallas_lint.server.workspace.document_state import DocumentState
 
+    from pallas_lint.config.targets import Backend
     from pallas_lint.finding import Span
     from pallas_lint.kernels.facts.memory_budget import LaunchBudget, Part
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
-    from pallas_lint.kernels.model.values import Ref, Shape
+    from pallas_lint.kernels.model.values import Ref, Shape, Value
     from pallas_lint.probe.protocol import OperandFacts
     from pallas_lint.probe.results import LaunchResult
 
+_MAX_GRID_LENGTH = 32  # characters, over a line
 _BLOCKS_IN = {"tpu": "vmem", "mosaic_gpu": "smem"}  # by backend; where a spec does not say where
 
 
@@ -35,38 +39,103 @@ def launch_name(launch: Launch) -> str:
     return launch.traces[0].name if launch.traces else next((body.name for body in launch.bodies), "kernel")
 
 
-def summary(launch: Launch, probed: LaunchResult | None = None) -> str:
+def backend_of(launch: Launch, state: DocumentState) -> Backend | None:
+    """The backend that a launch is judged for: the one that was chosen, else its own, else the one presumed."""
+    assert state.file_analysis is not None and state.file_analysis.analysis is not None
+    targets = targets_of(launch, state.settings) if state.settings is not None else None
+    asked = {target.backend for target in targets or ()}
+    presumed = state.file_analysis.analysis.inferred_backends.get(launch)
+    if len(asked) == 1:
+        return asked.pop()
+    return launch.backend or (presumed.backend if presumed is not None else None)
+
+
+def summary(launch: Launch, state: DocumentState, probed: LaunchResult | None = None) -> str:
     """ "TPU, grid (4, n)"; with the numbers where it was probed."""
-    parts = [_on(launch, probed)]
+    parts = (_on(launch, state, probed), _grid(launch, probed), "interpreted" if launch.interpret else None)
+    return ", ".join(filter(None, parts))
+
+
+def _grid(launch: Launch, probed: LaunchResult | None) -> str | None:
+    """ "grid (4, n)", with the numbers where it was probed."""
     known = _probed_grid(probed)
-    if known is not None:
-        parts.append(known)
-    elif launch.grid is not None:
-        sizes = ", ".join(_size(item) for item in launch.grid.items)
-        parts.append(f"grid ({sizes}{', …' if launch.grid.open else ''})")
-    if launch.interpret:
-        parts.append("interpreted")
-    return ", ".join(parts)
+    if known is not None or launch.grid is None:
+        return known
+    sizes = ", ".join(_size(item) for item in launch.grid.items)
+    return f"grid ({sizes}{', …' if launch.grid.open else ''})"
 
 
-def passed_summary(kernel: str, launch: Launch, probed: LaunchResult | None) -> str:
-    """The same, with its name, of a kernel that is passed to a launch which the analysis knows with another one.
+def brief_summary(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str:
+    """ "TPU · grid (4, n) · VMEM 384 KiB": what fits over a line; ≥ where it may be more."""
+    grid = _grid(launch, probed)
+    if grid is not None and len(grid) > _MAX_GRID_LENGTH:
+        rank = len(launch.grid.items) if launch.grid is not None else 0
+        grid = f"grid of {rank} axes" if rank > 1 else "grid"
+    parts = (_on(launch, state, probed), grid, "interpreted" if launch.interpret else None)
+    return " · ".join(filter(None, (*parts, brief_memory(launch, state, probed))))
+
+
+def brief_memory(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str | None:
+    """ "VMEM 384 KiB", "SMEM ≥ 64 KiB"; with what there is of it where it takes more than half."""
+    known = probed.facts.get("memory") if probed is not None else None
+    if known:
+        return _taken(known["space"].upper(), known["bytes"], known["limit"])
+    shared = sum(part.total for part in shared_of(launch, state))
+    if shared:
+        return _taken("SMEM ≥", shared, SHARED)
+    budget = budget_of(launch, state)
+    return None if budget is None else _taken("VMEM ≥", budget.total, min(limits(budget, state).values(), default=None))
+
+
+def _taken(space: str, taken: int, limit: int | None) -> str:
+    return f"{space} {size(taken)}" + (f" of {size(limit)}" if limit is not None and 2 * taken > limit else "")
+
+
+def passed_summary(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str:
+    """The same of a kernel that is passed to a launch which the analysis knows with another one.
 
     Grid and memory of that one need not be its own.
     """
     through = f"launched through {launch.scope}" if launch.scope else ""
-    parts = (_on(launch, probed), _probed_grid(probed), through, _probed_memory(probed))
-    return f"{kernel}: {', '.join(filter(None, parts))}"
+    memory = brief_memory(launch, state, probed) if probed is not None else None
+    return " · ".join(filter(None, (_on(launch, state, probed), _probed_grid(probed), through, memory)))
 
 
 def known_of(state: DocumentState, launch: Launch) -> LaunchResult | None:
-    """What the last probe saw of a launch."""
+    """What the last probe saw of a launch, in the call that is shown."""
     line, kernel = launch.called_at.span.start.line, launch.traces[0].name if launch.traces else None
-    return next(launches_at(state.probed, state.source.path, line, kernel), None)
+    seen = launches_at(state.probed, state.source.path, line, kernel)
+    return next((each for each in seen if agrees(launch, each)), None)
 
 
-def _on(launch: Launch, probed: LaunchResult | None) -> str:
-    return BACKENDS.get(launch.backend or (probed.backend if probed else None) or "", "backend not known")
+def agrees(launch: Launch, probed: LaunchResult) -> bool:
+    """Whether nothing that is known of a launch's operands is different in a probe: it may be of another call."""
+    given = given_operands(probed)
+    operands = launch.operands if launch.operands is not None and not launch.operands_open else []
+    return len(operands) != len(given) or all(map(_may_be, operands, given))
+
+
+def _may_be(operand: Value, seen: OperandFacts) -> bool:
+    if not isinstance(operand, Array):
+        return True
+    shape = operand.shape if operand.shape is not None else tuple(seen["shape"])
+    same = all(size == other for size, other in zip(shape, seen["shape"], strict=False) if isinstance(size, int))
+    return len(shape) == len(seen["shape"]) and same and canonical(operand.dtype) in (None, canonical(seen["dtype"]))
+
+
+def given_operands(probed: LaunchResult) -> list[OperandFacts]:
+    """The operands that a launch was given, in order."""
+    return [each for each in probed.facts["operands"] if each["role"] in ("prefetch", "in")]
+
+
+def given_types(probed: LaunchResult) -> str:
+    """ "f32[512,512], f32[512,512]": what a launch was given."""
+    return ", ".join(f"{each['dtype']}[{','.join(map(str, each['shape']))}]" for each in given_operands(probed))
+
+
+def _on(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str:
+    backend = backend_of(launch, state) or (probed.backend if probed else None)
+    return BACKENDS.get(backend or "", "backend not known")
 
 
 def _probed_grid(probed: LaunchResult | None) -> str | None:
@@ -84,7 +153,7 @@ def _probed_memory(probed: LaunchResult | None) -> str | None:
 def budget_of(launch: Launch, state: DocumentState) -> LaunchBudget | None:
     """What the launch surely takes of VMEM; None where that is nothing, or not a TPU's concern."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
-    if launch.backend not in (None, "tpu"):
+    if backend_of(launch, state) not in (None, "tpu"):
         return None
     budgets = budgets_of(launch, state.file_analysis.analysis)
     return budgets[0] if budgets and budgets[0].total else None
@@ -93,7 +162,7 @@ def budget_of(launch: Launch, state: DocumentState) -> LaunchBudget | None:
 def shared_of(launch: Launch, state: DocumentState) -> tuple[Part, ...]:
     """What the launch surely takes of a GPU's shared memory, where it is a Mosaic GPU kernel."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
-    if launch.backend != "mosaic_gpu" or launch.form.is_inner:
+    if backend_of(launch, state) != "mosaic_gpu" or launch.form.is_inner:
         return ()
     return shared_memory(launch, state.file_analysis.analysis)
 
@@ -158,8 +227,14 @@ def verdicts(launches: Iterable[LaunchResult]) -> str:
 
     While a probe goes on, these are the verdicts so far.
     """
-    found: dict[str, str] = {}
     launches = list(launches)
+    until = " so far" if any(launch.goes_on for launch in launches) else ""
+    return f"probed{until}: {brief_verdicts(launches)}"
+
+
+def brief_verdicts(launches: Iterable[LaunchResult]) -> str:
+    """The same without the word."""
+    found: dict[str, str] = {}
     for launch in launches:
         for stage in launch.stages:
             name = stage.target or stage.stage
@@ -167,8 +242,7 @@ def verdicts(launches: Iterable[LaunchResult]) -> str:
                 found[name] = f"✗ {stage.target}: {stage.stage}" if stage.target else f"✗ {stage.stage}"
             elif stage.target and stage.ok and not found.get(name, "").startswith("✗"):
                 found[name] = f"✓ {stage.target}" + ("" if stage.stage == "compile" else f" ({stage.stage})")
-    until = " so far" if any(launch.goes_on for launch in launches) else ""
-    return f"probed{until}: " + ("  ".join(found.values()) if found else "✓")
+    return "  ".join(found.values()) if found else "✓"
 
 
 def _size(value: object) -> str:
@@ -191,11 +265,11 @@ def operand_of(probed: LaunchResult | None, ref: Ref) -> OperandFacts | None:
     return next((each for each in operands if each["name"] == ref.parameter), None)
 
 
-def space_of(ref: Ref, launch: Launch, probed: LaunchResult | None) -> str | None:
+def space_of(ref: Ref, launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str | None:
     """The memory that a ref is in: as it is declared, else where blocks go if nothing is said, else as probed."""
     if ref.space is not None:
         return ref.space
-    default = _BLOCKS_IN.get(launch.backend or "") if launch.form.refs == "blocks" else None
+    default = _BLOCKS_IN.get(backend_of(launch, state) or "") if launch.form.refs == "blocks" else None
     if default is not None and ref.role in ("in", "out") and _leaves_space_open(ref, launch):
         return default
     operand = operand_of(probed, ref)

@@ -114,7 +114,7 @@ def _item(function: Func, state: DocumentState, codec: PositionCodec) -> lsp.Cal
     return lsp.CallHierarchyItem(
         name=function.name,
         kind=lsp.SymbolKind.Function,
-        detail=f"kernel: {summary(launch)}" if launch is not None else None,
+        detail=f"kernel: {summary(launch, state)}" if launch is not None else None,
         uri=uris.from_fs_path(source.path) or state.uri,
         range=range_of(source, function.piece.span(function.node), codec),
         selection_range=range_of(source, name_of(function), codec),

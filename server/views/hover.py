@@ -10,6 +10,7 @@ from pallas_lint.server.views.calls import shown_launches, shown_traces
 from pallas_lint.server.views.costs import costs_of_lines
 from pallas_lint.server.views.figures import (
     aval,
+    backend_of,
     bracketed,
     known_of,
     launch_name,
@@ -116,7 +117,7 @@ def _op_text(op: Op, launch: Launch, state: DocumentState) -> Markdown:
     shape, dtype = getattr(op.result, "shape", None), getattr(op.result, "dtype", None)
     if given := aval(shape, dtype):
         described = put("{} gives {}", described, code(given))
-    return joined("\n\n", (described, support_text(op.name, state, launch.backend)))
+    return joined("\n\n", (described, support_text(op.name, state, backend_of(launch, state))))
 
 
 def _hovered_ref(trace: KernelTrace, state: DocumentState, position: Position) -> tuple[Span, Markdown] | None:
@@ -128,7 +129,7 @@ def _ref_text(ref: Ref, launch: Launch, state: DocumentState) -> Markdown:
     probed = known_of(state, launch)
     role = _ROLES.get(ref.role or "", "ref")
     number = f" {ref.index}" if ref.index is not None and ref.role in ("in", "out") else ""
-    memory = space_of(ref, launch, None)
+    memory = space_of(ref, launch, state, None)
     space = f" in {memory.upper()}" if memory else ""
     block = code(aval(ref.shape, ref.dtype))
     block = put(", block {}", block) if block else block

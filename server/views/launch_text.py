@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.server.probing.probed import launches_at
 from pallas_lint.server.views.calls import calls_of
 from pallas_lint.server.views.costs import cost_text
 from pallas_lint.server.views.figures import (
     aval,
+    backend_of,
     bracketed,
+    given_types,
     known_of,
     launch_name,
     limits,
@@ -43,16 +46,16 @@ def launch_text(launch: Launch, state: DocumentState) -> Markdown:
     """All that is known of a launch."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     probed = known_of(state, launch)
-    budgets = budgets_of(launch, state.file_analysis.analysis) if launch.backend in (None, "tpu") else ()
+    budgets = budgets_of(launch, state.file_analysis.analysis) if backend_of(launch, state) in (None, "tpu") else ()
     steps = steps_text(launch, probed) if launch.has_grid else None
-    about = text(", ".join(filter(None, (summary(launch), steps))))
+    about = text(", ".join(filter(None, (summary(launch, state), steps))))
     parts = [
         put("**{}** of {}: {}", code(launch.api.rpartition(".")[2]), code(launch_name(launch)), about),
         joined("\n", _table(launch, state, budgets)),
         *(_vmem(budget, state) for budget in budgets if budget.total),
         _smem(shared_of(launch, state)),
         joined("\n", _calls(launch, state)),
-        joined("\n", _probed(launch, state, probed)) if probed is not None else text(""),
+        joined("\n", _probed(launch, state, probed)),
     ]
     return joined("\n\n", parts)
 
@@ -163,14 +166,20 @@ def _calls(launch: Launch, state: DocumentState) -> Iterator[Markdown]:
             yield put("- and {} more", len(others) - _MAX_CALLS)
 
 
-def _probed(launch: Launch, state: DocumentState, probed: LaunchResult) -> Iterator[Markdown]:
-    grid, known = probed.facts["grid"], probed.facts.get("memory")
+def _probed(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> Iterator[Markdown]:
+    """What was seen of it in the call that is shown, else in another one, or of another kernel, which are named."""
+    place = launch.called_at.span
+    seen = probed or next(launches_at(state.probed, place.path, place.start.line), None)
+    if seen is None:
+        return
+    grid, known = seen.facts["grid"], seen.facts.get("memory")
     parts = [
         *([f"grid {bracketed(grid)}"] if grid else []),
-        *([memory] if known and (memory := memory_text(launch, state, probed)) else []),
+        *([memory] if known and (memory := memory_text(launch, state, seen)) else []),
+        *([] if probed is not None else [f"{seen.kernel} with {given_types(seen)}"]),
     ]
     yield put("as probed: {}\n", text(", ".join(parts) or "no grid"))
-    yield text(verdicts([probed]))
-    costs = cost_text([probed])
+    yield text(verdicts([seen]))
+    costs = cost_text([seen])
     if costs:
         yield put("\ncost: {}", text(costs))

@@ -44,7 +44,7 @@ def _named(trace: KernelTrace, state: DocumentState) -> Iterator[tuple[Piece, no
     probed = known_of(state, launch)
 
     def kinds(refs: Iterable[Ref]) -> dict[str, str | None]:
-        return {ref.parameter: kind_of(space_of(ref, launch, probed)) for ref in refs}
+        return {ref.parameter: kind_of(space_of(ref, launch, state, probed)) for ref in refs}
 
     held = kinds(ref for allocation in trace.allocations for ref in allocation.refs)
     own: set[nodes.Name] = set()

@@ -88,7 +88,7 @@ def outline(state: DocumentState, codec: PositionCodec) -> list[lsp.DocumentSymb
         for body in launch.bodies:
             span, name = body.piece.span(body.node), name_of(body)
             if span.path == source.path and name not in found:
-                kind, detail = lsp.SymbolKind.Function, f"kernel: {summary(launch)}"
+                kind, detail = lsp.SymbolKind.Function, f"kernel: {summary(launch, state)}"
                 found[name] = _symbol(
                     body.name, detail, kind, range_of(source, span, codec), range_of(source, name, codec)
                 )
@@ -96,7 +96,7 @@ def outline(state: DocumentState, codec: PositionCodec) -> list[lsp.DocumentSymb
         if span.path == source.path and name not in found:
             title, kind = f"launch of {launch_name(launch)}", lsp.SymbolKind.Event
             found[name] = _symbol(
-                title, summary(launch), kind, range_of(source, span, codec), range_of(source, name, codec)
+                title, summary(launch, state), kind, range_of(source, span, codec), range_of(source, name, codec)
             )
     return [symbol for _, symbol in sorted(found.items(), key=lambda each: each[0])]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 import traceback
 from functools import partial
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 2_000_000  # characters of a document: judging it takes seconds, in which all others wait
 
+_MAX_NAME = 50  # characters of a document's name that its file would have
 _LOOK = 0.05  # seconds between two looks at whether a document is still worth waiting for
 _LATER = -2.0  # the urgency of what nobody waits for
 
@@ -249,8 +251,12 @@ class Documents:
 
     @staticmethod
     def path(uri: str) -> Path:
-        """The file behind a document; for one without, or with a name that no file has, one in the current folder."""
-        return file_of(uri) or Path.cwd() / "untitled.py"
+        """The file behind a document; for one without, or with a name that no file has, one in the current folder.
+
+        `untitled:Untitled-1` is taken for `Untitled-1.py` there: each has one of its own.
+        """
+        name = "-".join(re.findall(r"\w+", uri.partition(":")[2]))
+        return file_of(uri) or Path.cwd() / f"{name[:_MAX_NAME] or 'untitled'}.py"
 
     @classmethod
     def shown(cls, uri: str) -> str:

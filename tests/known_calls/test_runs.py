@@ -120,7 +120,7 @@ def test_ways_of_calling(definition: str, function: str, arguments: dict[str, st
 def test_a_comment_tells() -> None:
     text = ROWS.replace("def rows", "# pallas-lint: probe(f32[256,200], bm=32)\ndef rows")
     (finding,) = reshapes(text)
-    assert finding.message.endswith("with x: f32[256,200], bm=32, as in k.py:13")
+    assert finding.message.endswith("with x: f32[256,200], bm=32, as in line 13")
 
 
 def test_a_comment_that_cannot_be_read_tells_nothing() -> None:

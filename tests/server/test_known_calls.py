@@ -89,10 +89,10 @@ async def test_shapes_of_a_known_call_are_shown(tmp_path: Path) -> None:
         assert any(label.startswith("16 steps") for label in found)
         (lens,) = await lenses(editor, uri, "def rows")
         assert lens.title == f"2 known calls · {SECOND} ▾"
-        (kernel, *_) = await lenses(editor, uri, "def kernel")
-        assert kernel.title == "launched by rows"
-        (launch, *_) = await lenses(editor, uri, "    return pl.pallas_call")
-        assert "grid (16)" in launch.title
+        kernel = await lenses(editor, uri, "def kernel")
+        assert [each.title for each in kernel] == ["Probe", "launched by rows"]
+        launch = await lenses(editor, uri, "    return pl.pallas_call")
+        assert [each.title for each in launch] == ["Probe", "Cost", "Tune", "TPU · grid (16) · VMEM ≥ 32 KiB"]
 
 
 async def test_another_call_is_picked(tmp_path: Path) -> None:

@@ -68,10 +68,10 @@ async def test_each_kernel_that_a_launcher_gets_has_its_own(tmp_path: Path) -> N
             line = PASSED.splitlines()[lens.range.start.line].strip()
             shown.setdefault(line.partition("(")[0], []).append((lens.command.title, told))
     assert shown == {
-        "def first": [("first: backend not known, grid (4)", None), ("Run probe", "run")],
-        "def second": [("second: backend not known, grid (4)", None), ("Run probe", "doubled")],
-        "def third": [("third: backend not known, launched through launch", None), ("Run probe", "scaled")],
-        "return pl.pallas_call": [("first: backend not known, grid (4)", None), ("Run probe", "run")],
+        "def first": [("Probe", "run"), ("Triton · grid (4)", None)],
+        "def second": [("Probe", "doubled"), ("Triton · grid (4)", None)],
+        "def third": [("Probe", "scaled"), ("Triton · launched through launch", None)],
+        "return pl.pallas_call": [("Probe", "run"), ("Triton · grid (4)", None)],
     }
 
 
@@ -106,5 +106,5 @@ async def test_what_is_told_of_a_launch_is_not_told_over_its_kernel_again(tmp_pa
         editor.open(uri, MANY)
         found = await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
         titles = [lens.command.title for lens in found or () if lens.command is not None]
-    assert titles[:2] == ["launched by run0, run1, run2 and 2 more", "Run probe"]
-    assert titles[2:] == ["kernel: backend not known", "Run probe"] * 5
+    assert titles[:2] == ["Probe", "launched by run0, run1, run2 and 2 more"]
+    assert titles[2:] == ["Probe", "Triton"] * 5

@@ -80,7 +80,7 @@ def test_arguments_from_annotations_specs_and_uses() -> None:
     _, analysis = judged(CODE)
     chosen = choose(analysis, "add", None)  # type: ignore[arg-type]
     assert [each.name for each in chosen.required] == ["x", "y", "causal", "eps"]
-    assert suggestion(chosen, analysis, ()) == "f32[32,256], f32[32,256], causal=False, eps=1.0"  # type: ignore[arg-type]
+    assert suggestion(chosen, analysis, (), None) == "f32[32,256], f32[32,256], causal=False, eps=1.0"  # type: ignore[arg-type]
 
 
 def test_the_comment_goes_above_decorators_and_keeps_line_ends() -> None:

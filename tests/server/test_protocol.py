@@ -230,8 +230,7 @@ async def test_hints_and_lenses(client: LanguageClient, uri: str) -> None:
     ]  # fmt: skip
     lenses = await client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
     titles = [each.command.title for each in lenses or [] if each.command is not None]
-    told = ["kernel: TPU, grid (n), VMEM at least 4 KiB of 16 MiB", "Run probe", "Predict cost"]
-    assert titles == ["launched by run", "Run probe", *told]
+    assert titles == ["Probe", "launched by run", "Probe", "Cost", "TPU · grid (n) · VMEM ≥ 4 KiB"]
 
 
 async def test_completion_of_codes(client: LanguageClient, uri: str) -> None:

@@ -53,8 +53,8 @@ export const SELECTOR = [
 /** What one may do about something, and the text of its button. */
 type Remedy = readonly [string, () => Promise<void> | void];
 
-/** Commands of this extension that the server may put into code lenses. */
-const CLIENT_COMMANDS = ["pallasLint.runProbe", "pallasLint.showLayout"];
+/** What of this extension's the server may put into code lenses, or ask for. */
+const CLIENT_COMMANDS = ["pallasLint.runProbe", "pallasLint.showLayout", "pallasLint.showTried"];
 
 /** The language server of this window: one process for all folders. */
 export class Server {

@@ -4,7 +4,7 @@ import { DISABLE_FILE, DISABLE_LINE, DISABLE_PROJECT, disableRule, fixAll } from
 import type { Server } from "./client";
 import { debugInformation } from "./debug";
 import { folderOf, type Interpreters, selectInterpreter } from "./interpreter";
-import { Pages } from "./pages";
+import type { Pages } from "./pages";
 import product from "./product.json";
 import { type RuleParams, type RuleResult, SERVER_COMMANDS } from "./protocol";
 import { selectJaxVersion, selectTarget } from "./targets";
@@ -16,11 +16,11 @@ export interface Parts {
   readonly server: Server;
   readonly interpreters: Interpreters;
   readonly log: vscode.LogOutputChannel;
+  readonly pages: Pages;
 }
 
 /** The commands, but for those of the probe and its panel. */
-export function registerCommands({ context, server, interpreters, log }: Parts): vscode.Disposable {
-  const pages = new Pages();
+export function registerCommands({ context, server, interpreters, log, pages }: Parts): vscode.Disposable {
   const commands: Record<string, (...values: never[]) => unknown> = {
     restart: () => server.restart(),
     showLogs: () => {
@@ -46,7 +46,6 @@ export function registerCommands({ context, server, interpreters, log }: Parts):
     showMenu,
   };
   return vscode.Disposable.from(
-    pages,
     ...Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(`pallasLint.${name}`, run)),
   );
 }

@@ -8,9 +8,10 @@ import { Interpreters } from "./interpreter";
 import { KnownCalls } from "./knownCalls";
 import { type McpServers, registerMcp } from "./mcp";
 import { handleMessages } from "./messages";
+import { Pages } from "./pages";
 import { registerPanel } from "./panel";
 import { Probe, registerProbe } from "./probe";
-import type { ProbedParams } from "./protocol";
+import type { ProbedParams, TriedParams } from "./protocol";
 import { registerRefColors } from "./refColors";
 import { OF_LAUNCH, SECTION } from "./settings";
 import { Status } from "./status";
@@ -31,6 +32,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const output = vscode.window.createOutputChannel("pallas-lint Language Server", { log: true });
   const interpreters = new Interpreters(log);
   const probe = new Probe(() => server, context.workspaceState);
+  const pages = new Pages();
   const calls = new KnownCalls(() => server);
   const probed = new vscode.EventEmitter<vscode.Uri>();
   const server: Server = new Server(context, interpreters, log, output, asking(probe.middleware, calls.middleware));
@@ -44,12 +46,16 @@ export function activate(context: vscode.ExtensionContext): Api {
     interpreters,
     server.onWillStart((client) => {
       handleMessages(client, output);
+      client.onNotification("pallasLint/tried", ({ function: name, markdown }: TriedParams) =>
+        pages.preview(`block-sizes-of-${name}`, markdown),
+      );
       client.onNotification("pallasLint/probed", ({ uri }: ProbedParams) => {
         probed.fire(vscode.Uri.parse(uri));
       });
     }),
     new Status(server, log),
-    registerCommands({ context, server, interpreters, log }),
+    pages,
+    registerCommands({ context, server, interpreters, log, pages }),
     registerProbe(probe),
     probed,
     registerPanel(context.extensionUri, server, probe, probed.event),

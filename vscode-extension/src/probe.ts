@@ -13,19 +13,19 @@ import {
 } from "./protocol";
 import { SECTION } from "./settings";
 
-const { probe: PROBE, recordShapes: RECORD, writeProbeComment: WRITE_COMMENT } = SERVER_COMMANDS;
+const { probe: PROBE, tune: TUNE, recordShapes: RECORD, writeProbeComment: WRITE_COMMENT } = SERVER_COMMANDS;
 const NEVER_OFFER = "probe.neverOfferComment";
 const TYPED = "probe.typed";
 
 type NamedRequest = ProbeRequest & { readonly function: string };
 
-/** Runs the probe for the user: picks the function, asks for arguments, says what came of it. */
+/** Probes and tunes for the user: picks the function, asks for arguments, says what came of it. */
 export class Probe {
   /** Code lenses carry the server's own command: it is taken over here, to ask for what it needs. */
   readonly middleware: Middleware = {
     executeCommand: (command, args, next) =>
-      command === PROBE && isRequest(args[0])
-        ? this.run(args[0])
+      (command === PROBE || command === TUNE) && isRequest(args[0])
+        ? this.run(args[0], command)
         : command === RECORD && isRequest(args[0])
           ? this.record(args[0].uri)
           : (next(command, args) as unknown),
@@ -41,6 +41,14 @@ export class Probe {
     const request = await this.atCursor(uri);
     if (request !== undefined) {
       await this.run(perf ? { ...request, perf } : request);
+    }
+  }
+
+  /** Try other block sizes of the function at the cursor. */
+  async tuneAtCursor(): Promise<void> {
+    const request = await this.atCursor(undefined);
+    if (request !== undefined) {
+      await this.run(request, TUNE);
     }
   }
 
@@ -61,18 +69,21 @@ export class Probe {
     }
   }
 
-  async run(request: ProbeRequest): Promise<ProbeResult | undefined> {
-    const outcome = await this.execute(PROBE, request);
+  /** Have the server probe, or `TUNE`. What tuning has found it tells itself. */
+  async run(request: ProbeRequest, command: string = PROBE): Promise<ProbeResult | undefined> {
+    const outcome = await this.execute(command, request);
     switch (outcome?.outcome) {
       case "done":
-        void this.tell(request, outcome); // not awaited: it stays for as long as the user likes
+        if (command === PROBE) {
+          void this.tell(request, outcome); // not awaited: it stays for as long as the user likes
+        }
         return outcome;
       case "needs-arguments":
-        return this.askAndRun(request, outcome);
+        return this.askAndRun(request, outcome, command);
       case "not-allowed":
-        return (await this.mayProbeNow(outcome)) ? this.run(request) : outcome;
+        return (await this.mayProbeNow(outcome)) ? this.run(request, command) : outcome;
       case "failed":
-        return this.failed(request, outcome);
+        return this.failed(request, outcome, command);
       default:
         return outcome;
     }
@@ -111,12 +122,18 @@ export class Probe {
     const cancelling = new vscode.CancellationTokenSource();
     const params = { command, arguments: [request], workDoneToken };
     let report: (message: string) => void = () => undefined;
+    let ended: () => void = () => undefined; // before the answer, where the server asks its user something
     const reports = client.onProgress(WorkDoneProgress.type, workDoneToken, (value) => {
       if (value.kind === "begin") {
         // Only now: a question that is answered without a run is no work to show.
-        report = showProgress(value.title, cancelling, answer);
+        const end = new Promise<void>((resolve) => {
+          ended = resolve;
+        });
+        report = showProgress(value.title, cancelling, Promise.race([answer, end]));
       } else if (value.kind === "report" && value.message !== undefined) {
         report(value.message);
+      } else if (value.kind === "end") {
+        ended();
       }
     });
     const answer = client.sendRequest(ExecuteCommandRequest.type, params, cancelling.token);
@@ -157,17 +174,22 @@ export class Probe {
     }
   }
 
-  private async askAndRun(request: ProbeRequest, outcome: ProbeResult): Promise<ProbeResult | undefined> {
+  private async askAndRun(
+    request: ProbeRequest,
+    outcome: ProbeResult,
+    command: string,
+  ): Promise<ProbeResult | undefined> {
     const named = { ...request, function: outcome.function?.name ?? request.function ?? "" };
     const text = await this.askFor(named, outcome);
-    return text === undefined ? outcome : this.run({ ...named, arguments: text });
+    return text === undefined ? outcome : this.run({ ...named, arguments: text }, command);
   }
 
-  /** Ask the user for arguments; what was typed before is offered again. */
+  /** Ask the user for arguments; the known call that is shown is proposed, else what was typed before. */
   private async askFor(request: NamedRequest, outcome: ProbeResult): Promise<string | undefined> {
     const key = `${request.uri}::${request.function}`;
     const before = this.memory.get<Record<string, string>>(TYPED) ?? {};
-    const prefilled = request.arguments ?? before[key] ?? outcome.function?.suggestion ?? "";
+    const typed = outcome.function?.known === true ? undefined : before[key];
+    const prefilled = request.arguments ?? typed ?? outcome.function?.suggestion ?? "";
     const text = await ask(request.function, prefilled, outcome.function?.parameters ?? []);
     if (text !== undefined) {
       await this.memory.update(TYPED, { ...before, [key]: text });
@@ -223,14 +245,14 @@ export class Probe {
     });
   }
 
-  private async failed(request: ProbeRequest, outcome: ProbeResult): Promise<ProbeResult | undefined> {
+  private async failed(request: ProbeRequest, outcome: ProbeResult, command: string): Promise<ProbeResult | undefined> {
     const change = vscode.l10n.t("Change Arguments");
     const select = vscode.l10n.t("Select Interpreter");
     const logs = vscode.l10n.t("Show Logs");
     const others = request.function === undefined ? await launchingFunctions(vscode.Uri.parse(request.uri)) : [];
     if (others.length > 0) {
       const other = await pickFunction(others, outcome.message);
-      return other === undefined ? outcome : this.run(other);
+      return other === undefined ? outcome : this.run(other, command);
     }
     const withoutJax = /^(.+) has no jax\b/.exec(outcome.message)?.[1];
     const answer =
@@ -246,7 +268,7 @@ export class Probe {
             logs,
           );
     if (answer === change) {
-      return this.askAndRun(request, outcome);
+      return this.askAndRun(request, outcome, command);
     }
     if (answer === select) {
       await selectInterpreter();
@@ -289,6 +311,7 @@ export function registerProbe(probe: Probe): vscode.Disposable {
   return vscode.Disposable.from(
     vscode.commands.registerCommand("pallasLint.runProbe", () => probe.runAtCursor()),
     vscode.commands.registerCommand("pallasLint.predictCost", () => probe.runAtCursor(undefined, true)),
+    vscode.commands.registerCommand("pallasLint.tuneBlockSizes", () => probe.tuneAtCursor()),
     vscode.commands.registerCommand("pallasLint.insertProbeComment", () => probe.insertComment()),
     vscode.commands.registerCommand("pallasLint.recordFromTests", () => probe.record()),
   );

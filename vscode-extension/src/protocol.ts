@@ -43,7 +43,7 @@ export interface ReportResult {
   readonly current: string | null;
 }
 
-/** The argument of the server's command `pallasLint.probe`, and of the code lenses that call it. */
+/** The argument of the server's commands `pallasLint.probe` and `pallasLint.tune`, and of the lenses that call them. */
 export interface ProbeRequest {
   readonly uri: string;
   /** Without it, the one that launches what is at `line`. */
@@ -94,6 +94,8 @@ export interface ProbeResult {
       readonly annotation: string | null;
     }[];
     readonly suggestion: string | null;
+    /** Whether the suggestion is the known call that lenses and hints show. */
+    readonly known: boolean;
   } | null;
   readonly launches: number;
   readonly findings: number;
@@ -124,6 +126,12 @@ export interface KnownCall {
   readonly shown: boolean;
 }
 
+/** The argument of the notification `pallasLint/tried`: the table of what tuning tried is to be shown. */
+export interface TriedParams {
+  readonly function: string;
+  readonly markdown: string;
+}
+
 /** The argument of the notification `pallasLint/probed`. */
 export interface ProbedParams {
   readonly uri: string;
@@ -132,6 +140,7 @@ export interface ProbedParams {
 /** Names of the server's own commands; the client registers them with the editor when the server starts. */
 export const SERVER_COMMANDS = {
   probe: "pallasLint.probe",
+  tune: "pallasLint.tune",
   writeProbeComment: "pallasLint.writeProbeComment",
   chooseKnownCall: "pallasLint.chooseKnownCall",
   recordShapes: "pallasLint.recordShapes",

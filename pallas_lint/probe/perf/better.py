@@ -64,11 +64,12 @@ def blocks(spec: Spec, source: str) -> Now | None:
         return None
     names = [*dict(_defaults(function)), *dict(spec.keywords)]
     found = (now(spec, [name], source) for name in dict.fromkeys(names))
-    sizes = [name for each in found if each is not None for name, (text, _) in each.values.items() if _is_size(text)]
+    sizes = [name for each in found if each is not None for name, (text, _) in each.values.items() if is_size(text)]
     return now(spec, sizes[:_MOST_SIZES], source) if sizes else None
 
 
-def _is_size(text: str) -> bool:
+def is_size(text: str) -> bool:
+    """Whether a value, as it is written, is as block sizes are."""
     return text.isdecimal() and int(text) >= _SMALLEST and int(text) & (int(text) - 1) == 0
 
 

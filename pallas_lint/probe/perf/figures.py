@@ -27,10 +27,10 @@ UNITS = {"mxu": "MXU", "xlu": "XLU", "valu": "VALU", "eup": "EUP", "load": "load
 
 
 def headline(cost: Mapping[str, Any], *, brief: bool = False) -> str:
-    """ "v5e 776 µs · compute-bound · MXU 93 %", `brief` "v5e 776 µs"; "v5e: no number" where there is none."""
+    """ "v5e 776 µs · compute-bound · MXU 93 %", `brief` "v5e 776 µs"; "v5e: no cost, it was not compiled for that"."""
     device = device_of(cost)
     if cost["microseconds"] is None:
-        return f"{device}: no number"
+        return f"{device}: no cost{''.join(f', {doubt}' for doubt in cost['doubts'][:1])}"
     parts = [f"{device} {microseconds(cost['microseconds'])}"]
     if brief:
         return parts[0]

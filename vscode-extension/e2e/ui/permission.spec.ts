@@ -10,7 +10,7 @@ test("the probe is off until it is allowed, and goes on then", async ({ start })
   });
   await editor.open("matmul.py");
   await expect(editor.squiggles()).toHaveCount(2);
-  await (await editor.lens("Run probe")).click();
+  await (await editor.lens(/^Probe$/)).click();
   const toast = editor.page.locator(".notification-toast", { hasText: "It is off until you allow it" });
   await toast.getByRole("button", { name: "Allow on This Machine" }).click();
 
@@ -23,6 +23,6 @@ test("the probe is off until it is allowed, and goes on then", async ({ start })
 
   // Not asked any more in this workspace, and asked for nothing again.
   await done.getByRole("button", { name: "Never for This Workspace" }).click();
-  await (await editor.lens("Run probe")).click();
+  await (await editor.lens(/^Probe$/)).click();
   await expect(input).toHaveValue("f32[1024,1024], f32[1024,1024]");
 });

@@ -10,7 +10,7 @@ test("a probe, from the lens to the panel and back to the source", async ({ star
   await editor.open("matmul.py");
   await editor.hideSideBar();
   await expect(editor.squiggles()).toHaveCount(2);
-  await (await editor.lens("Run probe")).click();
+  await (await editor.lens(/^Probe$/)).click();
 
   const input = editor.page.locator(".quick-input-widget input.input");
   await expect(input).toBeVisible();
