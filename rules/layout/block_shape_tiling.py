@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pallas_lint.api import NONE, Array, Block, Context, Dim, Example, Finding, Launch, Rule, Severity, blocks_of
+from pallas_lint.api import (
+    NONE,
+    Array,
+    Block,
+    Context,
+    Dim,
+    Example,
+    Finding,
+    Fix,
+    Launch,
+    Rule,
+    Severity,
+    Site,
+    Sym,
+    blocks_of,
+    nodes,
+)
 from pallas_lint.checker.backend_failures import up_to
 from pallas_lint.compat.chips import LANES, SUBLANES, compiles_for, sublanes
 from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
+from pallas_lint.records import evolve
 
 
 class BlockShapeTiling(Rule):
@@ -34,6 +51,11 @@ class BlockShapeTiling(Rule):
     `(seq, heads * 64)` with blocks `(bq, 64)`. Small numbers belong into SMEM, whole: `pl.BlockSpec(memory_space=
     pltpu.SMEM)`.
 
+    ## Fix safety
+
+    Unsafe: a default is rounded up to the tile, which changes how many blocks there are, and what lies behind the
+    array's end.
+
     ## Known limits
 
     An error needs a known size of the array, or an index map that moves the block along the dimension, so that the
@@ -53,8 +75,39 @@ class BlockShapeTiling(Rule):
     code = "PAL201"
     name = "block-shape-tiling"
     severity = Severity.ERROR
+    fix = "unsafe"
     backends = frozenset({"tpu"})
     invalid = (
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2
+
+            def double(x, bm=100):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(pl.cdiv(x.shape[0], bm),),
+                    in_specs=[pl.BlockSpec((bm, 128), lambda i: (i, 0))],  #!
+                    out_specs=pl.BlockSpec((bm, 128), lambda i: (i, 0)),  #!
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+            fixed="""
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2
+
+            def double(x, bm=104):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(pl.cdiv(x.shape[0], bm),),
+                    in_specs=[pl.BlockSpec((bm, 128), lambda i: (i, 0))],
+                    out_specs=pl.BlockSpec((bm, 128), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=pltpu.CompilerParams(),
+                )(x)
+            """,
+        ),
         Example(
             """
             def kernel(x_ref, o_ref):
@@ -126,6 +179,8 @@ class BlockShapeTiling(Rule):
             if not found or all(finding.severity is Severity.INFO for finding in found):
                 usual, defaults = with_defaults(block)
                 found = list(self._check(usual, context, defaults)) if defaults else found
+                fix = _rounded_default(block, usual, defaults, launch, context)
+                found = [evolve(each, fixes=(fix,)) if fix is not None else each for each in found]
             yield from found
 
     def _check(self, block: Block, context: Context, defaults: dict[str, int]) -> Iterator[Finding]:
@@ -240,6 +295,35 @@ class BlockShapeTiling(Rule):
             severity=Severity.INFO,
             dtype=block.dtype,
         )
+
+
+def _rounded_default(
+    block: Block, usual: Block, defaults: dict[str, int], launch: Launch, context: Context
+) -> Fix | None:
+    """Round the default up to the tile, where it alone is the size of one dimension that does not fill tiles."""
+    at = len(block.dims or ())
+    for tile in (LANES, SUBLANES) if at > 1 else ():
+        at -= 1
+        written, size = _size(block, at), _size(usual, at)
+        if not isinstance(written, Sym) or not isinstance(size, int) or _verdict(usual, at, tile) is None:
+            continue
+        default = _default_of(written.text, size, launch)
+        if default is not None and defaults.get(written.text) == size:
+            rounded = str(-(-size // tile) * tile)
+            return context.unsafe(f"make `{written.text}={rounded}` the default", context.replace(default, rounded))
+    return None
+
+
+def _default_of(name: str, value: int, launch: Launch) -> Site | None:
+    """Where the nearest function around a launch with a parameter of this name has this default."""
+    for function in reversed(launch.callers):
+        every = function.node.params
+        for parameter in (*every.posonly_params, *every.params, *every.kwonly_params):
+            if parameter.name.value == name:
+                default = parameter.default
+                known = isinstance(default, nodes.Integer) and default.value == str(value)
+                return Site(function.piece, default) if known and default is not None else None
+    return None
 
 
 def _size(block: Block, at: int) -> Dim:

@@ -10,6 +10,7 @@ from pallas_lint import compat
 from pallas_lint.api import Context, Example, Failure, Finding, Op, Rule, Severity, failure
 from pallas_lint.checker.backend_failures import BACKENDS, SEMANTICS, SUBCORES, lowers
 from pallas_lint.compat import SupportStatus
+from pallas_lint.fixes.last_of_cumsum import as_sum
 from pallas_lint.kernels.facts.refused_calls import is_copy, refused, variants
 from pallas_lint.kernels.launches.backend import of_name
 from pallas_lint.kernels.model.called import last_part
@@ -49,6 +50,11 @@ class UnsupportedFunction(Rule):
     The finding names the usual substitute and the backends and versions that do have the function.
     `pallas-lint support FUNCTION` prints the whole table.
 
+    ## Fix safety
+
+    The last of a running sum, `jnp.cumsum(x, axis)[..., -1]`, is written as the sum that it is: safe where the call is
+    sure not to lower.
+
     ## Known limits
 
     An error means that a primitive the function cannot do without has no rule. A warning means that there is
@@ -71,11 +77,39 @@ class UnsupportedFunction(Rule):
     code = "PAL101"
     name = "unsupported-function"
     severity = Severity.ERROR
+    fix = "safe"
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
     cores = frozenset({"tensor", "sparse"})
     runs_without_backend = True
     ops = ("*",)
     invalid = (
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                x = x_ref[...]
+                o_ref[...] = x / jnp.cumsum(x, axis=1)[:, -1:]  #!
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(jnp.zeros((8, 128)))
+            """,
+            fixed="""
+            def kernel(x_ref, o_ref):
+                x = x_ref[...]
+                o_ref[...] = x / jnp.sum(x, axis=1, keepdims=True)
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(),
+                )(jnp.zeros((8, 128)))
+            """,
+            jax="0.10.2",
+        ),
         Example(
             """
             def running_total(x):
@@ -174,6 +208,7 @@ class UnsupportedFunction(Rule):
         else:
             message = f"`{spelled}` does not lower on {found.place} in any form that was measured, in {found.jax}"
         severity = found.severity
+        fix = as_sum(op, context, safe=certain and severity is Severity.ERROR)
         yield context.finding(
             op.site,
             message,
@@ -182,6 +217,7 @@ class UnsupportedFunction(Rule):
             op=op,
             versions=None if found.everywhere else found.versions,
             version_dependent=not found.everywhere,
+            fixes=[fix] if fix is not None else [],
         )
 
     @staticmethod

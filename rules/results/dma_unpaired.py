@@ -13,6 +13,7 @@ from pallas_lint.api import (
     Dictionary,
     Example,
     Finding,
+    Fix,
     KernelTrace,
     Launch,
     Ref,
@@ -20,6 +21,7 @@ from pallas_lint.api import (
     Seq,
     Severity,
     Site,
+    Span,
     nodes,
 )
 from pallas_lint.checker.backend_failures import up_to
@@ -36,8 +38,10 @@ from pallas_lint.kernels.facts.copies import (
     miscounts,
 )
 from pallas_lint.kernels.model.known_names import integer, is_integer
+from pallas_lint.syntax.descent import walk
 
 _WAIT_TO_SMEM = f"{GPU}.wait_gmem_to_smem"
+_MAX_COPY = 40  # characters of a copy that a fix's title names
 _BARRIER_SEMAPHORE = "jax.experimental.pallas.tpu.get_barrier_semaphore"
 
 
@@ -61,6 +65,10 @@ class DmaUnpaired(Rule):
     `.start()` ran, before the destination is read. A remote copy needs both waits: `wait_send` before the source is
     overwritten and `wait_recv` before the destination is read. `copy_smem_to_gmem` needs `wait_smem_to_gmem` before
     its source is overwritten and before the kernel ends.
+
+    ## Fix safety
+
+    Unsafe: it waits right after the start, so that nothing is done meanwhile.
 
     ## Known limits
 
@@ -91,6 +99,7 @@ class DmaUnpaired(Rule):
     code = "PAL415"
     name = "dma-unpaired"
     severity = Severity.ERROR
+    fix = "unsafe"
     of_hardware = True
     invalid = (
         Example(
@@ -107,7 +116,22 @@ class DmaUnpaired(Rule):
                     out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
                     scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA],
                 )(x)
-            """
+            """,
+            fixed="""
+            def kernel(x_ref, o_ref, buffer, sem):
+                pltpu.make_async_copy(x_ref, buffer, sem).start()
+                pltpu.make_async_copy(x_ref, buffer, sem).wait()
+                o_ref[...] = buffer[...] * 2
+
+            def double(x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+                    out_specs=pl.BlockSpec(memory_space=pltpu.VMEM),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA],
+                )(x)
+            """,
         ),
         Example(
             """
@@ -212,7 +236,35 @@ def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:
             message = f"this copy is never awaited: the kernel has no wait on `{signal.spelled}`"
             help_ = "wait before the destination is used and before the kernel ends"
         level = Severity.ERROR if surely else Severity.WARNING
-        yield context.finding(signal.op.site, message, help=help_, severity=level)
+        fixes = _waited(signal, context) if signal.kind == "start" else []
+        yield context.finding(signal.op.site, message, help=help_, severity=level, fixes=fixes)
+
+
+def _waited(signal: BarrierSignal, context: Context) -> list[Fix]:
+    """Wait right after the start, where that is a statement of its own: `copy.start()`."""
+    site = signal.op.site
+    call, piece = site.node, site.piece
+    start = call.func if isinstance(call, nodes.Call) else None
+    if not isinstance(start, nodes.Attribute) or start.attr.value != "start" or not _is_statement(site):
+        return []
+    copy = piece.code(start.value)
+    span = piece.span(call)
+    end = Span(span.path, span.end, span.end)
+    indent = piece.source.line(span.start.line)[: span.start.column - 1]
+    title = f"wait for it at once: `{copy}.wait()`" if len(copy) <= _MAX_COPY else "wait for it at once"
+    return [context.unsafe(title, context.replace(end, f"\n{indent}{copy}.wait()"))]
+
+
+def _is_statement(site: Site) -> bool:
+    """Whether a call is a statement that has a line of its own."""
+    lines = (node for statement in site.piece.body for node in walk(statement))
+    return any(
+        isinstance(line, nodes.SimpleStatementLine)
+        and len(line.body) == 1
+        and isinstance(line.body[0], nodes.Expr)
+        and line.body[0].value is site.node
+        for line in lines
+    )
 
 
 def _miscounted(copies: Copies, context: Context) -> Iterator[Finding]:

@@ -330,7 +330,8 @@ def _fixes(ref: Ref, read: Access, trace: KernelTrace, launch: Launch, context: 
     else:
         text = f"{store}\n{indent}"
     where = Span(func.piece.source.path, start, start)
-    return [context.unsafe(f"set `{ref.parameter}` to zero on the first visit", context.replace(where, text), *imports)]
+    when_set = "on the first visit" if axes else "at the start of each step"
+    return [context.unsafe(f"set `{ref.parameter}` to zero {when_set}", context.replace(where, text), *imports)]
 
 
 def _defines(func: Func, ref: Ref) -> bool:

@@ -46,6 +46,10 @@ class UnusedRef(Rule):
     `memory_space=pl.ANY`, which is the operand's own memory. Drop an input that is not needed from the operands, specs
     and parameters; where it has to stay, call it `_name` or `del` it.
 
+    ## Fix safety
+
+    Unsafe: an input or scratch buffer that is not needed gets a name that says so, and stays where it is.
+
     ## Known limits
 
     Silent where the kernel hands its refs to code that is not seen, and for inputs that share memory with an output:
@@ -66,7 +70,24 @@ class UnusedRef(Rule):
     code = "PAL411"
     name = "unused-ref"
     severity = Severity.ERROR
+    fix = "unsafe"
     invalid = (
+        Example(
+            """
+            def kernel(x_ref, mask_ref, o_ref):  #!
+                o_ref[...] = x_ref[...] * 2.0
+
+            def run(x, mask):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, mask)
+            """,
+            fixed="""
+            def kernel(x_ref, _mask_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def run(x, mask):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, mask)
+            """,
+        ),
         Example(
             """
             def kernel(x_ref, o_ref):  #!
@@ -215,11 +236,15 @@ def _other(ref: Ref, func: Func, trace: KernelTrace, context: Context) -> Iterat
         if any(operand is None or operand == prefetch + ref.index for operand, _ in found):
             return
     noun = "input" if ref.role == "in" else "scratch buffer"
+    site, local = place
+    is_parameter = local == ref.parameter and all(local != name for name, _ in func.keywords)
+    rename = context.unsafe(f"call it `_{local}`", context.replace(site, f"_{local}"))
     yield context.finding(
-        place[0],
-        f"{noun} `{place[1]}` is never used",
-        help=f"drop it, or call it `_{place[1]}` if it has to stay",
+        site,
+        f"{noun} `{local}` is never used",
+        help=f"drop it, or call it `_{local}` if it has to stay",
         severity=Severity.INFO,
+        fixes=[rename] if is_parameter else [],
     )
 
 

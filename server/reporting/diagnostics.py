@@ -29,7 +29,7 @@ _SEVERITIES = {
     Severity.INFO: lsp.DiagnosticSeverity.Information,
 }
 _DEPRECATED = frozenset({"PAL702", "PAL705"})
-_UNNECESSARY = frozenset({"PAL002"})
+_UNNECESSARY = frozenset({"PAL002", "PAL411"})  # but for an output that is never written
 SOURCE = "pallas-lint"
 
 
@@ -117,7 +117,7 @@ def _diagnostic(
     tags = []
     if finding.code in _DEPRECATED:
         tags.append(lsp.DiagnosticTag.Deprecated)
-    if finding.code in _UNNECESSARY:
+    if finding.code in _UNNECESSARY and finding.severity is not Severity.ERROR:
         tags.append(lsp.DiagnosticTag.Unnecessary)
     related = [_related(each, codec, text_of) for each in pointing]
     return lsp.Diagnostic(

@@ -6,26 +6,54 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.probe.perf.figures import device_of, headline, line_text, microseconds
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pallas_lint.server.workspace.document_state import DocumentState
 
-    from pallas_lint.probe.cost.results import Cost, LineCost
+    from pallas_lint.probe.cost.results import Cost
     from pallas_lint.probe.results import LaunchResult
 
 _LEAST = 0.005  # of the time
+_LEAST_REST = 0.05  # ... that is of no line of the kernel
+_MAX_NAMES = 3  # operands
 
 
-def costs_of_lines(state: DocumentState) -> Iterator[tuple[Cost, LineCost]]:
-    """Each line of the document that costs something in a launch that was probed."""
-    for run in state.probed:
-        for launch in run.launches:
-            for cost in launch.costs:
-                for line in cost["lines"]:
-                    if line["path"] == state.source.path and line["share"] >= _LEAST:
-                        yield cost, line
+@frozen
+class LineShare:
+    """What a line of the document, from 1, takes of the time of a launch on a device, and what a reader is told."""
+
+    device: str
+    line: int
+    share: float
+    text: str
+
+
+def costs_of_lines(state: DocumentState) -> Iterator[LineShare]:
+    """Each line of the document that costs something in a launch that was probed; the launch for what is of no line."""
+    path = state.source.path
+    for launch in (launch for run in state.probed for launch in run.launches):
+        for cost in (cost for cost in launch.costs if cost["microseconds"]):
+            for line in cost["lines"]:
+                if line["path"] == path and line["share"] >= _LEAST:
+                    yield LineShare(device_of(cost), line["line"], min(line["share"], 1.0), line_text(cost, line))
+            place, rest = launch.facts["place"], _rest(launch, cost)
+            if place is not None and place["file"] == path and rest is not None:
+                yield LineShare(device_of(cost), place["line"], *rest)
+
+
+def _rest(launch: LaunchResult, cost: Cost) -> tuple[float, str] | None:
+    """The share of the time that goes by outside of the kernel's lines, and where; None where it is next to none."""
+    share = 1.0 - sum(line["share"] for line in cost["lines"] if line["path"] is not None)
+    if share < _LEAST_REST:
+        return None
+    names = [each["name"] for each in launch.facts["operands"] if each["role"] in ("in", "out")]
+    listed = ", ".join(names[:_MAX_NAMES]) + (", …" if names[_MAX_NAMES:] else "")
+    where = {"memory": f"copies of {listed}", "latency": "the steps of the grid themselves, whatever they do"}
+    told = where.get(cost["bound"], "no line of the kernel")
+    return share, f"{100 * share:.0f} % of {microseconds(cost['microseconds'] or 0.0)} on {device_of(cost)}: {told}"
 
 
 def heat(state: DocumentState) -> dict[str, Any] | None:
@@ -34,11 +62,10 @@ def heat(state: DocumentState) -> dict[str, Any] | None:
     Lines count from 0; one that is in several launches has the share of the one in which it is dearest.
     """
     devices: dict[str, dict[int, tuple[float, str]]] = {}
-    for cost, line in costs_of_lines(state):
-        lines = devices.setdefault(device_of(cost), {})
-        share = min(line["share"], 1.0)
-        if share > lines.get(line["line"] - 1, (0.0, ""))[0]:
-            lines[line["line"] - 1] = share, line_text(cost, line)
+    for each in costs_of_lines(state):
+        lines = devices.setdefault(each.device, {})
+        if each.share > lines.get(each.line - 1, (0.0, ""))[0]:
+            lines[each.line - 1] = each.share, each.text
     if not devices:
         return None
     return {

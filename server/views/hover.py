@@ -25,7 +25,6 @@ from pallas_lint.server.views.support_text import support_text
 from pallas_lint.compat import support
 from pallas_lint.finding import Position, Span
 from pallas_lint.kernels.model.trace import Op
-from pallas_lint.probe.perf.figures import line_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,9 +75,9 @@ def _hovered(state: DocumentState, position: Position) -> tuple[Span, Markdown] 
 
 def _costs(state: DocumentState, position: Position) -> Iterator[Markdown]:
     """What the line costs, on each device of which that was predicted."""
-    for cost, line in costs_of_lines(state):
-        if line["line"] == position.line:
-            yield put("cost: {}", text(line_text(cost, line)))
+    for each in costs_of_lines(state):
+        if each.line == position.line:
+            yield put("cost: {}", text(each.text))
 
 
 def _line_of(state: DocumentState, position: Position) -> Span:

@@ -68,8 +68,9 @@ class _Type:
 
     @property
     def label(self) -> str:
-        says_nothing = self.shape is None or (self.shape != () and all(size is None for size in self.shape))
-        shape = None if self.dtype is None and says_nothing else self.shape
+        # A row of blanks tells nothing.
+        unknown = sum(size is None for size in self.shape or ())
+        shape = None if self.shape is None or 2 * unknown > len(self.shape) else self.shape
         return f"{aval(shape, self.dtype)} {self.space or ''}".strip()
 
     def joined(self, other: _Type) -> _Type:

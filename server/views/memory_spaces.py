@@ -69,8 +69,8 @@ def _named(trace: KernelTrace, state: DocumentState) -> Iterator[tuple[Piece, no
 
 
 def _accessed(node: nodes.Node) -> nodes.Name | None:
-    """The name that `name[...]`, `name.at[...][...]` and the like begin with."""
-    while isinstance(node, nodes.Subscript | nodes.Attribute):
+    """The name that `name[...]`, `name.at[...][...]` and the like begin with; not that of an object that has refs."""
+    while isinstance(node, nodes.Subscript) or (isinstance(node, nodes.Attribute) and node.attr.value == "at"):
         node = node.value
     return node if isinstance(node, nodes.Name) else None
 

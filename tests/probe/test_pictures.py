@@ -57,3 +57,13 @@ def test_slices_over_leading_dimensions_are_counted() -> None:
 
 def test_a_scalar_has_one_block() -> None:
     assert cells(blocks(operand([], []), [[], []], [2])) == [("few", "block (): 2 visits, at grid points (0), (1)")]
+
+
+def test_rows_of_blocks_are_drawn_as_rows_in_their_proportions() -> None:
+    drawn = blocks(operand([1024, 512], [256, 512]), [[0, 0], [1, 0], [2, 0], [3, 0]], [4])
+    assert 'aria-label="x_ref: 4 by 1 blocks"' in drawn
+    places = re.findall(r'<rect class="once" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', drawn)
+    assert [(x, y) for x, y, _, _ in places] == [("0", "0"), ("0", "7"), ("0", "14"), ("0", "21")]
+    assert {(width, height) for _, _, width, height in places} == {("12.5", "5.5")}
+    # Not flatter than one can point at.
+    assert 'height="5.5"' in blocks(operand([16, 8192], [8, 4096]), [[0, 0], [1, 1]], [2])

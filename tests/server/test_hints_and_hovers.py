@@ -194,3 +194,33 @@ async def test_hints_that_are_turned_off_do_not_stay(tmp_path: Path) -> None:
         settings = {"pallasLint": {"inlayHints": {"enable": False}}}
         editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings))
         assert not (await shown(editor, uri))[0]
+
+
+async def test_a_hint_of_blanks_is_none(tmp_path: Path) -> None:
+    """Of a kernel's launches the hint says what they have in common, without sizes where these are mostly others."""
+    uri = (tmp_path / "k.py").as_uri()
+    header = CODE[: CODE.index("def kernel")]
+    code = header + "".join(
+        f"def {name}(x_ref, o_ref):\n    o_ref[...] = x_ref[...]\n\n\n"
+        + "".join(
+            f"def run_{name}_{at}(x):\n"
+            f"    return pl.pallas_call({name}, out_shape=jax.ShapeDtypeStruct({shape}, jnp.float32))(x)\n\n\n"
+            for at, shape in enumerate(shapes)
+        )
+        for name, shapes in (("two", ((8, 128), (16, 128))), ("four", ((1, 2, 8, 128), (3, 4, 16, 128))))
+    )
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, code)
+        found = await editor.client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everywhere()))
+    labels = [str(each.label) for each in found or () if str(each.label).startswith(":")]
+    assert labels == [": f32[_, 128]", ": f32"]
+
+
+async def test_what_is_never_used_is_greyed_out(tmp_path: Path) -> None:
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, CODE.replace("acc_ref[...] + y_ref[...]", "acc_ref[...]"))
+        (unused,) = [each for each in await editor.pulled(uri) if "`y_ref` is never used" in each.message]
+        editor.change(uri, CODE.replace("    o_ref[...] = acc_ref[...] + y_ref[...]\n", ""))
+        (unwritten,) = [each for each in await editor.pulled(uri) if "`o_ref` is never written" in each.message]
+    assert list(unused.tags or ()) == [lsp.DiagnosticTag.Unnecessary] and unwritten.tags is None

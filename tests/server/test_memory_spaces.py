@@ -237,3 +237,39 @@ async def test_the_hover_names_the_same_memory(tmp_path: Path) -> None:
         found = await editor.client.text_document_hover_async(lsp.HoverParams(document(uri), lsp.Position(14, 22)))
     assert found is not None and isinstance(found.contents, lsp.MarkupContent)
     assert found.contents.value == "**`x_ref`**: input 0, block `[8, 128]` in VMEM"
+
+
+async def test_an_object_that_has_refs_is_none(tmp_path: Path) -> None:
+    """`self` in a helper that copies what it was made with, and the names of its refs themselves."""
+    uri = (tmp_path / "k.py").as_uri()
+    code = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+class Copies:
+    def __init__(self, indices, source, sem):
+        self.indices, self.source, self.sem = indices, source, sem
+
+    def first(self):
+        return self.source[self.indices[0]]
+
+
+def kernel(indices_ref, x_ref, o_ref, sem):
+    o_ref[...] = Copies(indices_ref, x_ref, sem).first()
+
+
+def run(i, x):
+    spec = pltpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1, grid=(1,), in_specs=[pl.BlockSpec((8, 8, 128), lambda i, s: (0, 0, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i, s: (0, 0)), scratch_shapes=[pltpu.SemaphoreType.DMA],
+    )
+    return pl.pallas_call(kernel, grid_spec=spec, out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype))(i, x)
+"""
+    async with session("pull", tmp_path, options={"target": "tpu:v5e"}) as editor:
+        editor.open(uri, code)
+        found = await tokens(editor, uri, code)
+    names = {each.split()[0] for line in found.splitlines() for each in line.split(" ", 1)[1].split(", ")}
+    assert names == {"indices_ref", "x_ref", "o_ref", "sem"}

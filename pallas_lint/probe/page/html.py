@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import __version__
+from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.memories import kind_of
 from pallas_lint.probe import reasons
 from pallas_lint.probe.mesh import charts
@@ -188,7 +189,7 @@ def _outcome(launch: LaunchResult, stage: Stage) -> str:
     if stage.ok:
         took = f"{stage.seconds:.2f} s" if stage.target else (stage.detail or f"{stage.seconds:.2f} s")
         used = stage.figures.get("vmem_bytes")
-        extra = f", {used:,} bytes of VMEM" if used else ""
+        extra = f", {size(used)} of VMEM" if used else ""
         return f'<span class="tag good">passes</span> <span class="quiet">{escape(took + extra)}</span>'
     said = reasons.why(launch, stage) or stage.detail or ""
     return f'<span class="tag bad">fails</span> <span class="quiet">{_prose(said)}</span>'
@@ -199,12 +200,12 @@ def _memory_use(facts: Memory | None) -> str:
         return ""
     rows = "".join(
         f'<li><span class="key part{at % 6}"></span>{escape(part["name"])}: {part["buffers"]} &times; '
-        f"{part['bytes']:,} bytes</li>"
+        f"{size(part['bytes'])}</li>"
         for at, part in enumerate(facts["parts"])
     )
     return (
         f"<h3>{_memory(facts['space'])} on {escape(facts['device'])}</h3>"
-        f"<p>{facts['bytes']:,} of {facts['limit']:,} bytes, at least</p>"
+        f"<p>{size(facts['bytes'])} of {size(facts['limit'])}, at least</p>"
         f'{pictures.memory(facts)}<ul class="parts">{rows}</ul>'
     )
 

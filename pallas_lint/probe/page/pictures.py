@@ -6,6 +6,7 @@ from collections import defaultdict
 from html import escape
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 CELL, GAP = 14, 1.5  # pixels
 LARGE = 2  # times as large where there are few blocks
+MOST_APART = 2  # times as high as wide, or as wide as high
 MOST_CELLS = 48  # blocks along one side; of more, neighbours share a cell
 MOST_PANELS = 12  # slices over the leading dimensions
 
@@ -52,6 +54,15 @@ class _View:
         """How many blocks share a cell, down and across."""
         return _Cell(-(-self.rows // MOST_CELLS), -(-self.columns // MOST_CELLS))
 
+    @property
+    def height(self) -> float:
+        """Of a cell, in pixels: in the proportions of a block, as far as it can be told apart then."""
+        block = self.operand["block"]
+        if block is None or self.rows_axis is None or self.columns_axis is None:
+            return CELL
+        apart = block[self.rows_axis] / max(block[self.columns_axis], 1)
+        return round(CELL * min(max(apart, 1 / MOST_APART), MOST_APART), 1)
+
     def cell(self, visit: list[int]) -> _Cell:
         row, column = (0 if axis is None else visit[axis] for axis in (self.rows_axis, self.columns_axis))
         return _Cell(row // self.step.row, column // self.step.column)
@@ -77,16 +88,19 @@ def blocks(operand: OperandFacts, visits: list[list[int]], grid: list[int]) -> s
 
     `visits` are the block indices at each grid point, in the order in which the grid runs.
     """
-    counts = [-(-size // max(block, 1)) for size, block in zip(operand["shape"], operand["block"] or (), strict=True)]
+    counts = [-(-whole // max(block, 1)) for whole, block in zip(operand["shape"], operand["block"] or (), strict=True)]
     rank = len(counts)
     wide = [axis for axis in range(rank) if counts[axis] > 1 or any(visit[axis] != 0 for visit in visits)]
+    drawn_axes = wide or list(range(rank))[-1:]
+    if len(drawn_axes) == 1 and drawn_axes[0] < rank - 1:
+        drawn_axes.append(rank - 1)  # rows of blocks are drawn as rows
     view = _View(
         operand,
         grid,
         counts,
-        rows_axis=wide[-2] if len(wide) > 1 else None,
-        columns_axis=wide[-1] if wide else rank - 1 if rank else None,
-        others=wide[:-2],
+        rows_axis=drawn_axes[-2] if len(drawn_axes) > 1 else None,
+        columns_axis=drawn_axes[-1] if drawn_axes else None,
+        others=drawn_axes[:-2],
     )
     panels: dict[tuple[int, ...], dict[_Cell, list[int]]] = defaultdict(lambda: defaultdict(list))
     for point, visit in enumerate(visits):
@@ -122,7 +136,7 @@ def _panel(view: _View, key: tuple[int, ...], cells: dict[_Cell, list[int]]) -> 
             cell = _Cell(row, column)
             points = cells.get(cell, [])
             title = f"{view.name(key, cell)}: {_visits(points, view.grid)}"
-            parts.append(_square(column - left, row - top, _look(points, out), title, points))
+            parts.append(_square(column - left, row - top, view.height, _look(points, out), title, points))
     drawn: dict[_Cell, list[_Cell]] = defaultdict(list)
     for cell in sorted(outside, key=lambda cell: (cell.row, cell.column)):
         row = -2 if cell.row < 0 else height + 1 if cell.row >= height else cell.row
@@ -132,17 +146,17 @@ def _panel(view: _View, key: tuple[int, ...], cells: dict[_Cell, list[int]]) -> 
         points = sorted(point for each in members for point in cells[each])
         more = f" and {len(members) - 1} more" if len(members) > 1 else ""
         title = f"{view.name(key, members[0])}{more}, outside the array: {_visits(points, view.grid)}"
-        parts.append(_square(cell.column - left, cell.row - top, "outside", title, points))
-    w, h = (right - left) * CELL, (bottom - top) * CELL
+        parts.append(_square(cell.column - left, cell.row - top, view.height, "outside", title, points))
+    w, h = (right - left) * CELL, round((bottom - top) * view.height, 1)
     frame = (
-        f'<rect class="frame" x="{-left * CELL}" y="{-top * CELL}" width="{width * CELL - GAP + 1}" '
-        f'height="{height * CELL - GAP + 1}"/>'
+        f'<rect class="frame" x="{-left * CELL}" y="{-top * view.height:g}" width="{width * CELL - GAP + 1}" '
+        f'height="{height * view.height - GAP + 1:g}"/>'
     )
     shown = min((w + 2) * (LARGE if w <= 8 * CELL else 1), 720)
     label = ", ".join(f"dimension {axis}: block {at}" for axis, at in zip(view.others, key, strict=True))
     title = f"{view.operand['name']}: {view.size}" + (f" ({label})" if label else "")
     return (
-        f'<figure class="panel"><svg class="blocks" viewBox="-1 -1 {w + 2} {h + 2}" width="{shown}" role="img" '
+        f'<figure class="panel"><svg class="blocks" viewBox="-1 -1 {w + 2} {h + 2:g}" width="{shown}" role="img" '
         f'aria-label="{escape(title)}"><g aria-hidden="true">{"".join(parts)}{frame}</g></svg>'
         + (f"<figcaption>{escape(label)}</figcaption>" if label else "")
         + "</figure>"
@@ -166,20 +180,19 @@ def _visits(points: list[int], grid: list[int]) -> str:
     return f"{len(points)} visits, at grid points {named}{more}"
 
 
-def _square(column: int, row: int, look: str, title: str, points: list[int]) -> str:
+def _square(column: int, row: int, height: float, look: str, title: str, points: list[int]) -> str:
     # The points are for the stepper, which is an extra: everything is told without it.
     data = f' data-p="{" ".join(map(str, points[:64]))}"' if points else ""
-    size = CELL - GAP
     return (
-        f'<rect class="{look}" x="{column * CELL}" y="{row * CELL}" width="{size}" height="{size}" rx="2"{data}>'
-        f"<title>{title}</title></rect>"
+        f'<rect class="{look}" x="{column * CELL}" y="{row * height:g}" width="{CELL - GAP}" '
+        f'height="{height - GAP:g}" rx="2"{data}><title>{title}</title></rect>'
     )
 
 
 def _point(at: int, grid: list[int]) -> str:
     indices: list[int] = []
-    for size in reversed(grid):
-        at, index = divmod(at, max(size, 1))
+    for axis in reversed(grid):
+        at, index = divmod(at, max(axis, 1))
         indices.insert(0, index)
     return f"({', '.join(map(str, indices))})"
 
@@ -191,7 +204,7 @@ def memory(facts: Memory) -> str:
     parts, x = [], 0.0
     for at, part in enumerate(facts["parts"]):
         width = part["bytes"] * part["buffers"] * scale
-        title = f"{part['name']}: {part['buffers']} of {part['bytes']:,} bytes"
+        title = f"{part['name']}: {part['buffers']} of {size(part['bytes'])}"
         parts.append(
             f'<rect class="part{at % 6}" x="{x:.1f}" y="2" width="{max(width - 1, 0.5):.1f}" height="20">'
             f"<title>{escape(title)}</title></rect>"
@@ -200,7 +213,7 @@ def memory(facts: Memory) -> str:
     mark = limit * scale
     look = "over" if need > limit else "within"
     return (
-        f'<svg class="memory" viewBox="0 0 602 26" width="602" role="img" aria-label="{need:,} of {limit:,} bytes">'
+        f'<svg class="memory" viewBox="0 0 602 26" width="602" role="img" aria-label="{size(need)} of {size(limit)}">'
         f'<rect class="track" x="0" y="2" width="{mark:.1f}" height="20"/>{"".join(parts)}'
         f'<line class="limit {look}" x1="{mark:.1f}" x2="{mark:.1f}" y1="0" y2="26"/></svg>'
     )
