@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from pallas_lint.api import Array, Context, Fix, Op, Site, nodes
+from typing import TYPE_CHECKING
+
 from pallas_lint.kernels.model.known_names import integer
+from pallas_lint.kernels.model.values import Array
+from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.descent import walk
+
+if TYPE_CHECKING:
+    from pallas_lint.checker.context import Context
+    from pallas_lint.finding import Fix
+    from pallas_lint.kernels.model.trace import Op
 
 _RUNNING = frozenset({"jax.numpy.cumsum", "jax.lax.cumsum"})
 

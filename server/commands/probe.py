@@ -15,7 +15,7 @@ from pallas_lint.server.workspace.client_settings import client_commands
 from pallas_lint.checker.targeting import targets_of
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.options import TARGETS, OptionError
-from pallas_lint.notebooks.reading import SUFFIX
+from pallas_lint.notebooks.notebook import Notebook
 from pallas_lint.probe import specs
 from pallas_lint.probe.session import ProbeOptions
 from pallas_lint.records import define, evolve, field
@@ -77,9 +77,11 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
 async def chosen_function(
     ls: PallasServer, uri: str, function: str | None, line: int | None
 ) -> tuple[DocumentState, Chosen]:
-    """The document and the function that a request is about. Raises Failed."""
-    if uri.startswith("vscode-notebook-cell:") or ls.documents.path(uri).suffix == SUFFIX:
-        raise Failed("cells of a notebook cannot be probed: put the kernel and its launch into a module")
+    """The document and the function that a request is about: of a cell, in its notebook. Raises Failed."""
+    cell_of = ls.notebooks.of_cell(uri)
+    if cell_of is not None:
+        uri, _, cell = cell_of
+        line = None if line is None else line + cell.first - 1
     state = await ls.documents.state(uri)
     if state is None:
         raise Failed("the file is not open")
@@ -169,7 +171,12 @@ def asked_for(
     if perf:
         tpus = tuple(target for target in conditions.targets if target.startswith("tpu"))
         conditions = evolve(conditions, targets=tpus, stage=None, perf=True, runs=False, real=False)
-    return ProbeRequest(state, file, folder, chosen, spec, python, conditions, ls.documents.differing(), fresh)
+    texts = ls.documents.differing()
+    if isinstance(state.source, Notebook):
+        from pallas_lint.server.probing.probe_targets import module_of
+
+        texts[file] = module_of(state.source, chosen.name)
+    return ProbeRequest(state, file, folder, chosen, spec, python, conditions, texts, fresh)
 
 
 def _chosen_targets(state: DocumentState, chosen: Chosen) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pallas_lint.server.commands.probe import chosen_function
 from pallas_lint.server.probing.prober import Failed
 from pallas_lint.server.protocol.session import argument
 
+from pallas_lint.notebooks.notebook import Notebook
 from pallas_lint.probe import specs
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ async def write_comment(ls: PallasServer, given: object = None) -> bool:
         return False
     try:
         state, chosen = await chosen_function(ls, uri, function, None)
+        if isinstance(state.source, Notebook):
+            raise Failed("a notebook has no comment written: write it into the cell of the function")
         text = specs.parse_arguments(arguments, state.source.path, function).spelled
     except (Failed, specs.SpecError) as error:
         ls.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Warning, message=f"pallas-lint: {error}"))

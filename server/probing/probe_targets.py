@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.outline import outline
+from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -126,6 +128,25 @@ def launches_from(analysis: Analysis, chosen: Chosen) -> Iterator[Launch]:
     for launch in analysis.launches:
         if launch.site.piece is chosen.piece or any(caller.piece is chosen.piece for caller in launch.callers):
             yield launch
+
+
+def module_of(notebook: Source, function: str) -> Source:
+    """What a function rests on of the code of a notebook, with its lines: a module that can be imported.
+
+    Cells also run kernels, read data and draw, which nobody wants here: what binds no name that it speaks of is left
+    out.
+    """
+    pieces = outline(notebook).pieces
+    kept = {piece for piece in pieces if piece.kind == "import"}
+    waiting = {function.partition(".")[0]}
+    while waiting:
+        found = {piece for piece in pieces if piece not in kept and not waiting.isdisjoint(piece.names)}
+        kept |= found
+        waiting = {word for piece in found for word in piece.words}
+    lines = [""] * notebook.line_count
+    for piece in kept:
+        lines[piece.first - 1 : piece.last] = (notebook.line(at) for at in range(piece.first, piece.last + 1))
+    return Source(notebook.path, "\n".join(lines))
 
 
 def called_as(analysis: Analysis, piece: Piece) -> str:

@@ -255,7 +255,7 @@ class Documents:
 
         `untitled:Untitled-1` is taken for `Untitled-1.py` there: each has one of its own.
         """
-        name = "-".join(re.findall(r"\w+", uri.partition(":")[2]))
+        name = "-".join(re.findall(r"\w+", uri.partition(":")[2].removesuffix(".py")))
         return file_of(uri) or Path.cwd() / f"{name[:_MAX_NAME] or 'untitled'}.py"
 
     @classmethod

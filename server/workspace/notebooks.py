@@ -26,7 +26,8 @@ T = TypeVar("T")
 SYNC = lsp.NotebookDocumentSyncOptions(
     notebook_selector=[lsp.NotebookDocumentFilterWithNotebook(notebook="jupyter-notebook")], save=True
 )
-_PROBE = "pallasLint.probe"  # runs modules: a notebook is none
+# They write into a file, or show one.
+_OF_FILES = ("pallasLint.tune", "pallasLint.showLayout")
 
 
 class Notebooks:
@@ -124,8 +125,8 @@ class Notebooks:
                 if edit is not None:
                     kept.append(attrs.evolve(each, edit=edit, diagnostics=moved(each.diagnostics, up)))
             elif isinstance(each, lsp.CodeLens):
-                runs_modules = each.command is not None and each.command.command == _PROBE
-                if is_in(each.range.start, cell) and not runs_modules:
+                of_files = each.command is not None and each.command.command in _OF_FILES
+                if is_in(each.range.start, cell) and not of_files:
                     kept.append(attrs.evolve(each, range=moved(each.range, up)))
             elif isinstance(each, lsp.Location):
                 kept.append(self._location(each))

@@ -30,6 +30,7 @@ import {
   type Launch,
   LaunchError,
   serverScript,
+  unfit,
 } from "./launch";
 import { SerialQueue } from "./queue";
 import { restrict } from "./restrictedMode";
@@ -149,12 +150,18 @@ export class Server {
     const restrictions = folders && (await restrict(process.env, folders, refused));
     const candidates: Candidate[] = [];
     for (const { path } of interpreters) {
-      const python = await describe(path, script, restrictions);
+      const described = await describe(path, script, restrictions);
+      const { python } = described;
       // A script by the name of Python may have started another one, which is what the server would run in.
       const usable = python !== undefined && (await folders?.contain(python.executable)) !== true;
-      candidates.push({ path, python: usable ? python : undefined });
+      const candidate = usable || python === undefined ? described : { path, python: undefined };
+      candidates.push(candidate);
       if (usable && python.bundledProblem === null) {
         break; // whatever comes after it is not needed
+      }
+      const why = unfit(candidate);
+      if (why !== undefined) {
+        this.log.warn(`not used: ${why}`);
       }
     }
     const logFile = (await folders?.contain(settings.logFile)) === true ? "" : settings.logFile;
@@ -306,12 +313,15 @@ export class Server {
   }
 
   private crashed(last: string | undefined, restarts: boolean): void {
-    this.log.error(`the server ended unexpectedly: ${last ?? "no message"}`);
+    this.log.error(`the server ended unexpectedly${last === undefined ? ", without a word" : `: ${last}`}`);
     if (!restarts) {
-      this.fail(vscode.l10n.t("the server crashed again and again, and is not started any more"));
+      this.fail(vscode.l10n.t("the server crashed again and again, and is not started any more"), [
+        [vscode.l10n.t("Restart Server"), () => this.restart()],
+      ]);
     } else if (!this.told) {
       this.told = true;
-      this.say(vscode.l10n.t("the server crashed and is started again"));
+      // A warning goes by itself: all may be well again.
+      this.say(vscode.l10n.t("the server crashed and is started again"), [], vscode.window.showWarningMessage);
     }
   }
 
@@ -322,13 +332,17 @@ export class Server {
     this.say(message, remedies);
   }
 
-  private say(message: string, remedies: readonly Remedy[] = []): void {
+  private say(
+    message: string,
+    remedies: readonly Remedy[] = [],
+    show: (text: string, ...buttons: string[]) => Thenable<string | undefined> = vscode.window.showErrorMessage,
+  ): void {
     const showLogs = vscode.l10n.t("Show Logs");
-    const show = (): void => {
+    const showLog = (): void => {
       (remedies.length > 0 ? this.log : this.output).show(); // a server that was never started has said nothing
     };
-    const all = new Map<string, Remedy[1]>([...remedies, [showLogs, show]]);
-    void vscode.window.showErrorMessage(`pallas-lint: ${message}`, ...all.keys()).then((answer) => {
+    const all = new Map<string, Remedy[1]>([...remedies, [showLogs, showLog]]);
+    void show(`pallas-lint: ${message}`, ...all.keys()).then((answer) => {
       if (answer !== undefined) {
         void all.get(answer)?.();
       }

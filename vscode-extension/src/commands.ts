@@ -50,11 +50,17 @@ export function registerCommands({ context, server, interpreters, log, pages }: 
   );
 }
 
-/** A kernel with a finding, as a document that is not saved anywhere. */
+/** A kernel with a finding, as a document that is not saved anywhere; it has a name, where its first line would be one. */
 async function openExample(extension: vscode.Uri): Promise<void> {
   const text = await vscode.workspace.fs.readFile(vscode.Uri.joinPath(extension, "dist", "example.py"));
-  const content = new TextDecoder().decode(text);
-  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language: "python", content }));
+  const uri = vscode.Uri.from({ scheme: "untitled", path: "scaled_copy.py" });
+  const document = await vscode.workspace.openTextDocument(uri);
+  if (document.getText() === "") {
+    const edit = new vscode.WorkspaceEdit();
+    edit.insert(uri, new vscode.Position(0, 0), new TextDecoder().decode(text));
+    await vscode.workspace.applyEdit(edit);
+  }
+  await vscode.window.showTextDocument(document);
 }
 
 /** Run a command of the server's; says so where there is no server. */

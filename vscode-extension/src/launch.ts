@@ -11,6 +11,7 @@ const OLDEST = { "pallas-lint": "0.1.0", pygls: "2.0.0" } as const;
 // For a Python in Restricted Mode: no variable, no user's site-packages and no current folder decides what it imports.
 const ISOLATED = ["-I", "-X", "utf8"] as const;
 
+const MOST_TOLD = 3; // interpreters, in one message
 const DESCRIBE_TIMEOUT = 30_000; // ms; a cold start from a network drive takes seconds
 
 /** What `server.py --describe` says of the interpreter that runs it. */
@@ -27,6 +28,8 @@ export interface Python {
 export interface Candidate {
   readonly path: string;
   readonly python: Python | undefined;
+  /** Why it is not known what it is: it does not run, or does not answer. */
+  readonly problem?: string;
 }
 
 export interface Launch {
@@ -88,12 +91,20 @@ export function chooseLaunch(
     const remark = problem === undefined ? undefined : `the libraries of the extension are used: ${problem}`;
     return from("bundled", fitting, remark ?? restrictions?.remark);
   }
-  const described = candidates.find((candidate) => candidate.python !== undefined)?.python;
+  const tried = candidates.map(unfit).filter((text) => text !== undefined);
+  const more = tried.length > MOST_TOLD ? `; and ${tried.length - MOST_TOLD} more, see the log` : "";
   const why =
     problem ??
-    described?.bundledProblem ??
-    "no Python found: install Python 3.10 or newer, or set pallasLint.interpreter";
+    (tried.length > 0
+      ? `no Python that can run the server: ${tried.slice(0, MOST_TOLD).join("; ")}${more}`
+      : "no Python found: install Python 3.10 or newer, or set pallasLint.interpreter");
   throw new LaunchError(restrictions?.remark === undefined ? why : `${why}. ${restrictions.remark}`);
+}
+
+/** Why the extension's libraries cannot be used with an interpreter; undefined where they can, or nothing is known. */
+export function unfit({ path: place, python, problem }: Candidate): string | undefined {
+  const why = python === undefined ? problem : python.bundledProblem;
+  return why === null || why === undefined ? undefined : `${place}: ${why}`;
 }
 
 /** Why pallas-lint cannot be used as it is installed for `python`; undefined where it can. */
@@ -145,12 +156,12 @@ function serverArguments(settings: LaunchSettings, trusted: boolean): string[] {
   ];
 }
 
-/** Ask an interpreter what it is and has; undefined where it does not answer. No folder of the user's is imported from. */
+/** Ask an interpreter what it is and has, or why it does not answer. No folder of the user's is imported from. */
 export async function describe(
   executable: string,
   script: string,
   restrictions: Restrictions | undefined,
-): Promise<Python | undefined> {
+): Promise<Candidate> {
   const options = restrictions === undefined ? [] : ISOLATED;
   try {
     const { stdout } = await promisify(execFile)(executable, [...options, script, "--describe"], {
@@ -162,10 +173,33 @@ export async function describe(
       }),
       windowsHide: true,
     });
-    return JSON.parse(stdout) as Python;
-  } catch {
-    return undefined;
+    return { path: executable, python: JSON.parse(stdout) as Python };
+  } catch (error) {
+    return { path: executable, python: undefined, problem: failure(error) };
   }
+}
+
+/** How a process failed, in a few words: its status, and the last that it said. */
+export function failure(error: unknown): string {
+  const { code, killed, signal, stderr, message } = (error ?? {}) as {
+    readonly code?: unknown;
+    readonly killed?: boolean;
+    readonly signal?: string | null;
+    readonly stderr?: string;
+    readonly message?: string;
+  };
+  const last = (stderr ?? "").trim().split(/\r?\n/).at(-1) ?? "";
+  const said = last === "" ? "" : `: ${last}`;
+  if (killed === true) {
+    return `it did not answer within ${DESCRIBE_TIMEOUT / 1000} s${said}`;
+  }
+  if (typeof code === "number") {
+    return `it ended with status ${code}${said}`;
+  }
+  if (signal) {
+    return `it was ended by ${signal}${said}`;
+  }
+  return typeof code === "string" ? `it cannot be started (${code})` : `it gave no answer: ${message ?? String(error)}`;
 }
 
 /** The whole environment of a process; an undefined value takes a variable out of it. */

@@ -101,11 +101,19 @@ export class Probe {
       return (await this.mayProbeNow(outcome)) ? this.record(uri) : outcome;
     }
     if (outcome?.outcome === "failed") {
-      void vscode.window.showErrorMessage(outcome.message);
+      void this.recordingFailed(outcome.message);
     } else if (outcome !== undefined) {
       void vscode.window.showInformationMessage(outcome.message);
     }
     return outcome;
+  }
+
+  private async recordingFailed(message: string): Promise<void> {
+    const select = vscode.l10n.t("Select Interpreter");
+    const buttons = message.includes("has no pytest") ? [select] : [];
+    if ((await vscode.window.showErrorMessage(message, ...buttons)) === select) {
+      await selectInterpreter();
+    }
   }
 
   private async execute(command: string, request: ProbeRequest | RecordRequest): Promise<ProbeResult | undefined> {
@@ -151,11 +159,13 @@ export class Probe {
   }
 
   private async tell(request: ProbeRequest, outcome: ProbeResult): Promise<void> {
-    const layout = vscode.l10n.t("Show Layout");
-    const write = vscode.l10n.t("Write Probe Comment");
-    const never = vscode.l10n.t("Never for This Workspace");
+    // Short: a toast cuts them.
+    const layout = vscode.l10n.t("Layout");
+    const write = vscode.l10n.t("Write Comment");
+    const never = vscode.l10n.t("Never");
     const { uri, function: name, arguments: typed } = request;
-    const offer = name !== undefined && typed !== undefined && this.memory.get(NEVER_OFFER) !== true;
+    const inNotebook = vscode.workspace.notebookDocuments.some((each) => each.uri.toString() === uri);
+    const offer = !inNotebook && name !== undefined && typed !== undefined && this.memory.get(NEVER_OFFER) !== true;
     const text = offer
       ? vscode.l10n.t(
           "{0} Write the arguments above {1} as a comment, for the next probe?",
@@ -163,7 +173,7 @@ export class Probe {
           name,
         )
       : outcome.message;
-    const buttons = [...(layoutIsShown() ? [] : [layout]), ...(offer ? [write, never] : [])];
+    const buttons = [...(layoutIsShown() || inNotebook ? [] : [layout]), ...(offer ? [write, never] : [])];
     const answer = await vscode.window.showInformationMessage(text, ...buttons);
     if (answer === layout) {
       await vscode.commands.executeCommand("pallasLint.showLayout", vscode.Uri.parse(uri));

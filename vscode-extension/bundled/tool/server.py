@@ -14,6 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LIBRARIES = HERE.parent / "libs"
+OLDEST_PYTHON = (3, 10)
 OLDEST_GLIBC = (2, 28)  # of the compiled modules
 
 
@@ -29,6 +30,9 @@ def native_folder():
 
 def bundled_problem():
     """Why the bundled libraries cannot be used by this interpreter; None where they can."""
+    if sys.version_info < OLDEST_PYTHON:
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        return f"Python {platform.python_version()} is too old, pallas-lint needs {oldest} or newer"
     # Compiled files have the Python, and on Linux the C library, in their names.
     package = LIBRARIES / native_folder() / "libcst"
     missing = f"{sys.implementation.name} {platform.python_version()} on {native_folder()}"
@@ -38,8 +42,8 @@ def bundled_problem():
             return None
         missing = "glibc " + glibc
     return (
-        f"no libraries for {missing} come with the extension: install pallas-lint[server] in your environment and "
-        "set pallasLint.importStrategy to fromEnvironment, or choose another Python with pallasLint.interpreter"
+        f"no libraries for {missing} come with the extension: install pallas-lint[server] for it, or choose another "
+        "Python with pallasLint.interpreter"
     )
 
 

@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import * as os from "node:os";
+import * as path from "node:path";
 import { test } from "node:test";
 
 import {
   type Candidate,
   chooseLaunch,
+  describe,
   environmentOf,
   LaunchError,
   mcpCommand,
@@ -165,7 +169,13 @@ test("where nothing can run the server, it is said why", () => {
   };
   fails([], /no Python found/);
   fails([silent], /no Python found/);
-  fails([silent, tooOld], /no libraries for Python 3\.8/);
+  fails([silent, tooOld], /no Python that can run the server: \/usr\/bin\/python3: no libraries for Python 3\.8$/);
+  const broken = { ...silent, problem: "it ended with status 127: no libpython" };
+  fails(
+    [broken, tooOld],
+    /\/broken\/python: it ended with status 127: no libpython; \/usr\/bin\/python3: no libraries/,
+  );
+  fails([broken, broken, broken, tooOld], /; and 1 more, see the log$/);
 });
 
 test("versions are compared by their numbers", () => {
@@ -195,4 +205,23 @@ test("the MCP server is the environment's, and runs code only where that is allo
   const command = chooseLaunch({ ...SETTINGS, path: ["/opt/pallas-lint", "-v"] }, undefined, SCRIPT, []);
   assert.deepEqual(mcpCommand(command, false), ["-v", "mcp"]);
   assert.equal(mcpCommand(chooseLaunch(SETTINGS, undefined, SCRIPT, [plain]), false), undefined);
+});
+
+test("what a broken interpreter says is told", async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "pallas-lint-test-"));
+  const program = path.join(folder, "python3");
+  writeFileSync(program, "#!/bin/sh\necho first >&2\necho no libpython >&2\nexit 127\n", { mode: 0o755 });
+  try {
+    const found = await describe(program, path.join(folder, "server.py"), undefined);
+    assert.deepEqual(found, { path: program, python: undefined, problem: "it ended with status 127: no libpython" });
+    const none = await describe(path.join(folder, "gone"), path.join(folder, "server.py"), undefined);
+    assert.equal(none.problem, "it cannot be started (ENOENT)");
+    writeFileSync(program, "#!/bin/sh\necho hello\n");
+    assert.match(
+      (await describe(program, path.join(folder, "server.py"), undefined)).problem ?? "",
+      /^it gave no answer/,
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
