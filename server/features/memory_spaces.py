@@ -23,9 +23,21 @@ LEGEND = lsp.SemanticTokensLegend(token_types=[lsp.SemanticTokenTypes.Parameter.
 
 async def semantic_tokens(ls: PallasServer, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
     """Each name of a ref as a parameter; the modifier says in which memory it is."""
+    _, found = await _refs(ls, params.text_document.uri)
+    return _encoded(found)
+
+
+async def semantic_tokens_in(ls: PallasServer, params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
+    """Those in the lines of a range."""
+    _, found = await _refs(ls, params.text_document.uri)
+    first, last = params.range.start.line, params.range.end.line
+    return _encoded([each for each in found if first <= each[0].start.line <= last])
+
+
+def _encoded(found: list[tuple[lsp.Range, str]]) -> lsp.SemanticTokens:
+    """Each token by its distance from the one before."""
     data: list[int] = []
     line = column = 0
-    _, found = await _refs(ls, params.text_document.uri)
     for where, kind in found:
         start = where.start
         begins = start.character - (column if start.line == line else 0)

@@ -56,12 +56,12 @@ def touches(span: Span, first: Position, last: Position) -> bool:
 
 
 def moved(value: T, lines: int) -> T:
-    """A message with all its places moved down, at most to the top; it must have none in other documents."""
+    """A message with all its places moved down, at most to the top, but for those that name a document."""
     if isinstance(value, lsp.Position):
         return attrs.evolve(value, line=max(value.line + lines, 0))
     if isinstance(value, list | tuple):
         return [moved(each, lines) for each in value]  # type: ignore[return-value]
-    if isinstance(value, lsp.DiagnosticRelatedInformation) or not attrs.has(type(value)):
+    if isinstance(value, lsp.Location) or not attrs.has(type(value)):
         return value
     message: Any = value
     fields = {field.name: getattr(message, field.name) for field in attrs.fields(type(message))}

@@ -131,10 +131,13 @@ class ServerProtocol(AdaptedProtocol):
             Texts(made.root_uri, workspace_folders=folders, position_encoding=made.position_encoding)
         )
         if client_commands(params.initialization_options):
-            # VS Code has one extension answer for the whole hierarchy, and for all tokens of a file: that of all Python
-            # functions is worth more.
+            # VS Code has one extension answer for the whole hierarchy, for all tokens of a file, for a name and for a
+            # signature: that of all Python functions is worth more.
             result.capabilities.call_hierarchy_provider = None
             result.capabilities.semantic_tokens_provider = None
+            result.capabilities.document_highlight_provider = None
+            result.capabilities.rename_provider = None
+            result.capabilities.signature_help_provider = None
         if params.process_id is not None and self.started is not None:
             self.started(params.process_id)
         return result

@@ -54,6 +54,21 @@ def completions(
     return [each.item(number, where, snippets=snippets) for number, each in enumerate(_offers(place, word))]
 
 
+def signature(source: Source, cursor: Position, version: str) -> lsp.SignatureHelp | None:
+    """The parameters that a Pallas function takes in this jax, and the one at hand; None outside of such a call."""
+    around = surroundings(source, cursor)
+    place = _Place.of(source, around, version) if around.around and not around.in_comment else None
+    known = compat.parameters(place.function, version) if place is not None else None
+    if place is None or known is None:
+        return None
+    shown = [f"{name}=…" if name in known.keyword_only else name for name in known.names]
+    label = f"{place.function.rpartition('.')[2]}({', '.join(shown)})"
+    at = known.names.index(place.parameter) if place.parameter in known.names else None
+    parameters = [lsp.ParameterInformation(label=each) for each in shown]
+    told = lsp.SignatureInformation(label=label, documentation=f"jax {version}", parameters=parameters)
+    return lsp.SignatureHelp(signatures=[told], active_signature=0, active_parameter=at)
+
+
 @frozen
 class _Offer:
     """Something that can stand at the cursor. `snippet` has places to go on typing."""

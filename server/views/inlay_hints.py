@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
-from pallas_lint.server.protocol.positions import to_lsp
+from pallas_lint.server.protocol.positions import range_of, to_lsp
 from pallas_lint.server.views.calls import shown_launches, shown_traces
 from pallas_lint.server.views.figures import (
     aval,
@@ -15,8 +15,9 @@ from pallas_lint.server.views.figures import (
     ref_parameters,
     steps_text,
 )
+from pygls import uris
 
-from pallas_lint.finding import Position
+from pallas_lint.finding import Position, Span
 from pallas_lint.kernels.model.known_names import is_spec
 from pallas_lint.kernels.model.values import Sym
 from pallas_lint.records import frozen
@@ -30,31 +31,60 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Ref, Shape
     from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.probe.results import LaunchResult
+    from pallas_lint.syntax import Site
 
 
 def inlay_hints(state: DocumentState, codec: PositionCodec) -> list[lsp.InlayHint]:
     """The type of each ref behind its parameter, as `x_ref: f32[8, 128]`; steps and memory behind a launch."""
     if state.file_analysis is None or state.file_analysis.analysis is None or not state.client.inlay_hints:
         return []
-    hints: dict[Position, _Type] = {}
+    hints: dict[Span, _Type] = {}
     for trace in shown_traces(state) if state.client.inlay_dtype else ():
         probed = known_of(state, trace.launch)
         for ref, span in ref_parameters(trace, state):
             seen = _type_of(ref, probed, trace.launch.known_call, state)
-            hints[span.end] = seen if span.end not in hints else hints[span.end].joined(seen)
+            hints[span] = seen if span not in hints else hints[span].joined(seen)
     found = [
-        lsp.InlayHint(
-            position=to_lsp(state.source, position, codec),
-            label=f": {hint.label}",
-            kind=lsp.InlayHintKind.Type,
-            tooltip=hint.tooltip,
-            padding_left=False,
-            padding_right=False,
-        )
-        for position, hint in sorted(hints.items(), key=lambda each: each[0])
-        if hint.label
+        _hint(span, hint, state, codec)
+        for span, hint in sorted(hints.items(), key=lambda each: each[0])
+        if hint.label and _said(span, hint, state) not in state.source.line(span.end.line)
     ]
     return [*found, *_launch_hints(state, codec)]
+
+
+def _hint(span: Span, hint: _Type, state: DocumentState, codec: PositionCodec) -> lsp.InlayHint:
+    """The type leads to what the ref is made of; a double click writes it into a comment."""
+    label: str | list[lsp.InlayHintLabelPart] = f": {hint.label}"
+    uri = uris.from_fs_path(hint.made_of.span.path) if hint.made_of is not None else None
+    if hint.made_of is not None and uri is not None:
+        where = lsp.Location(uri, range_of(hint.made_of.piece.source, hint.made_of.span, codec))
+        label = [lsp.InlayHintLabelPart(": "), lsp.InlayHintLabelPart(hint.label, location=where)]
+    comment = _comment(span, hint, state)
+    return lsp.InlayHint(
+        position=to_lsp(state.source, span.end, codec),
+        label=label,
+        kind=lsp.InlayHintKind.Type,
+        text_edits=None if comment is None else [lsp.TextEdit(range_of(state.source, comment[0], codec), comment[1])],
+        tooltip=hint.tooltip,
+        padding_left=False,
+        padding_right=False,
+    )
+
+
+def _said(span: Span, hint: _Type, state: DocumentState) -> str:
+    """ "x_ref: f32[8, 128]": how a comment says it."""
+    name = state.source.line(span.end.line)[span.start.column - 1 : span.end.column - 1]
+    return f"{name}: {hint.label}"
+
+
+def _comment(span: Span, hint: _Type, state: DocumentState) -> tuple[Span, str] | None:
+    """Where the line of a parameter ends, and what to write there; None where no comment can stand."""
+    line = state.source.line(span.end.line).rstrip()
+    before, mark, _ = line.partition("#")
+    if line.endswith("\\") or (mark and not {'"', "'"}.isdisjoint(before)):
+        return None
+    end = Position(span.end.line, len(line) + 1)
+    return Span(span.path, end, end), f"{', ' if mark else '  # '}{_said(span, hint, state)}"
 
 
 @frozen
@@ -65,6 +95,7 @@ class _Type:
     dtype: str | None
     space: str | None = None  # where that is worth telling
     tooltip: str | None = None
+    made_of: Site | None = None  # the spec, scratch or barrier
 
     @property
     def label(self) -> str:
@@ -85,22 +116,24 @@ class _Type:
             self.dtype if self.dtype == other.dtype else None,
             self.space if self.space == other.space else None,
             self.tooltip if self.tooltip == other.tooltip else "in all of its launches",
+            self.made_of if self.made_of == other.made_of else None,
         )
 
 
 def _type_of(ref: Ref, probed: LaunchResult | None, call: KnownCall | None, state: DocumentState) -> _Type:
     """The type from the text or a known call; where that leaves something open, as probed."""
-    operand = operand_of(probed, ref)
+    operand, made_of = operand_of(probed, ref), ref.declared.site if ref.declared is not None else None
     known = ref.dtype is not None and ref.shape is not None and all(isinstance(each, int) for each in ref.shape)
     if operand is not None and not known:
         space = operand["memory_space"]
         unusual = space if space and space not in ("vmem", ref.space) else None
-        return _Type(tuple(operand["block"] or operand["shape"]), operand["dtype"], unusual, "as probed")
+        return _Type(tuple(operand["block"] or operand["shape"]), operand["dtype"], unusual, "as probed", made_of)
     shape = ref.shape
     block = ref.declared.argument("block_shape", 0) if shape is None and is_spec(ref.declared) else None
     if isinstance(block, Sym):  # `BlockSpec(w.shape, …)`, of which not even the rank is known
         shape = (Sym(f"*{block.text}", block.owner),)
-    return _Type(shape, ref.dtype, tooltip=None if call is None else call.describe(state.source.path))
+    tooltip = None if call is None else call.describe(state.source.path)
+    return _Type(shape, ref.dtype, tooltip=tooltip, made_of=made_of)
 
 
 def _launch_hints(state: DocumentState, codec: PositionCodec) -> Iterator[lsp.InlayHint]:

@@ -133,9 +133,22 @@ class Notebooks:
             elif isinstance(each, lsp.DocumentSymbol):
                 if is_in(each.selection_range.start, cell):
                     kept.append(moved(each, up))
-            elif not isinstance(each, lsp.InlayHint) or is_in(each.position, cell):
+            elif isinstance(each, lsp.InlayHint):
+                if is_in(each.position, cell):
+                    kept.append(self._hint(moved(each, up)))
+            else:
                 kept.append(moved(each, up))
         return kept
+
+    def _hint(self, hint: lsp.InlayHint) -> lsp.InlayHint:
+        """A hint whose parts lead into cells."""
+        if isinstance(hint.label, str):
+            return hint
+        parts = [
+            each if each.location is None else attrs.evolve(each, location=self._location(each.location))
+            for each in hint.label
+        ]
+        return attrs.evolve(hint, label=parts)
 
     def _in_cell(self, found: Sequence[lsp.Diagnostic], notebook: Notebook, cell: Cell) -> list[lsp.Diagnostic]:
         """Those of a notebook's diagnostics that lie in a cell."""

@@ -232,6 +232,11 @@ def _listen(client: LanguageClient, editor: Editor) -> None:
     features[lsp.CLIENT_REGISTER_CAPABILITY] = lambda _: None
 
 
+def label(hint: lsp.InlayHint) -> str:
+    """What a hint shows."""
+    return hint.label if isinstance(hint.label, str) else "".join(part.value for part in hint.label)
+
+
 def codes(found: Sequence[lsp.Diagnostic] | None) -> list[object]:
     return [each.code for each in found or ()]
 

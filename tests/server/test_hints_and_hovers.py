@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lsprotocol import types as lsp
 
-from tests.server.clients import Editor, document, everywhere, session
+from tests.server.clients import Editor, applied, document, everywhere, label, session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ async def test_hints_have_what_is_known_and_nothing_else(tmp_path: Path) -> None
     async with session("pull", tmp_path) as editor:
         editor.open(uri, CODE)
         found = await editor.client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everywhere()))
-    assert [each.label for each in sorted(found or (), key=lambda hint: hint.position.line)] == [
+    assert [label(each) for each in sorted(found or (), key=lambda hint: hint.position.line)] == [
         ": i32[poly.shape[0], 1, 8]",
         ": [bm, 128]",
         ": [8, 128]",
@@ -85,7 +85,7 @@ async def types(folder: Path, code: str) -> list[object]:
     async with session("pull", folder) as editor:
         editor.open(uri, code)
         found = await editor.client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everywhere()))
-    return [each.label for each in found or () if str(each.label).startswith(": ")]
+    return [label(each) for each in found or () if label(each).startswith(": ")]
 
 
 ANY = """\
@@ -157,7 +157,7 @@ async def shown(editor: Editor, uri: str) -> tuple[list[tuple[int, object]], lis
     hints = await editor.client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everywhere()))
     lenses = await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
     told = ((each.range.start.line, each.command.title) for each in lenses or () if each.command is not None)
-    return sorted((each.position.line, each.label) for each in hints or ()), sorted(told)  # type: ignore[type-var]
+    return sorted((each.position.line, label(each)) for each in hints or ()), sorted(told)  # type: ignore[type-var]
 
 
 async def test_hints_and_lenses_stay_while_a_line_is_half_written(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ async def test_a_hint_of_blanks_is_none(tmp_path: Path) -> None:
     async with session("pull", tmp_path) as editor:
         editor.open(uri, code)
         found = await editor.client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everywhere()))
-    labels = [str(each.label) for each in found or () if str(each.label).startswith(":")]
+    labels = [label(each) for each in found or () if label(each).startswith(":")]
     assert labels == [": f32[_, 128]", ": f32"]
 
 
@@ -224,3 +224,39 @@ async def test_what_is_never_used_is_greyed_out(tmp_path: Path) -> None:
         editor.change(uri, CODE.replace("    o_ref[...] = acc_ref[...] + y_ref[...]\n", ""))
         (unwritten,) = [each for each in await editor.pulled(uri) if "`o_ref` is never written" in each.message]
     assert list(unused.tags or ()) == [lsp.DiagnosticTag.Unnecessary] and unwritten.tags is None
+
+
+async def test_a_hint_leads_to_its_spec_and_can_be_written(tmp_path: Path) -> None:
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, CODE)
+
+        async def hints() -> list[lsp.InlayHint]:
+            asked = lsp.InlayHintParams(document(uri), everywhere())
+            found = await editor.client.text_document_inlay_hint_async(asked) or []
+            return [each for each in found if label(each).startswith(": ")]
+
+        lines, found = CODE.splitlines(), await hints()
+        leads = []
+        for hint in found:
+            assert not isinstance(hint.label, str) or hint is found[-1], "the last has no spec"
+            for part in () if isinstance(hint.label, str) else hint.label:
+                if part.location is not None:
+                    assert part.location.uri == uri
+                    start = part.location.range.start
+                    leads.append(lines[start.line][start.character :].partition("(")[0])
+        assert leads == ["pl.BlockSpec", "pl.BlockSpec", "pl.BlockSpec", "pl.BlockSpec", "pltpu.VMEM"]
+        # A double click on one after the other.
+        text = CODE
+        for name in ("x_ref", "o_ref"):
+            (hint,) = [each for each in await hints() if (each.position.line, name) == (6, _named(text, each))]
+            text = applied(text, hint.text_edits or ())
+            editor.change(uri, text)
+        assert text.splitlines()[6].endswith("acc_ref):  # x_ref: [bm, 128], o_ref: bf16[8, 128]")
+        assert {_named(text, each) for each in await hints()} == {"index_ref", "y_ref", "acc_ref", "o_ref"}
+
+
+def _named(text: str, hint: lsp.InlayHint) -> str:
+    """The parameter before a hint."""
+    before = text.splitlines()[hint.position.line][: hint.position.character]
+    return before[max(before.rfind(" "), before.rfind("(")) + 1 :]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lsprotocol import types as lsp
 
-from tests.server.clients import LIMIT, document, everywhere, session
+from tests.server.clients import LIMIT, document, everywhere, label, session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,7 @@ async def hints(editor: Editor, uri: str) -> dict[str, object]:
     await called(editor, uri)
     asked = lsp.InlayHintParams(document(uri), everywhere())
     found = await editor.client.text_document_inlay_hint_async(asked)
-    return {str(each.label): each.tooltip for each in found or ()}
+    return {label(each): each.tooltip for each in found or ()}
 
 
 async def lenses(editor: Editor, uri: str, line: str) -> list[lsp.Command]:

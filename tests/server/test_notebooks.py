@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lsprotocol import types as lsp
 
-from tests.server.clients import LIMIT, Editor, codes, document, everywhere, session
+from tests.server.clients import LIMIT, Editor, codes, document, everywhere, label, session
 from tests.server.test_protocol import applied
 from tests.test_notebook import IMPORTS, KERNEL, LAUNCH, SILENT
 from tests.test_notebook import document as content
@@ -194,7 +194,7 @@ async def test_hover_hints_lenses_and_completion(tmp_path: Path) -> None:
             hints = await client.text_document_inlay_hint_async(
                 lsp.InlayHintParams(document(cells.names[at]), everywhere())
             )
-            own = [each for each in hints or [] if str(each.label).startswith(": ")]
+            own = [each for each in hints or [] if label(each).startswith(": ")]
             assert len(own) == count
             if own:
                 assert own[0].position == place("x_ref", kernel, len("x_ref"))

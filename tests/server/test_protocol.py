@@ -18,7 +18,7 @@ from pytest_lsp import ClientServerConfig, LanguageClient
 
 from pallas_lint.finding import Position
 from pallas_lint.text.source import Source
-from tests.server.clients import capabilities, session
+from tests.server.clients import capabilities, label, session
 
 CODE = """\
 import jax
@@ -218,14 +218,14 @@ def run():
         assert each in shown.contents.value
     everything = lsp.Range(lsp.Position(0, 0), lsp.Position(20, 0))
     hints = await client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everything))
-    assert "SMEM at least 32 KiB of 227 KiB" in [each.label for each in hints or []]
+    assert "SMEM at least 32 KiB of 227 KiB" in [label(each) for each in hints or []]
 
 
 async def test_hints_and_lenses(client: LanguageClient, uri: str) -> None:
     open_document(client, uri)
     everything = lsp.Range(lsp.Position(0, 0), lsp.Position(40, 0))
     hints = await client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everything))
-    assert [each.label for each in hints or []] == [
+    assert [label(each) for each in hints or []] == [
         ": [8, 128]", ": f32[8, 128]", "VMEM at least 4 KiB of 16 MiB",
     ]  # fmt: skip
     lenses = await client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
