@@ -52,7 +52,7 @@ def _rest(launch: LaunchResult, cost: Cost) -> tuple[float, str] | None:
     names = [each["name"] for each in launch.facts["operands"] if each["role"] in ("in", "out")]
     listed = ", ".join(names[:_MAX_NAMES]) + (", …" if names[_MAX_NAMES:] else "")
     where = {"memory": f"copies of {listed}", "latency": "the steps of the grid themselves, whatever they do"}
-    told = where.get(cost["bound"], "no line of the kernel")
+    told = where.get(cost["bound"], "copies and the steps of the grid, in no line of the kernel")
     return share, f"{100 * share:.0f} % of {microseconds(cost['microseconds'] or 0.0)} on {device_of(cost)}: {told}"
 
 

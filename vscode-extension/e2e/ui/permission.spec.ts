@@ -19,7 +19,7 @@ test("the probe is off until it is allowed, and goes on then", async ({ start })
   await input.fill("f32[1024,1024], f32[1024,1024]");
   await editor.page.keyboard.press("Enter");
   const done = editor.page.locator(".notification-toast", { hasText: "was probed" });
-  await expect(done.getByRole("button", { name: "Show Layout" })).toBeVisible({ timeout: 240_000 });
+  await expect(done.getByRole("button", { name: "Layout" })).toBeVisible({ timeout: 240_000 });
 
   // Not asked any more in this workspace, and asked for nothing again.
   await done.getByRole("button", { name: "Never for This Workspace" }).click();
