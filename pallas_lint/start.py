@@ -30,6 +30,16 @@ def collect_rarely() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def collect_in_server() -> None:
+    """The same for a process that runs for days: less often than Python, often enough for the garbage of edits.
+
+    What an edit replaces has been looked at before, and only full collections find it. A few dozen edits of a large
+    file make as much of it as is alive, which is what calls for one. What is there at the start stays.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 5, 1)
+
+
 def leave_garbage() -> None:
     """Have Python end without looking for garbage once more: memory goes as a whole, and a tenth of a run with it."""
     atexit.unregister(gc.freeze)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from pygls.io_ import run_async
 
-from pallas_lint.start import collect_rarely
+from pallas_lint.start import collect_in_server
 
 if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
@@ -37,7 +37,7 @@ def keep_log(level: str, file: str | None) -> None:
 def on_standard_streams(server: PallasServer) -> int:
     """Serve one client on standard input and output; the exit status."""
     stdin, stdout = _take_streams()
-    collect_rarely()
+    collect_in_server()
     server.protocol.started = _leave_with
     server.start_io(stdin, stdout)
     return _status(server)
