@@ -15,11 +15,13 @@ from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.lint import check_file
 from pallas_lint.run.project import Project
 from pallas_lint.syntax import outline
+from pallas_lint.syntax.descent import walk
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pallas_lint.finding import Span
     from pallas_lint.lint import FileAnalysis, FileResult
     from pallas_lint.syntax import Outline
 
@@ -246,6 +248,52 @@ def test_names_in_comments_are_no_dependencies() -> None:
     )
     every, _ = runs(text, project)
     assert runs(text.replace("return 1", "return 2"), project) == (0, every)
+
+
+COMMENTS = ("  # typed", "  # é ü", "  # typed")
+
+
+@pytest.mark.parametrize("line", ["import jax\n", "    o_ref[...] = x_ref[...]\n", "def copy_kernel(x_ref, o_ref):\n"])
+def test_a_comment_reruns_nothing(line: str) -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    every, _ = runs(SHARED, project)
+    for comment in COMMENTS:
+        assert runs(SHARED.replace(line, f"{line[:-1]}{comment}\n", 1), project) == (0, every)
+    assert runs(SHARED, project) == (0, every)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_comments_leave_verdicts_and_places(text: str) -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    judged(text, project)
+    lines = text.split("\n")
+    for number in range(0, len(lines), 1 + len(lines) // 20):
+        for comment in (*COMMENTS, ""):
+            edited = "\n".join((*lines[:number], lines[number] + comment, *lines[number + 1 :]))
+            found = judged(edited, project)
+            assert reported(found.result) == reported(result(edited, Project(Path("/nonexistent"))))
+            if found.analysis is not None:
+                assert places(found.analysis.module.outline) == places(outline(Source(FILE.as_posix(), edited)))
+
+
+@pytest.mark.parametrize(
+    "comment", ["pallas-lint: assume rows=8", "pl.pallas_call(", "stop_gradient", "copy_kernel", "rows"]
+)
+def test_comments_that_somebody_may_read_count(comment: str) -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    judged(SHARED, project)
+    edited = SHARED.replace("    o_ref[...] = x_ref[...]", f"    o_ref[...] = x_ref[...]  # {comment}", 1)
+    assert reported(result(edited, project)) == reported(result(edited, Project(Path("/nonexistent"))))
+
+
+def places(found: Outline) -> list[tuple[str, Span]]:
+    """Where each node is."""
+    return [
+        (type(node).__name__, piece.span(node))
+        for piece in found.walk()
+        for statement in piece.body
+        for node in walk(statement)
+    ]
 
 
 def test_an_undone_edit_reruns_nothing() -> None:

@@ -47,23 +47,30 @@ class CachedFindings:
     findings: list[Finding]
     lines: list[dict[int, tuple[Piece, int]]]
     extra: Any = None  # other results of the same computation
-    positions: list[tuple[Piece, int]] = field(init=False)  # the pieces, with the line on which each began
+    # The pieces, with the line on which each began, and how often its comments had changed.
+    positions: list[tuple[Piece, int, int]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         pieces = dict.fromkeys(piece for lines in self.lines for piece, _ in lines.values())
-        self.positions = [(piece, piece.first) for piece in pieces]
+        self.positions = [(piece, piece.first, piece.edition) for piece in pieces]
 
     def relocate(self, source: Source) -> bool:
-        """Move the findings to where their code is in `source`; False where not all of it is there."""
-        if any(piece.source is not source for piece, _ in self.positions):
+        """Move the findings to where their code is in `source`.
+
+        False where not all of it is there, or a fix may write comments that have changed.
+        """
+        if any(piece.source is not source for piece, _, _ in self.positions):
             return False
-        if any(piece.first != first for piece, first in self.positions):
+        commented = any(piece.edition != edition for piece, _, edition in self.positions)
+        if commented and any(finding.fixes for finding in self.findings):
+            return False
+        if any(piece.first != first for piece, first, _ in self.positions):
             for index, (finding, lines) in enumerate(zip(self.findings, self.lines, strict=True)):
                 now = {line: piece.first + below for line, (piece, below) in lines.items()}
                 if any(before != after for before, after in now.items()):
                     self.findings[index] = _at_lines(finding, now, source.path)
                     self.lines[index] = {now[line]: place for line, place in lines.items()}
-            self.positions = [(piece, piece.first) for piece, _ in self.positions]
+            self.positions = [(piece, piece.first, piece.edition) for piece, _, _ in self.positions]
         return True
 
 

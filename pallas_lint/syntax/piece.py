@@ -54,6 +54,9 @@ class Piece:
     members: list[Piece] = field(factory=list)
     # Its only statement in the tree of the whole file, until it is read or the file is edited: nodes hold their tree.
     in_file: tree_sitter.Node | None = field(default=None, init=False, repr=False)
+    edition: int = field(default=0, init=False)  # how often its comments have changed
+    # What its nodes were read from, where comments differ now: the nodes are on the same lines and columns.
+    _read_text: str | None = field(default=None, init=False, repr=False)
     _had: dict[re.Pattern[str], bool] = field(factory=dict, init=False)
 
     @cached_property
@@ -79,6 +82,24 @@ class Piece:
         vars(self).pop("text", None)
         vars(self).pop("words", None)
         self._had.clear()
+
+    def may_have_comments(self, before: str, after: str, text: str) -> bool:
+        """Whether it is the same to all who read it if a comment, and with it the text, becomes another.
+
+        Who asked about its text has to get the same answer.
+        """
+        if any((pattern.search(text) is not None) != found for pattern, found in self._had.items()):
+            return False
+        return not any(pattern.search(before) or pattern.search(after) for pattern in self._had)
+
+    def take_comments(self, new: Piece) -> None:
+        """Become `new`, on as many lines, which only comments distinguish."""
+        if self.was_parsed and self._read_text is None:
+            self._read_text = self._parsed_text
+        for kept in ("text", "words", "header_words", "_parsed", "_concrete"):
+            vars(self).pop(kept, None)
+        self.edition += 1
+        self.in_file = new.in_file
 
     def move(self, source: Source, lines: int) -> None:
         """Move to `source`, where the same text is so many lines further down, with the position of a syntax error."""
@@ -262,12 +283,24 @@ class Piece:
 
     def _range(self, node: nodes.Node) -> tuple[int, int]:
         """The node's offsets in the file."""
-        text, base = self._parsed_text, self._base
-        if text.isascii():
-            return base + node.at, base + node.to
-        data = text.encode("utf-8", "surrogatepass")
-        start = len(data[: node.at].decode("utf-8", "surrogatepass"))
-        return base + start, base + start + len(data[node.at : node.to].decode("utf-8", "surrogatepass"))
+        text = self._parsed_text if self._read_text is None else self._read_text
+        start, end = node.at, node.to
+        if not text.isascii():
+            data = text.encode("utf-8", "surrogatepass")
+            start = len(data[: node.at].decode("utf-8", "surrogatepass"))
+            end = start + len(data[node.at : node.to].decode("utf-8", "surrogatepass"))
+        if self._read_text is None:
+            return self._base + start, self._base + end
+        return self._now_at(start), self._now_at(end)
+
+    def _now_at(self, offset: int) -> int:
+        """The offset in the file of what was at an offset of the text that was read."""
+        assert self._read_text is not None
+        line = self._read_text.count("\n", 0, offset)
+        column = offset - (self._read_text.rfind("\n", 0, offset) + 1)
+        if self.nested:
+            line -= 1  # the wrapper's
+        return self._base + column if line < 0 else self.source.line_starts[self.first - 1 + line] + column
 
 
 @frozen(eq=False)

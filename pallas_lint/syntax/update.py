@@ -6,6 +6,7 @@ point to where the code is now.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import TYPE_CHECKING, AnyStr
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 
+# Of tree-sitter's nodes: what consists of statements.
+_STATEMENTS = re.compile(r"^(?:module|block)$|_(?:statement|definition|clause)$")
 _MAX_REVISIONS = 12  # so many texts ago a piece was there that may come back
 
 
@@ -33,8 +36,9 @@ def updated(before: Outline, source: Source) -> Outline:
     result = outline(source, _edited(before, source.text), untouched)
     result.whole = result.whole or before.whole
     kept: dict[Piece, Piece] = {}
-    result.pieces = _adopted(before.pieces, result.pieces, kept, untouched.taken)
-    gone = _Gone(before, result)
+    comments = _Comments(before, result)
+    result.pieces = _adopted(before.pieces, result.pieces, kept, comments, untouched.taken)
+    gone = _Gone(before, result, comments)
     gone.put_back(result.pieces, kept)
     for piece in result.pieces:
         gone.put_back(piece.members, kept)
@@ -171,11 +175,16 @@ def _common_end(old: AnyStr, new: AnyStr, most: int) -> int:
 
 
 def _adopted(
-    earlier: list[Piece], found: list[Piece], kept: dict[Piece, Piece], taken: Container[Piece] = ()
+    earlier: list[Piece],
+    found: list[Piece],
+    kept: dict[Piece, Piece],
+    comments: _Comments,
+    taken: Container[Piece] = (),
 ) -> list[Piece]:
     """`found` with earlier pieces in place of those with the same text, wherever they were; the reused ones are moved.
 
-    `kept` is told by the new one.
+    So are pieces with other comments, where nothing that was found out about them rests on those. `kept` is told by
+    the new one.
     """
     left: dict[Hashable, deque[Piece]] = {}
     for piece in earlier:
@@ -185,14 +194,65 @@ def _adopted(
     for at, piece in enumerate(found):
         same = left.get(_content(piece)) if left and piece not in taken else None
         if same:
-            result[at] = _moved(same.popleft(), piece, kept, taken)
+            result[at] = _moved(same.popleft(), piece, kept, comments, taken)
+    rest = [piece for same in left.values() for piece in same]
+    for at, piece in enumerate(found) if rest else ():
+        if result[at] is piece and piece not in taken:
+            old = next((old for old in rest if comments.alone_differ(old, piece)), None)
+            if old is not None:
+                rest.remove(old)
+                old.take_comments(piece)
+                result[at] = _moved(old, piece, kept, comments)
     return result
+
+
+class _Comments:
+    """Which pieces of two texts have the same tokens at the same lines and columns, and other comments."""
+
+    def __init__(self, before: Outline, after: Outline) -> None:
+        self._before, self._after = before, after
+
+    def alone_differ(self, old: Piece, new: Piece) -> bool:
+        """Whether `new` is the same as `old` but for comments that nobody reads."""
+        for piece in (old, new):
+            if piece.members or piece.suspect or piece.deep or not piece.in_tree:
+                return False
+        if (old.kind, old.names, old.nested) != (new.kind, new.names, new.nested):
+            return False
+        lines, now = old.text.split("\n"), new.text.split("\n")
+        if len(lines) != len(now):
+            return False
+        changed = [at for at, (line, other) in enumerate(zip(lines, now, strict=True)) if line != other]
+        for at in changed:
+            code, comment = _apart(self._before.tree, old.first - 1 + at, lines[at])
+            code_now, comment_now = _apart(self._after.tree, new.first - 1 + at, now[at])
+            if not (comment or comment_now) or code.rstrip() != code_now.rstrip():
+                return False
+            if "pallas-lint" in comment + comment_now or not old.may_have_comments(comment, comment_now, new.text):
+                return False
+        # Names may be looked for among a piece's words.
+        words = old.words ^ new.words
+        return not any(piece is not new and not words.isdisjoint(piece.words) for piece in self._after.walk())
+
+
+def _apart(tree: tree_sitter.Tree | None, row: int, line: str) -> tuple[str, str]:
+    """The code and the comment on a line; all is code where a comment is within an expression."""
+    if tree is None or "#" not in line:
+        return line, ""
+    end = len(line.encode("utf-8", "surrogatepass"))
+    node = tree.root_node.descendant_for_point_range((row, end - 1), (row, end))
+    if node is None or node.type != "comment" or node.parent is None or not _STATEMENTS.search(node.parent.type):
+        return line, ""
+    start = line.encode("utf-8", "surrogatepass")[: node.start_point.column]
+    column = len(start.decode("utf-8", "surrogatepass"))
+    return line[:column], line[column:]
 
 
 class _Gone:
     """Recently removed pieces, to replace new ones with the same text: code is fixed, or an edit undone."""
 
-    def __init__(self, before: Outline, result: Outline) -> None:
+    def __init__(self, before: Outline, result: Outline, comments: _Comments) -> None:
+        self._comments = comments
         self._present = set(result.walk())
         self._known = set(before.walk())
         lately = [(piece, 1) for piece in before.walk()]
@@ -206,7 +266,7 @@ class _Gone:
             if same is not None and same not in self._present:
                 # Members of a class may be elsewhere by now.
                 same.members = [member for member in same.members if member not in self._present]
-                pieces[at] = _moved(same, piece, kept)
+                pieces[at] = _moved(same, piece, kept, self._comments)
                 self._present.update((same, *same.members))
 
     @property
@@ -231,9 +291,11 @@ def _error_below(piece: Piece) -> tuple[int, int] | None:
     return None if at is None else (at.line - piece.first, at.column)
 
 
-def _moved(old: Piece, new: Piece, kept: dict[Piece, Piece], taken: Container[Piece] = ()) -> Piece:
+def _moved(
+    old: Piece, new: Piece, kept: dict[Piece, Piece], comments: _Comments, taken: Container[Piece] = ()
+) -> Piece:
     if new.members:
-        members = _adopted(old.members, new.members, kept, taken)
+        members = _adopted(old.members, new.members, kept, comments, taken)
         old.forget_text()  # between members may be comments
         old.members = members
     old.error_at, old.in_tree = new.error_at, new.in_tree

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pallas_lint.api import NONE, Context, Dictionary, Example, Finding, Func, Launch, Rule, Severity, Site, Sym, nodes
 from pallas_lint.kernels.library.derivatives import REVERSE
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
+
+_STOPS = re.compile("stop_gradient")
+_CUSTOM = re.compile("custom_(?:vjp|jvp)")
 
 
 class NoDerivative(Rule):
@@ -85,7 +89,7 @@ class NoDerivative(Rule):
                 continue
             for launch, way in through.get(func.node, ()):
                 why = _refusal(launch, transform) if _reaches(func, way, outcome.effects.derived) else None
-                if why is None or any("stop_gradient" in caller.piece.text for caller in way):
+                if why is None or any(caller.piece.has(_STOPS) for caller in way):
                     continue
                 done.add(site.key)
                 sure = _is_operand(func, launch) and "argnums" not in site.code
@@ -105,8 +109,7 @@ class NoDerivative(Rule):
         """A launch in a function of another module, whose own analysis sees more of it."""
         outcome = context.analysis.outcome
         for launcher, callers in outcome.effects.not_entered:
-            text = launcher.piece.text
-            if "custom_vjp" in text or "custom_jvp" in text or "stop_gradient" in func.piece.text:
+            if launcher.piece.has(_CUSTOM) or func.piece.has(_STOPS):
                 continue
             if _reaches(func, (*callers, launcher), outcome.effects.derived):
                 yield context.finding(

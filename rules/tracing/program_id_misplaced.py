@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pallas_lint.api import (
@@ -21,6 +22,8 @@ from pallas_lint.api import (
 from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer, is_tensorcore_mesh
 
+_PROGRAM_ID = re.compile("program_id")
+_TRACED = re.compile("when|cond|loop|scan|switch")  # jax's own guards: a loop of Python runs while tracing
 _KERNEL_SINCE = (0, 10, 2)  # `pl.kernel` on TPU: 0.8.3 still lowers it
 
 
@@ -154,7 +157,7 @@ class ProgramIdMisplaced(Rule):
                 )
 
     def check_index_map(self, index_map: IndexMap, context: Context) -> Iterator[Finding]:
-        trace = index_map.run() if _mentions(index_map.func.piece.text) else None
+        trace = index_map.run() if index_map.func.piece.has(_PROGRAM_ID) else None
         if trace is None or index_map.launch is None:
             return
         for op in trace.ops(PROGRAM_ID):
@@ -238,7 +241,10 @@ class ProgramIdMisplaced(Rule):
         value = launch.argument("interpret")
         if not launch.form.is_over_blocks or value != Const(True):
             return None
-        if not any(guard.kind in ("when", "cond", "loop") and _is_traced_body(guard.site.code) for guard in op.guards):
+        if not any(
+            guard.kind in ("when", "cond", "loop") and guard.site.piece.search(_TRACED, guard.site.node)
+            for guard in op.guards
+        ):
             return None
         return context.finding(
             op.site,
@@ -251,15 +257,6 @@ class ProgramIdMisplaced(Rule):
 
 def _short(op: Op) -> str:
     return op.short
-
-
-def _mentions(text: str) -> bool:
-    return "program_id" in text
-
-
-def _is_traced_body(text: str) -> bool:
-    """Whether the guard is one of jax's own; a Python loop runs while tracing."""
-    return "when" in text or "cond" in text or "loop" in text or "scan" in text or "switch" in text
 
 
 def _rank(launch: Launch) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.facts.aliases import aliased_outputs
@@ -351,13 +350,16 @@ def use_of(launch: Launch, output: int) -> Literal["whole", "part", "dropped"] |
         return None
     if target.value.startswith("_") and not single:
         return "dropped"
-    rest = launch.site.piece.text.replace(launch.site.piece.code(statement), "", 1)
-    name = re.escape(target.value)
-    if re.search(rf"\b{name}\s*\[", rest):
+    assert launch.site.piece.module is not None
+    own = {id(node) for node in walk(statement)}
+    rest = [node for node in walk(launch.site.piece.module) if id(node) not in own]
+    if any(isinstance(node, nodes.Subscript) and _is_name(node.value, target.value) for node in rest):
         return "part"
-    if re.search(rf"\b{name}\b", rest):
-        return "whole"
-    return "dropped"
+    return "whole" if any(_is_name(node, target.value) for node in rest) else "dropped"
+
+
+def _is_name(node: nodes.Node, name: str) -> bool:
+    return isinstance(node, nodes.Name) and node.value == name
 
 
 def operand_call(launch: Launch) -> nodes.Call | None:
