@@ -22,7 +22,7 @@ test("the probe is off until it is allowed, and goes on then", async ({ start })
   await expect(done.getByRole("button", { name: "Layout" })).toBeVisible({ timeout: 240_000 });
 
   // Not asked any more in this workspace, and asked for nothing again.
-  await done.getByRole("button", { name: "Never for This Workspace" }).click();
+  await done.getByRole("button", { name: "Never", exact: true }).click();
   await (await editor.lens(/^Probe$/)).click();
   await expect(input).toHaveValue("f32[1024,1024], f32[1024,1024]");
 });
