@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,13 @@ from hypothesis import strategies as st
 from benchmarks.texts import composed
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.kernels.analysis.runs import Abandoned
+from pallas_lint.kernels.interpreter.modules import Module
 from pallas_lint.lint import check_file
+from pallas_lint.memo.query_cache import CacheEntry
 from pallas_lint.run.project import Project
 from pallas_lint.syntax import outline
 from pallas_lint.syntax.descent import walk
+from pallas_lint.syntax.piece import Piece
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
@@ -267,8 +271,8 @@ def test_comments_leave_verdicts_and_places(text: str) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     judged(text, project)
     lines = text.split("\n")
-    for number in range(0, len(lines), 1 + len(lines) // 20):
-        for comment in (*COMMENTS, ""):
+    for number in range(0, len(lines), 1 + len(lines) // 5):
+        for comment in (*COMMENTS[:2], ""):
             edited = "\n".join((*lines[:number], lines[number] + comment, *lines[number + 1 :]))
             found = judged(edited, project)
             assert reported(found.result) == reported(result(edited, Project(Path("/nonexistent"))))
@@ -294,6 +298,18 @@ def places(found: Outline) -> list[tuple[str, Span]]:
         for statement in piece.body
         for node in walk(statement)
     ]
+
+
+def test_nothing_accumulates_over_edits() -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    counts = []
+    for number in range(500):
+        line = "o_ref[...] = x_ref[...]"
+        judged(SHARED.replace(line, f"{line}  # {number}" if number % 2 else f"{line} * {number}", 1), project)
+        if number in (99, 499):
+            gc.collect()
+            counts.append(sum(type(each) in (CacheEntry, Module, Piece) for each in gc.get_objects()))
+    assert counts[1] == counts[0]
 
 
 def test_an_undone_edit_reruns_nothing() -> None:
