@@ -45,6 +45,7 @@ def on_standard_streams(server: PallasServer) -> int:
 
 def on_port(server: PallasServer, host: str, port: int) -> int:
     """Serve the first client that connects; the exit status. Raises OSError where the port cannot be had."""
+    collect_in_server()
     try:
         asyncio.run(_serve_one(server, host, port))
     except (KeyboardInterrupt, SystemExit):
