@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 # jax itself is never read, even if its source is on disk: its public names are modelled. Its example kernels are read.
 _VOCABULARY = ("jax", "jaxlib", "numpy", "ml_dtypes", "typing", "functools", "math", "operator")
+# Of whole texts, after every edit: a line break is found in a quarter of the time that `^` takes.
 _INNER_IMPORT = re.compile(
-    r"^[ \t]+(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w \t,]+)|import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?)",
-    re.MULTILINE,
+    r"\n[ \t]+(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w \t,]+)|import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?)"
 )
 # Assignments in a block (a loop, a branch): an over-estimate, since they may be in a function there.
 _ASSIGNED = re.compile(r"^[ \t]+(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
-_GLOBAL = re.compile(r"^[ \t]+global[ \t]+([\w \t,]+)", re.MULTILINE)
+_GLOBAL = re.compile(r"\n[ \t]+global[ \t]+([\w \t,]+)")
 # The budget for the bookkeeping of names that are bound repeatedly.
 _MOVES_PER_STEP = 8  # names whose value is replaced in one step
 _STEPS_PER_MERGE = 4  # steps for merging the effects of one earlier lookup

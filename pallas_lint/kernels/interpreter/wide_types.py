@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 WideTypes = Literal["always", "sometimes"]
 
-_WORD = re.compile(r"enable_x64", re.IGNORECASE)
 _TRUE = r"""(?:True|1|["'](?:1|[Tt]rue|on|ON|yes)["'])"""
 _SWITCH = re.compile(
     rf"""\bconfig\.update\(\s*["']jax_enable_x64["']\s*,\s*{_TRUE}\s*(?:,\s*)?\)"""
@@ -24,7 +23,7 @@ _CONTEXT = re.compile(rf"\benable_x64\(\s*(?:new_val\s*=\s*)?(?:{_TRUE}\s*)?(?:,
 
 def wide_types(text: str, outline: Outline) -> WideTypes | None:
     """ "always" where the module's top level does it, "sometimes" where a function, a branch or a context does."""
-    if not _WORD.search(text):
+    if "enable_x64" not in text.lower():  # the setting's name or the environment variable's
         return None
     found: WideTypes | None = None
     for piece in outline.walk():
