@@ -172,6 +172,26 @@ def plain(x, y):
 def empty(x):
     spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
     return x + pl.pallas_call(add, grid=(0,), in_specs=[spec, spec], out_specs=spec, out_shape=x)(x, x)
+
+
+def double(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2
+
+
+@jax.custom_vjp
+def doubled(x):
+    return pl.pallas_call(double, out_shape=x)(x)
+
+
+def forward(x):
+    return pl.pallas_call(add, out_shape=x)(x, x), None
+
+
+doubled.defvjp(forward, lambda _, g: (pl.pallas_call(double, out_shape=g)(g),))
+
+
+def gradients(xs):
+    return jax.vmap(jax.grad(lambda x: (jax.jit(doubled)(x) ** 2).sum()))(xs)
 """
 
 
@@ -201,3 +221,12 @@ def test_an_empty_grid_costs_nothing(tmp_path: Path) -> None:
     report = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)
     (cost_of,) = report["launches"][0]["cost"]
     assert (cost_of["microseconds"], cost_of["doubts"]) == (0.0, ["its grid has no step: nothing runs"])
+
+
+@pytest.mark.slow
+def test_launches_that_were_only_traced_have_no_cost(tmp_path: Path) -> None:
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    words = ("functions.py::gradients", "f32[2,128,128]", "--target", "tpu:v5e", "--stage", "cost")
+    report = json.loads(run(*words, "--python", python(), "--output-format", "json", cwd=tmp_path).stdout)
+    found = [(each["kernel"], each["operands"][0]["shape"]) for each in report["launches"]]
+    assert found == [("add", [2, 128, 128]), ("double", [2, 128, 128])]

@@ -36,6 +36,17 @@ def fill(records: list[Record], program: Any) -> None:
     _KnownValues(records).closed(program, [None] * len(program.jaxpr.invars))
 
 
+def launched_by(program: Any, records: list[Record]) -> list[Record]:
+    """The launches that a program (a closed jaxpr) makes; all, where it makes none of them.
+
+    Others were only traced: `vmap` traces a function before it batches it, and `jax.grad` one with a derivative of its
+    own, whose forward pass then takes its place.
+    """
+    launches = [equation for equation in equations(program) if str(equation.primitive) in _LAUNCHES]
+    made = [record for equation in launches if (record := _record_of(records, equation)) is not None]
+    return [record for record in records if any(record is each for each in made)] or records
+
+
 class _KnownValues:
     """Of all devices, or of the one that stands at `place` in its mesh: what is known there is its own."""
 
@@ -116,8 +127,14 @@ def _record_of(records: list[Record], equation: Any) -> Record | None:
     """The launch that was recorded when this equation was made: launches of one kernel may share its jaxpr."""
     alike = [record for record in records if _is(record, equation)]
     if len(alike) > 1:
+        types = [str(atom.aval) for atom in equation.invars]
         lines = [(place["file"], place["line"]) for place in locate.of_equation(equation)[:1]]
-        alike.sort(key=lambda record: [(place["file"], place["line"]) for place in record.stack[:1]] != lines)
+        alike.sort(
+            key=lambda record: (
+                [*map(str, record.avals)] != types,
+                [(place["file"], place["line"]) for place in record.stack[:1]] != lines,
+            )
+        )
     return alike[0] if alike else None
 
 
