@@ -190,6 +190,10 @@ def forward(x):
 doubled.defvjp(forward, lambda _, g: (pl.pallas_call(double, out_shape=g)(g),))
 
 
+def twice(xs):
+    return jax.vmap(doubled)(xs) + doubled(xs[0])
+
+
 def gradients(xs):
     return jax.vmap(jax.grad(lambda x: (jax.jit(doubled)(x) ** 2).sum()))(xs)
 """
@@ -224,9 +228,17 @@ def test_an_empty_grid_costs_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_launches_that_were_only_traced_have_no_cost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("function", "launches"),
+    [
+        ("gradients", [("add", [2, 128, 128]), ("double", [2, 128, 128])]),
+        ("twice", [("double", [2, 128, 128]), ("double", [128, 128])]),
+    ],
+)
+def test_launches_that_were_only_traced_have_no_cost(
+    tmp_path: Path, function: str, launches: list[tuple[str, list[int]]]
+) -> None:
     (tmp_path / "functions.py").write_text(FUNCTIONS)
-    words = ("functions.py::gradients", "f32[2,128,128]", "--target", "tpu:v5e", "--stage", "cost")
+    words = (f"functions.py::{function}", "f32[2,128,128]", "--target", "tpu:v5e", "--stage", "cost")
     report = json.loads(run(*words, "--python", python(), "--output-format", "json", cwd=tmp_path).stdout)
-    found = [(each["kernel"], each["operands"][0]["shape"]) for each in report["launches"]]
-    assert found == [("add", [2, 128, 128]), ("double", [2, 128, 128])]
+    assert sorted((each["kernel"], each["operands"][0]["shape"]) for each in report["launches"]) == launches

@@ -40,7 +40,7 @@ FLOORS = (
     ("pallas_lint.known_calls",),
     ("pallas_lint.checker",),
     ("pallas_lint.memo", "pallas_lint.fixes"),
-    ("pallas_lint.api", "pallas_lint.triage"),
+    ("pallas_lint.api", "pallas_lint.triage", "pallas_lint.vmem"),
     ("pallas_lint.rules",),
     ("pallas_lint.lint", "pallas_lint.report"),
     ("pallas_lint.run",),

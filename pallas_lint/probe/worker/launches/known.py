@@ -37,14 +37,16 @@ def fill(records: list[Record], program: Any) -> None:
 
 
 def launched_by(program: Any, records: list[Record]) -> list[Record]:
-    """The launches that a program (a closed jaxpr) makes; all, where it makes none of them.
+    """The launches that a program (a closed jaxpr) makes; all, where some equation's launch is not recognised.
 
     Others were only traced: `vmap` traces a function before it batches it, and `jax.grad` one with a derivative of its
-    own, whose forward pass then takes its place.
+    own, whose forward pass then takes its place. A kernel that jax traces twice has a jaxpr that no record knows.
     """
     launches = [equation for equation in equations(program) if str(equation.primitive) in _LAUNCHES]
-    made = [record for equation in launches if (record := _record_of(records, equation)) is not None]
-    return [record for record in records if any(record is each for each in made)] or records
+    made = [_record_of(records, equation) for equation in launches]
+    if not made or None in made:
+        return records
+    return [record for record in records if any(record is each for each in made)]
 
 
 class _KnownValues:
