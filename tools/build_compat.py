@@ -3,16 +3,19 @@
     python tools/build_compat.py --work DIR [--interpreters DIR] [--stages apis,lower,compile,hardware,pack]
     python tools/build_compat.py --work DIR --add 0.12.1
     python tools/build_compat.py --work DIR --replace jax.lax.cond,jax.jit
+    python tools/build_compat.py --work DIR --devices v5p,tpu7x --versions 0.12.0.1
 
 DIR/<version>/bin/python under --interpreters is used where it exists; other environments are made with uv
 and removed again. Everything measured lands in --work as JSON lines, so that a run that was stopped goes on
-where it stood; only `pack` writes into the repository. Expect 5 minutes a version for lowering and another
-3 to 5 for each TPU generation on one core.
+where it stood; only `pack` writes into the repository. Expect 2 minutes a version for lowering and another
+8 for each TPU generation on one core.
 
 `--add` measures one new release and adds it to the data, in which everything else stays as it is.
 
 `--replace` measures some functions anew with every release, after their recipes changed; everything else stays. The
 `hardware` stage belongs to it, where its GPU is: `hardware.py --only` with the same names, its result put into --work.
+
+`--devices` compiles for these TPUs with versions that are in the data, and adds what comes of it.
 
 `--stages apis,mosaic_gpu,pack_mosaic_gpu` replaces what the data say of Mosaic GPU, and nothing else; `--stages
 subcores,pack_subcores` does so for the SparseCores of TPUs.
@@ -31,6 +34,7 @@ from pathlib import Path
 import mosaic_gpu
 import pack
 import subcores
+from outcome_table import DEVICES
 
 HERE = Path(__file__).resolve().parent
 MEASURE = HERE / "measure"
@@ -44,7 +48,6 @@ READ = (
 )  # fmt: skip
 # jax[tpu] of these versions asks for a nightly that is gone; this libtpu compiles for them.
 LIBTPU = {"0.4.35": "0.0.2"}
-DEVICES = ("v5e", "v6e")
 STAGES = ("apis", "lower", "mosaic_gpu", "subcores", "compile", "pack")
 # The first release whose Mosaic GPU can be told which semantics to lower with.
 SEMANTICS_SINCE = (0, 6)
@@ -193,6 +196,13 @@ def add(environments: Environments, work: Path, version: str) -> None:
     pack.add(work, DATA, version, libtpu_versions(environments, (version,))[version])
 
 
+def add_devices(environments: Environments, work: Path, devices: tuple[str, ...], versions: tuple[str, ...]) -> None:
+    """Compile for these TPUs with releases that are in the data, and add it to them."""
+    lower(environments, work, versions)
+    compile_tpu(environments, work, versions, devices)
+    pack.add_devices(work, DATA, devices, versions)
+
+
 def replace(environments: Environments, work: Path, names: list[str]) -> None:
     """Measure these functions anew, in every way that needs no device."""
     measured = pack.measured_versions(DATA)
@@ -215,11 +225,15 @@ def main() -> None:
     parser.add_argument("--versions", help="only these measured versions")
     parser.add_argument("--add", metavar="VERSION", help="a release newer than all in the data")
     parser.add_argument("--replace", metavar="FUNCTIONS", help="functions of which the recipes have changed")
+    parser.add_argument("--devices", help=f"TPUs to compile for, with measured versions: of {', '.join(DEVICES)}")
     options = parser.parse_args()
     measured = tuple(options.versions.split(",")) if options.versions else MEASURED
     environments = Environments(options.interpreters, options.work, options.python)
     if options.add:
         add(environments, options.work, options.add)
+        return
+    if options.devices:
+        add_devices(environments, options.work, tuple(options.devices.split(",")), measured)
         return
     if options.replace:
         replace(environments, options.work, options.replace.split(","))

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 DTYPES = ("f32", "bf16", "f16", "i32", "i8", "u32", "bool")
+DEVICES = ("v4", "v5e", "v5p", "v6e", "tpu7x")  # generations of TPUs that are compiled for
 TARGETS = (
-    "triton", "tpu", "tpu:v5e", "tpu:v6e", "triton:h200", "mosaic_gpu", "mosaic_gpu:lane", "mosaic_gpu:warpgroup",
-    "tpu:sc_vector", "tpu:sc_scalar",
+    "triton", "tpu", *(f"tpu:{device}" for device in DEVICES), "triton:h200", "mosaic_gpu", "mosaic_gpu:lane",
+    "mosaic_gpu:warpgroup", "tpu:sc_vector", "tpu:sc_scalar",
 )  # fmt: skip
 NOT_MEASURED = ("-", None, None)
 MESSAGE_LIMIT = 120

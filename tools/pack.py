@@ -11,7 +11,7 @@ from typing import Any
 import mosaic_gpu
 import subcores
 import unpack
-from outcome_table import OutcomeTable, dtype_of, rows_of, write
+from outcome_table import DEVICES, OutcomeTable, dtype_of, rows_of, write
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -129,39 +129,57 @@ def pack_functions(work: Path, measured: list[str], out: Path, before: OutcomeTa
 
 def _add_version(functions: OutcomeTable, work: Path, version: str, index: int) -> None:
     """What was measured with one version."""
-    rows = [row for row in rows_of(work / f"lower-{version}.jsonl") if "modes" not in row]
+    rows = _lowered_rows(work, version)
     unstorable = _unstorable(rows)
-    compiled = {
-        device: {row["k"]: row["r"] for row in rows_of(work / f"compile-{version}-{device}.jsonl")}
-        for device in ("v5e", "v6e")
-        if (work / "done" / f"compile-{version}-{device}").exists()
-    }
-    for device in compiled:
-        functions.has_compiled(f"tpu:{device}", index)
-    unloadable = {device: _unloadable(rows, by_key) for device, by_key in compiled.items()}
     for row in rows:
         key, dtype = (row["f"], row["v"]), dtype_of(row)
         if "p" in row:
             functions.primitives.setdefault(row["f"], {}).setdefault(index, set()).update(row["p"])
         for backend in ("triton", "tpu"):
-            result = [row["s"], "", None] if "s" in row else row.get(backend)
-            if result is None:
-                continue
-            if result[0] == "h":
-                result = unstorable.get((backend, dtype), result)
-            functions.add(key, backend, index, dtype, result)
-            if backend == "tpu":
-                for device, by_key in compiled.items():
-                    said = _compiled(row, result, by_key)
-                    if said[0] == "-" and not row["v"].startswith("scalar"):
-                        said = unloadable[device].get(row["d"], said)
-                    functions.add(key, f"tpu:{device}", index, dtype, said)
+            result = _lowered(row, backend, unstorable)
+            if result is not None:
+                functions.add(key, backend, index, dtype, result)
+    for device in DEVICES:
+        _add_compiled(functions, work, version, index, device)
     mosaic_gpu.add(functions, work, version, index)
     subcores.add(functions, work, version, index)
     on_gpu = work / f"hardware-triton-{version}.jsonl"
     if on_gpu.exists():
         functions.has_compiled("triton:h200", index)
         _add_hardware(functions, on_gpu, "triton", index, {row["f"] for row in rows})
+
+
+def _lowered_rows(work: Path, version: str) -> list[dict[str, Any]]:
+    return [row for row in rows_of(work / f"lower-{version}.jsonl") if "modes" not in row]
+
+
+def _lowered(row: dict[str, Any], backend: str, unstorable: dict[tuple[str, str], list[Any]]) -> list[Any] | None:
+    """What lowering for a backend said of a case, if it was asked."""
+    result = [row["s"], "", None] if "s" in row else row.get(backend)
+    if result is not None and result[0] == "h":
+        return unstorable.get((backend, dtype_of(row)), result)
+    return result
+
+
+def _add_compiled(functions: OutcomeTable, work: Path, version: str, index: int, device: str) -> None:
+    """What compiling for a TPU said, if it was asked; where some functions were asked anew, the others stay."""
+    if not (work / "done" / f"compile-{version}-{device}").exists():
+        return
+    rows = _lowered_rows(work, version)
+    by_key = {row["k"]: row["r"] for row in rows_of(work / f"compile-{version}-{device}.jsonl")}
+    target = f"tpu:{device}"
+    anew = index in functions.compiled.get(target, ())
+    functions.has_compiled(target, index)
+    unstorable, unloadable = _unstorable(rows), _unloadable(rows, by_key)
+    for row in rows:
+        lowered = _lowered(row, "tpu", unstorable)
+        if lowered is None:
+            continue
+        said = _compiled(row, lowered, by_key)
+        if said[0] == "-" and not row["v"].startswith("scalar"):
+            said = unloadable.get(row["d"], said)
+        if not anew or said[0] != "-":
+            functions.add((row["f"], row["v"]), target, index, dtype_of(row), said)
 
 
 def _write_functions(functions: OutcomeTable, out: Path) -> dict[str, Any]:
@@ -195,9 +213,11 @@ def _unloadable(rows: Iterable[dict[str, Any]], by_key: dict[str, list[Any]]) ->
 
 
 def _compiled(row: dict[str, Any], lowered: list[Any], by_key: dict[str, list[Any]]) -> list[Any]:
-    if lowered[0] != "k":
+    """What the compiler said; of what does not lower for v5e, the other generations may have another rule."""
+    if lowered[0] not in "kl" or len(lowered) < len(("status", "message", "primitive", "plan", "text")):
         return lowered
-    return by_key.get(lowered[4] or "|".join((row["f"], row["v"], row["d"])), ["-", "", None])
+    asked = by_key.get(lowered[4] or "|".join((row["f"], row["v"], row["d"])))
+    return asked or (["-", "", None] if lowered[0] == "k" else lowered)
 
 
 def _reviewed(row: dict[str, Any]) -> list[Any]:
@@ -263,6 +283,17 @@ def add(work: Path, out: Path, version: str, libtpu: str) -> None:
     versions |= {"known": [*known, version], "measured": [*measured, version]}
     versions["libtpu"][version] = libtpu
     finish(out, versions, content)
+
+
+def add_devices(work: Path, out: Path, devices: Collection[str], asked: Collection[str]) -> None:
+    """Add what was compiled for these TPUs with the versions `asked`, all of which the data have, to the data."""
+    versions = json.loads((out / "versions.json").read_text(encoding="utf-8"))
+    measured: list[str] = versions["measured"]
+    functions = unpack.functions(out, measured)
+    for version in asked:
+        for device in devices:
+            _add_compiled(functions, work, version, measured.index(version), device)
+    finish(out, versions, _write_functions(functions, out))
 
 
 def measured_versions(out: Path) -> tuple[str, ...]:

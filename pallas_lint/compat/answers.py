@@ -154,13 +154,17 @@ def _forms(match: dict[str, Any], question: Question, backends: Sequence[str]) -
     function = compat.function(match["name"])
     if function is None or not question.forms:
         return {}
-    newest = match["versions"][-1]
+    newest = compat.nearest(match["versions"][-1])
     measured = [dtype for dtype in question.dtypes if dtype in compat.DTYPES]
     dtype = measured[0] if len(measured) == 1 else None
     return {
         forms.in_words(variant): {
             backend: function.verdict(
-                backend, newest, dtype=dtype, variant=variant, device=support.device_of(backend, question.devices)
+                backend,
+                newest,
+                dtype=dtype,
+                variant=variant,
+                device=support.device_of(backend, question.devices, newest),
             ).status
             for backend in backends
         }

@@ -20,7 +20,9 @@ from pallas_lint.compat.primitives import primitive_since, primitive_supported
 from pallas_lint.compat.versions import known_versions, measured_versions, nearest, parse, position
 from pallas_lint.records import frozen
 
-TPU_DEVICES = ("v5e", "v6e")
+TPU_DEVICES = ("v4", "v5e", "v5p", "v6e", "tpu7x")
+# Nearly every measured release was compiled for these, which speak for the rest; of the others only where it was.
+_ALWAYS = ("v5e", "v6e")
 SUBCORES = ("sc_vector", "sc_scalar")  # of a SparseCore, which a verdict on TPU may name in the place of a device
 SEMANTICS = ("lane", "warpgroup")  # which a verdict on Mosaic GPU may name in the place of a device
 _UNKNOWN = (SupportStatus.UNKNOWN, None, None)
@@ -93,9 +95,11 @@ class FunctionSupport:
             for cell in _cells(self.name, backend, nearest(version), device)
             if cell.dtype in wanted and (variant is None or cell.variant == variant)
         )
-        index, _ = _speaking(backend, nearest(version), device)
-        compiled = any(_compiled(target, index or 0) for target in _targets(backend, device)) and device not in SUBCORES
-        return verdict_of(cells, measured_versions()[index or 0], compiled)
+        index = _speaking(backend, nearest(version), device)[0] or 0
+        compiled = device not in SUBCORES and any(
+            _compiled(target, index) for target in _targets(backend, device, index)
+        )
+        return verdict_of(cells, measured_versions()[index], compiled)
 
     def since(
         self, backend: str, dtype: str | None = None, *, device: str | None = None, variant: str | None = None
@@ -132,13 +136,13 @@ class FunctionSupport:
                 found.append(OtherBackend(other, since, status))
         return tuple(found)
 
-    def was_compiled(self, version: str, dtype: str) -> bool:
+    def was_compiled(self, version: str, dtype: str, device: str | None = None) -> bool:
         """Whether this dtype was compiled for TPU at this version; else a verdict is based on lowering."""
         index, _ = _speaking("tpu", version)
         if index is None:
             return False
         at = tables.functions()["dtypes"].index(dtype)
-        targets = [target for target in _targets("tpu", None) if _compiled(target, index)]
+        targets = [target for target in _targets("tpu", device, index) if _compiled(target, index)]
         return any(
             _outcomes(_row(self.name, variant, target, index))[at][3] != "-"
             for target in targets
@@ -156,12 +160,22 @@ class FunctionSupport:
         return names
 
 
-def _targets(backend: str, device: str | None) -> tuple[str, ...]:
-    """Rows of the table that apply to this backend and device."""
+def devices_at(version: str) -> tuple[str, ...]:
+    """The TPUs of which there are verdicts of their own at a known version."""
+    index, _ = _speaking("tpu", version)
+    return () if index is None else _devices(index)
+
+
+def _devices(index: int) -> tuple[str, ...]:
+    return tuple(device for device in TPU_DEVICES if device in _ALWAYS or _compiled(f"tpu:{device}", index))
+
+
+def _targets(backend: str, device: str | None, index: int) -> tuple[str, ...]:
+    """Rows of the table that apply to this backend and device, at the measured version with this index."""
     if backend == "tpu":
         if device is None:
-            return tuple(f"tpu:{name}" for name in TPU_DEVICES)
-        return (f"tpu:{device}",) if device in (*TPU_DEVICES, *SUBCORES) else ("tpu",)
+            return tuple(f"tpu:{name}" for name in _devices(index))
+        return (f"tpu:{device}",) if device in (*_devices(index), *SUBCORES) else ("tpu",)
     if backend == "mosaic_gpu":
         return (f"{backend}:{device}",) if device in SEMANTICS else (backend,)
     if backend == "triton":
@@ -279,10 +293,11 @@ def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[M
     if index is None:
         return ()
     exact = measured_versions()[index] == version
-    only_lowered = backend == "tpu" and device is not None and device not in (*TPU_DEVICES, *SUBCORES)
+    targets = _targets(backend, device, index)
+    only_lowered = targets == ("tpu",)
     cells = []
     for variant in data["functions"][name]:
-        for target in _targets(backend, device):
+        for target in targets:
             here = _at(name, variant, target, index)
             later = _at(name, variant, target, after) if after is not None else None
             for number, dtype in enumerate(data["dtypes"]):
@@ -333,7 +348,7 @@ def provenance() -> str:
     if sparse:
         parts.append(f"lowered for the subcores of SparseCores with jax {' and '.join(measured[i] for i in sparse)}")
     if newest_compiled:
-        devices = " and ".join(sorted(newest_compiled))
+        devices = ", ".join(sorted(newest_compiled))
         version = max(newest_compiled.values(), key=parse)
         parts.append(f"compiled with libtpu (up to {libtpu[version]}) for {devices}")
     for target, indices in data["compiled"].items():

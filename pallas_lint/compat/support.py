@@ -7,7 +7,7 @@ from typing import Any
 
 from pallas_lint import compat
 from pallas_lint.compat.forms import in_words
-from pallas_lint.compat.functions import SEMANTICS, SUBCORES, TPU_DEVICES
+from pallas_lint.compat.functions import SEMANTICS, SUBCORES, devices_at
 from pallas_lint.compat.outcomes import verdict_of
 
 PALLAS = "jax.experimental.pallas"
@@ -136,9 +136,12 @@ def describe(
     return _api(name, versions)
 
 
-def device_of(backend: str, devices: Sequence[str]) -> str | None:
-    """Which of the devices, or lowering semantics, is this backend's; None where that is not one."""
-    known = {"tpu": TPU_DEVICES, "triton": ("rocm",), "mosaic_gpu": SEMANTICS}[backend]
+def device_of(backend: str, devices: Sequence[str], version: str) -> str | None:
+    """Which of the devices, or lowering semantics, is this backend's; None where that is not one.
+
+    A TPU counts only with a release that was compiled for it: elsewhere all that were speak for it.
+    """
+    known = {"tpu": devices_at(version), "triton": ("rocm",), "mosaic_gpu": SEMANTICS}[backend]
     own = [device for device in devices if device in known]
     if backend == "tpu" and SUBCORES[0] in devices:
         return SUBCORES[0]
@@ -150,15 +153,16 @@ def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
     home = next((each for each, module in _HOMES.items() if name.startswith(f"{PALLAS}.{module}.")), backend)
     if home != backend:
         return f"it is a function of {home.replace('_', '-')} kernels"
-    others = [device for device in devices if device.startswith(("v", "tpu")) and device not in TPU_DEVICES]
+    compiled = devices_at(version)
+    others = [device for device in devices if device.startswith(("v", "tpu")) and device not in compiled]
     if backend == "tpu" and SUBCORES[0] in devices:
         return _on_subcores(name, version)
     if backend == "tpu" and others:
-        return f"the compiler was asked for {' and '.join(TPU_DEVICES)}, not for {', '.join(others)}"
+        return f"the compiler was asked for {_listed(compiled)}, not for {', '.join(others)}"
     support = compat.function(name)
-    if backend == "tpu" and support is not None and device_of(backend, devices) is None:
+    if backend == "tpu" and support is not None and device_of(backend, devices, version) is None:
         return _generations(support, version)
-    if backend == "mosaic_gpu" and support is not None and device_of(backend, devices) is None:
+    if backend == "mosaic_gpu" and support is not None and device_of(backend, devices, version) is None:
         either = {device: support.verdict(backend, version, device=device).status for device in SEMANTICS}
         if set(either.values()) >= {"supported", "unsupported"} or (
             "depends" in either.values() and len(set(either.values())) > 1
@@ -177,21 +181,32 @@ def _on_subcores(name: str, version: str) -> str:
     return f"on the scalar subcore of a SparseCore: {words[status]}"
 
 
+def _listed(names: Sequence[str]) -> str:
+    """ "v4, v5e and v6e"."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
 def _generations(support: compat.FunctionSupport, version: str) -> str:
     """The dtypes that one generation of TPUs takes and another does not."""
+    return "; ".join(f"{', '.join(dtypes)} {where}" for where, dtypes in generations(support, version).items())
+
+
+def generations(support: compat.FunctionSupport, version: str) -> dict[str, list[str]]:
+    """ "on v6e, not on v4, v5e" → the dtypes that are supported on some generations and unsupported on others."""
+    devices = devices_at(compat.nearest(version))
     by_answer: dict[tuple[str, ...], list[str]] = {}
     for dtype in compat.DTYPES:
-        answers = tuple(support.verdict("tpu", version, dtype=dtype, device=device).status for device in TPU_DEVICES)
-        if set(answers) == {"supported", "unsupported"}:
+        answers = tuple(support.verdict("tpu", version, dtype=dtype, device=device).status for device in devices)
+        if {"supported", "unsupported"} <= set(answers):
             by_answer.setdefault(answers, []).append(dtype)
-    parts = []
+    found: dict[str, list[str]] = {}
     for those, dtypes in by_answer.items():
         takes, refuses = (
-            ", ".join(device for device, status in zip(TPU_DEVICES, those, strict=True) if status == wanted)
+            ", ".join(device for device, status in zip(devices, those, strict=True) if status == wanted)
             for wanted in ("supported", "unsupported")
         )
-        parts.append(f"{', '.join(dtypes)} on {takes}, not on {refuses}")
-    return "; ".join(parts)
+        found.setdefault(f"on {takes}, not on {refuses}", []).extend(dtypes)
+    return found
 
 
 def _function(
@@ -202,7 +217,7 @@ def _function(
     columns = tuple(versions) or compat.measured_versions()
     shown: dict[str, Any] = {}
     for backend in backends:
-        device = device_of(backend, devices)
+        device = device_of(backend, devices, compat.nearest(columns[-1]))
         newest = support.verdict(backend, columns[-1], device=device)
         lost = [dtype for dtype in compat.DTYPES if not loads(dtype, backend, columns[-1], device)]
         telling = _without(newest, lost)
@@ -278,14 +293,14 @@ def _state(support: compat.FunctionSupport, backend: str, version: str, dtype: s
         return "some"
     if backend in _RAN_SINCE and device is None and compat.parse(version) >= compat.parse(_RAN_SINCE[backend]):
         return "runs"
-    compiled = backend == "tpu" and device not in SUBCORES and support.was_compiled(version, dtype)
+    compiled = backend == "tpu" and device not in SUBCORES and support.was_compiled(version, dtype, device)
     return "compiles" if compiled else "lowers"
 
 
 def _status(support: compat.FunctionSupport, backend: str, version: str, dtype: str, device: str | None = None) -> str:
     """The verdict's status; "lowers" where it was not compiled for TPU."""
     status = support.verdict(backend, version, dtype=dtype, device=device).status
-    if status == "supported" and backend == "tpu" and not support.was_compiled(version, dtype):
+    if status == "supported" and backend == "tpu" and not support.was_compiled(version, dtype, device):
         return "lowers"
     return status
 

@@ -62,9 +62,9 @@ class UnsupportedDtype(Rule):
     then compute wrong numbers on the device, which no test in interpret mode shows.
 
     The verdicts come from measuring: every function was lowered for seven dtypes by jax releases from 0.4.35
-    on, compiled with libtpu for v5e and v6e, and run on an NVIDIA H200. Casts, shifts and arithmetic were compiled
-    for thirteen dtypes, narrow integers and 8-bit floats among them, by jax 0.6.2 and later for each TPU from v4 to
-    tpu7x.
+    on, compiled with libtpu for v5e and v6e, with jax 0.12.0.1 for v4, v5p and tpu7x too, and run on an NVIDIA
+    H200. Casts, shifts and arithmetic were compiled for thirteen dtypes, narrow integers and 8-bit floats among
+    them, by jax 0.6.2 and later for each TPU from v4 to tpu7x.
 
     ## How to fix
 

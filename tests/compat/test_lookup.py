@@ -152,8 +152,23 @@ def test_a_dtype_that_the_function_itself_refuses_is_no_failure_of_the_backend()
 
 
 def test_generations_that_were_not_compiled_for() -> None:
-    assert status("jax.numpy.add", "tpu", "0.12.0.1", "f32", "v4") == "unknown"
-    assert status("jax.numpy.cumsum", "tpu", "0.12.0.1", "f32", "v4") == "unsupported"
+    """A TPU speaks for itself with the releases that were compiled for it; else only refusals in lowering count."""
+    for device in ("v4", "v5p", "tpu7x"):
+        assert status("jax.numpy.add", "tpu", "0.11.2", "f32", device) == "unknown"
+        assert status("jax.numpy.add", "tpu", "0.12.0.1", "f32", device) == "supported"
+        assert status("jax.numpy.cumsum", "tpu", "0.11.2", "f32", device) == "unsupported"
+    assert status("jax.numpy.add", "tpu", "0.12.0.1", "f32", "tpu8i") == "unknown"
+
+
+def test_rules_that_ask_for_the_generation() -> None:
+    """jax lowers `top_k` of bfloat16 from the sixth generation on; lowered and compiled with jax 0.12.0.1."""
+    top_k = support("jax.lax.top_k")
+    told = {
+        device: top_k.verdict("tpu", "0.12.0.1", dtype="bf16", device=device, variant="unstable").status
+        for device in ("v4", "v5e", "v5p", "v6e", "tpu7x")
+    }
+    assert [device for device, status in told.items() if status == "supported"] == ["v6e", "tpu7x"]
+    assert {told[device] for device in ("v4", "v5e", "v5p")} == {"unsupported"}
 
 
 def test_between_measured_versions_only_what_is_certain_counts() -> None:

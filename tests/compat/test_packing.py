@@ -128,3 +128,36 @@ def test_functions_are_replaced_and_nothing_else(tools: dict[str, Any], tmp_path
     last = len(VERSIONS["measured"]) - 1
     told = {target: by_version for target, by_version in after["jax.jit", "plain"].items() if by_version}
     assert told == {"tpu": {last: {"f32": ("l", None, "no")}}}
+
+
+def test_a_device_is_added_to_a_version_that_is_there(tools: dict[str, Any], tmp_path: Path) -> None:
+    """What was not asked anew stays; its own rules count where those of v5e refuse."""
+    work, out = tmp_path / "work", tmp_path / "data"
+    for folder in (work / "done", out):
+        folder.mkdir(parents=True)
+    for file in DATA.iterdir():
+        (out / file.name).write_bytes(file.read_bytes())
+    before = outcomes(tools["unpack"], out)
+    rows = [
+        {"f": "jax.lax.top_k", "v": "plain", "d": "bf16", "tpu": ["l", "not on this", "top_k", "direct", "one"]},
+        {"f": "jax.numpy.exp", "v": "plain", "d": "f32", "tpu": ["k", "", None, "direct", "two"]},
+        {"f": "jax.numpy.exp", "v": "plain", "d": "bf16", "tpu": ["k", "", None, "direct", "three"]},
+    ]
+    said = [{"k": "one", "r": ["k", "", None]}, {"k": "two", "r": ["c", "too new", "exp"]}]
+    last = len(VERSIONS["measured"]) - 1
+    asked = {("v5p", last - 1), ("v6e", last)}  # for the first time, and anew
+    for device, index in asked:
+        version = VERSIONS["measured"][index]
+        (work / f"lower-{version}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        (work / f"compile-{version}-{device}.jsonl").write_text("\n".join(map(json.dumps, said)))
+        (work / "done" / f"compile-{version}-{device}").touch()
+    tools["add_devices"](work, out, ("v5p", "v6e"), VERSIONS["measured"][-2:])
+    after = outcomes(tools["unpack"], out)
+    for device, index in asked:
+        assert after["jax.lax.top_k", "plain"][f"tpu:{device}"][index]["bf16"] == ("k", None, None)
+        assert after["jax.numpy.exp", "plain"][f"tpu:{device}"][index]["f32"] == ("c", "exp", "too new")
+    exp = after["jax.numpy.exp", "plain"]
+    assert "bf16" not in exp["tpu:v5p"][last - 1]
+    assert exp["tpu:v6e"][last]["bf16"] == before["jax.numpy.exp", "plain"]["tpu:v6e"][last]["bf16"]
+    changed = {key for key in before if before[key] != after[key]}
+    assert changed == {("jax.lax.top_k", "plain"), ("jax.numpy.exp", "plain")}
