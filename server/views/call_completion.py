@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
-from pallas_lint.server.views.open_calls import assigned, items, surroundings
+from pallas_lint.server.views.open_calls import assigned, items, surroundings, word_at_end
 from pallas_lint.server.views.rule_completion import word_before
 
 from pallas_lint import compat
@@ -49,7 +49,7 @@ def completions(
     place = _Place.of(source, around, version)
     if place is None:
         return []
-    word = around.quoted if around.quoted is not None else re.search(r"[\w.]*\Z", around.before)[0]  # type: ignore[index]
+    word = around.quoted if around.quoted is not None else word_at_end(around.before, ".")
     where = word_before(source, cursor, word, codec)
     return [each.item(number, where, snippets=snippets) for number, each in enumerate(_offers(place, word))]
 

@@ -26,7 +26,6 @@ _TOKEN = re.compile(
     |\n[ \t]*(?P<statement>return|def|class|import|from|while|@)\b""",
     re.VERBOSE | re.DOTALL,
 )
-_CALLEE = re.compile(r"[^\W\d]\w*(?:[ \t]*\.[ \t]*[^\W\d]\w*)*[ \t]*\Z")
 _KEYWORD = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
 _BEGINS = re.compile(r"[^\s#)\]}]")
 
@@ -140,8 +139,7 @@ def _read(text: str) -> tuple[list[Bracket], list[Bracket], str | None, bool]:
     for token in _TOKEN.finditer(text):
         at, ends = token.start(), token.end() == len(text)
         if token["open"]:
-            callee = _CALLEE.search(text, _line_of(text, at), at) if token["open"] == "(" else None
-            name = re.sub(r"\s", "", callee[0]) if callee is not None else None
+            name = _callee(text[_line_of(text, at) : at]) if token["open"] == "(" else None
             stack.append(Bracket(token["open"], name, at + 1))
             every.append(stack[-1])
         elif token["close"] and stack:
@@ -155,6 +153,27 @@ def _read(text: str) -> tuple[list[Bracket], list[Bracket], str | None, bool]:
         elif token["comment"] and ends:
             in_comment = True
     return stack, every, quoted, in_comment
+
+
+def word_at_end(text: str, more: str = "") -> str:
+    """The letters, digits and underscores that a text ends with, and characters that count as well."""
+    at = len(text)
+    while at and (text[at - 1].isalnum() or text[at - 1] in "_" + more):
+        at -= 1
+    return text[at:]
+
+
+def _callee(before: str) -> str | None:
+    """The dotted name that a line ends with, without its spaces; None where it ends with something else."""
+    names: list[str] = []
+    rest = before.rstrip(" \t")
+    while (word := word_at_end(rest)) and not word[0].isdigit():
+        names.append(word)
+        rest = rest[: -len(word)].rstrip(" \t")
+        if not rest.endswith("."):
+            break
+        rest = rest[:-1].rstrip(" \t")
+    return ".".join(reversed(names)) or None
 
 
 def _line_of(text: str, at: int) -> int:
