@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
 _MAX_LINES = 400  # before and after the cursor
 _TOKEN = re.compile(
-    r"""(?P<comment>\#[^\n]*)
-    |(?P<string>"{3}(?:[^\\]|\\.)*?(?:"{3}|\Z)|'{3}(?:[^\\]|\\.)*?(?:'{3}|\Z)
-        |"(?:[^"\\\n]|\\.)*(?:"|(?=\n)|\Z)|'(?:[^'\\\n]|\\.)*(?:'|(?=\n)|\Z))
+    r"""(?P<comment>\#[^\n]*)|(?P<quote>"{3}|'{3}|["'])
     |(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<comma>,)|(?P<lambda>\blambda\b)|(?P<colon>:)
     |\n[ \t]*(?P<statement>return|def|class|import|from|while|@)\b""",
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE,
 )
 _KEYWORD = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
 _BEGINS = re.compile(r"[^\s#)\]}]")
@@ -115,8 +113,10 @@ def items(text: str) -> list[str] | None:
 
 def assigned(text: str, name: str) -> Iterator[str]:
     """What is assigned to a name in a text, as far as it stands on the same line."""
-    for match in re.finditer(rf"^[ \t]*{re.escape(name)}[ \t]*=(?!=)[ \t]*(.*)$", text, re.MULTILINE):
-        yield match[1]
+    for line in text.splitlines():
+        left, sign, right = line.partition("=")
+        if sign and left.strip() == name and not right.startswith("="):
+            yield right.strip()
 
 
 def _statement(source: Source, line: int) -> tuple[int, int]:
@@ -136,9 +136,13 @@ def _read(text: str) -> tuple[list[Bracket], list[Bracket], str | None, bool]:
     every: list[Bracket] = []
     quoted: str | None = None
     in_comment = False
-    for token in _TOKEN.finditer(text):
-        at, ends = token.start(), token.end() == len(text)
-        if token["open"]:
+    after = 0
+    while (token := _TOKEN.search(text, after)) is not None:
+        at, after = token.span()
+        if token["quote"]:
+            begins, after, closed = after, *_string_end(text, after, token["quote"])
+            quoted = text[begins:] if after == len(text) and not closed else None
+        elif token["open"]:
             name = _callee(text[_line_of(text, at) : at]) if token["open"] == "(" else None
             stack.append(Bracket(token["open"], name, at + 1))
             every.append(stack[-1])
@@ -148,10 +152,8 @@ def _read(text: str) -> tuple[list[Bracket], list[Bracket], str | None, bool]:
             stack[-1].read(token.lastgroup, at)
         elif token["statement"]:
             stack.clear()  # a bracket above was left open
-        elif token["string"] and ends:
-            quoted = _unfinished(token["string"])
-        elif token["comment"] and ends:
-            in_comment = True
+        elif token["comment"]:
+            in_comment = after == len(text)
     return stack, every, quoted, in_comment
 
 
@@ -180,8 +182,12 @@ def _line_of(text: str, at: int) -> int:
     return text.rfind("\n", 0, at) + 1
 
 
-def _unfinished(string: str) -> str | None:
-    """What is written of a string that has no end."""
-    quote = string[:3] if string[:3] in ('"""', "'''") else string[0]
-    finished = len(string) >= 2 * len(quote) and string.endswith(quote)
-    return None if finished else string[len(quote) :]
+def _string_end(text: str, at: int, quote: str) -> tuple[int, bool]:
+    """Where a string ends that begins at `at`, behind its quote, and whether by a quote; else by the line or text."""
+    while at < len(text):
+        if text.startswith(quote, at):
+            return at + len(quote), True
+        if text[at] == "\n" and len(quote) == 1:
+            return at, False
+        at += 2 if text[at] == "\\" else 1
+    return len(text), False
