@@ -1,10 +1,12 @@
 """VMEM that a kernel takes on a TPU, for libraries that choose block sizes: the sum that PAL213 checks.
 
-from pallas_lint import vmem
+    from pallas_lint import vmem
 
-blocks = [((512, 1024), "bfloat16"), ((1024, 512), "bfloat16"), ((512, 512), "float32")]
-if vmem.usage(blocks, scratch=[((512, 512), "float32")]) > vmem.default_limit("v5e"):
-    ...
+    blocks = [((512, 1024), "bfloat16"), ((1024, 512), "bfloat16"), ((512, 512), "float32")]
+    if vmem.usage(blocks, scratch=[((512, 512), "float32")]) > vmem.default_limit("v5e"):
+        ...
+
+It is a lower bound, and needs no jax.
 """
 
 from __future__ import annotations
@@ -32,8 +34,11 @@ def usage(blocks: Iterable[Buffer], scratch: Iterable[Buffer] = (), *, chip: str
     comes on top. Raises ValueError for a dtype or chip that is not known.
     """
     sublanes = _chip(chip).sublanes
-    held = sum(padded_bytes(tuple(shape), _short(dtype), sublanes) for shape, dtype in blocks)
-    return buffers * held + sum(padded_bytes(tuple(shape), _short(dtype), sublanes) for shape, dtype in scratch)
+    return buffers * _held(blocks, sublanes) + _held(scratch, sublanes)
+
+
+def _held(each_once: Iterable[Buffer], sublanes: int) -> int:
+    return sum(padded_bytes(tuple(shape), _short(dtype), sublanes) for shape, dtype in each_once)
 
 
 def capacity(chip: str) -> int:

@@ -213,7 +213,7 @@ class _Comments:
         self._before, self._after = before, after
 
     def alone_differ(self, old: Piece, new: Piece) -> bool:
-        """Whether `new` is the same as `old` but for comments that nobody reads."""
+        """Whether `new` is the same as `old` but for comments that are not read."""
         for piece in (old, new):
             if piece.members or piece.suspect or piece.deep or not piece.in_tree:
                 return False

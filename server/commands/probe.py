@@ -114,7 +114,7 @@ def spec_of(ls: PallasServer, state: DocumentState, chosen: Chosen, arguments: s
 
 
 async def spec_of_known_call(ls: PallasServer, state: DocumentState, chosen: Chosen) -> specs.Spec | None:
-    """What to probe as the call has it that lenses and hints show; None where that tells too little."""
+    """What to probe as the call has it that lenses and hints show; None where too little is known of that."""
     from pallas_lint.server.probing.suggested_arguments import arguments_of
     from pallas_lint.server.views.calls import shown_call
 

@@ -36,7 +36,7 @@ SHOW_TRIED = "pallasLint.showTried"
 
 
 async def tune(ls: PallasServer, given: object = None) -> dict[str, Any]:
-    """`pallasLint.tune`: what came of it; another editor than VS Code is told of a failure in a message too."""
+    """`pallasLint.tune`: what came of it; other editors than VS Code get a message about a failure too."""
     try:
         answer = await _answered(ls, argument(given))
     except Failed as error:

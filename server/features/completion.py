@@ -19,7 +19,7 @@ OPTIONS = lsp.CompletionOptions(trigger_characters=["=", ",", ":", '"', "'", "["
 
 
 async def completion(ls: PallasServer, params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
-    """What can stand at the cursor; in code it is told from the text alone, which is half written."""
+    """What can stand at the cursor; in code it is read from the text alone, which is half written."""
     uri, codec = params.text_document.uri, ls.workspace.position_codec
     source = ls.documents.source(uri)
     if source is None or params.position.line >= source.line_count:
@@ -34,7 +34,7 @@ async def completion(ls: PallasServer, params: lsp.CompletionParams) -> list[lsp
         return []
     try:
         version = ls.folders.of(path).settings(path).jax.newest
-    except SettingsError:  # which is told elsewhere
+    except SettingsError:  # which is reported elsewhere
         return []
     from pallas_lint.server.views import call_completion
 

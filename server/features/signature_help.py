@@ -23,7 +23,7 @@ def signature_help(ls: PallasServer, params: lsp.SignatureHelpParams) -> lsp.Sig
     path = Documents.path(params.text_document.uri)
     try:
         version = ls.folders.of(path).settings(path).jax.newest
-    except SettingsError:  # which is told elsewhere
+    except SettingsError:  # which is reported elsewhere
         return None
     from pallas_lint.server.views.call_completion import signature
 

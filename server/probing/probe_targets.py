@@ -133,7 +133,7 @@ def launches_from(analysis: Analysis, chosen: Chosen) -> Iterator[Launch]:
 def module_of(notebook: Source, function: str) -> Source:
     """What a function rests on of the code of a notebook, with its lines: a module that can be imported.
 
-    Cells also run kernels, read data and draw, which nobody wants here: what binds no name that it speaks of is left
+    Cells also run kernels, read data and draw, which is not wanted here: what binds no name that it uses is left
     out.
     """
     pieces = outline(notebook).pieces

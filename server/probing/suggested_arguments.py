@@ -41,7 +41,7 @@ _SCALARS = {"int": str(_BLOCK), "float": "1.0", "bool": "False", "str": "''"}
 def suggestion(chosen: Chosen, analysis: Analysis, runs: Sequence[StoredRun], known: KnownCall | None) -> str:
     """Arguments to begin with: of the known call that is shown, those of the last probe, else what is likely.
 
-    That is what captures, annotations and specs tell; it also stands for what the call leaves open.
+    That is what captures, annotations and specs give; it also stands for what the call leaves open.
     """
     for run in reversed(runs) if known is None else ():
         if run.function == chosen.name:

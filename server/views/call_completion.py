@@ -65,8 +65,8 @@ def signature(source: Source, cursor: Position, version: str) -> lsp.SignatureHe
     label = f"{place.function.rpartition('.')[2]}({', '.join(shown)})"
     at = known.names.index(place.parameter) if place.parameter in known.names else None
     parameters = [lsp.ParameterInformation(label=each) for each in shown]
-    told = lsp.SignatureInformation(label=label, documentation=f"jax {version}", parameters=parameters)
-    return lsp.SignatureHelp(signatures=[told], active_signature=0, active_parameter=at)
+    described = lsp.SignatureInformation(label=label, documentation=f"jax {version}", parameters=parameters)
+    return lsp.SignatureHelp(signatures=[described], active_signature=0, active_parameter=at)
 
 
 @frozen

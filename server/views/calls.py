@@ -151,7 +151,7 @@ def _call_of_probe(analysis: Analysis, function: str, arguments: str) -> KnownCa
 
 
 def _is_same(probed: KnownCall, other: KnownCall) -> bool:
-    """Whether a probe's call, with all of its arguments, is a known one: that may leave out what could not be told."""
+    """Whether a probe's call, with all of its arguments, is a known one: that may leave out what is not known."""
     given = dict(probed.arguments)
     return bool(other.arguments) and all(given.get(name) == value for name, value in other.arguments)
 

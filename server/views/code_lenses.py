@@ -161,7 +161,7 @@ def _commands(
 ) -> Iterator[lsp.Command]:
     """What can be done first, then what is known: the line ends where the editor does.
 
-    What only tells something has no command: clients show its title.
+    What only informs has no command: clients show its title.
     """
     yield from _actions(state, place, start, client_commands)
     if place.launched_by:

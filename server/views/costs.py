@@ -23,7 +23,7 @@ _MAX_NAMES = 3  # operands
 
 @frozen
 class LineShare:
-    """What a line of the document, from 1, takes of the time of a launch on a device, and what a reader is told."""
+    """What a line of the document, from 1, takes of the time of a launch on a device, and the text beside it."""
 
     device: str
     line: int

@@ -99,7 +99,7 @@ class _Type:
 
     @property
     def label(self) -> str:
-        # A row of blanks tells nothing.
+        # A row of blanks says nothing.
         unknown = sum(size is None for size in self.shape or ())
         shape = None if self.shape is None or 2 * unknown > len(self.shape) else self.shape
         return f"{aval(shape, self.dtype)} {self.space or ''}".strip()

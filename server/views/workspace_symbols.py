@@ -47,7 +47,7 @@ def symbols(
 
 
 def _of_summary(launch: LaunchSummary) -> Iterator[tuple[str, lsp.Position, str, lsp.SymbolKind, str]]:
-    """The kernels of a launch and the launch itself: path, place, name, kind and what is told of each.
+    """The kernels of a launch and the launch itself: path, place, name, kind and details of each.
 
     Columns are taken as they are: what stands before a kernel's name or a launch takes one unit a character.
     """

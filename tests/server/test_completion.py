@@ -190,7 +190,7 @@ async def test_words_and_codes_of_comments(tmp_path: Path) -> None:
         assert words[0].text_edit.new_text == " disable="  # type: ignore[union-attr]
         spaced = await completed(editor, uri, CODE.replace("|", " dis|"))
         assert spaced[0].text_edit.new_text == "disable="  # type: ignore[union-attr]
-        # What the line is told of comes first, wherever the comment stands.
+        # The rules of findings on the line come first, wherever the comment stands.
         for comment in (
             CODE.replace("|", " disable=|"),
             CODE.replace("|", "").replace("    o_ref", "    # pallas-lint: disable=|\n    o_ref"),

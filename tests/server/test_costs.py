@@ -46,7 +46,7 @@ async def test_what_it_costs_is_shown_until_the_code_changes(tmp_path: Path) -> 
         (line,) = [each for each in found.devices[0].lines if each.line == body]
         assert 0 < line.share < 1 and line.text.endswith("on v5e, mostly load")
         assert f"cost: {line.text}" in (await e.hover(body)).contents.value
-        # What goes by outside of the kernel's lines is told of the launch.
+        # What goes by outside of the kernel's lines is attributed to the launch.
         (rest,) = [each for each in found.devices[0].lines if each.line == e.line("pl.pallas_call(")]
         assert rest.share > line.share and re.search(r"% of .* on v5e: the steps of the grid themselves", rest.text)
         report = await e.report()

@@ -119,7 +119,7 @@ async def test_kernels_and_launches_are_found_by_name_across_the_workspace(tmp_p
         assert await found("KRNL") == mine
         assert await found("launch kernel") == mine[1:]
         assert await found("nothing") == []
-        # Of other files what a run over the workspace saw, in the file where it stands; its cache tells the same.
+        # Of other files what a run over the workspace saw, in the file where it stands; its cache gives the same.
         for _ in range(2):
             await editor.client.workspace_execute_command_async(lsp.ExecuteCommandParams("pallasLint.lintWorkspace"))
             assert await found("flash") == [

@@ -1,4 +1,4 @@
-"""A probe of what a notebook launches: with what it rests on of the cells, and told in them."""
+"""A probe of what a notebook launches: with what it rests on of the cells, and reported in them."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ export class Probe {
     }
   }
 
-  /** Have the server probe, or `TUNE`. What tuning has found it tells itself. */
+  /** Have the server probe, or `TUNE`. What tuning has found it shows itself. */
   async run(request: ProbeRequest, command: string = PROBE): Promise<ProbeResult | undefined> {
     const outcome = await this.execute(command, request);
     switch (outcome?.outcome) {

@@ -88,6 +88,8 @@ def unread(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[B
     if not outputs or pairs is None or any(block is None or not _is_moved(block) for block in outputs):
         return
     aliased = {operand for operand, _ in pairs}
+    if None in aliased:
+        return
     for block in blocks.inputs or ():
         if block is None or not _is_moved(block) or block.index + (launch.prefetch_count or 0) in aliased:
             continue

@@ -120,8 +120,8 @@ def _number(index: Value, instance: EventInstance) -> object:
     if isinstance(index, Const):
         return None if index.value is ... else index
     if isinstance(index, Sym):  # one of the kernel may be what a Python loop counts
-        owners = index.owner if isinstance(index.owner, frozenset) else (index.owner,)
-        return index if all(isinstance(owner, SymbolOwner) and not owner.in_kernel for owner in owners) else None
+        named = (isinstance(owner, SymbolOwner) and not owner.in_kernel for owner in index.owners)
+        return index if all(named) else None
     if not isinstance(index, Array):
         return None
     number = _evaluate_number(index, instance, 8)

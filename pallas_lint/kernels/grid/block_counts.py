@@ -121,8 +121,7 @@ def may_be_any(effects: Effects, *numbers: Value) -> bool:
     for value in numbers:
         for symbol in terms_in(value).symbols:
             array = Sym(symbol.text.partition("[")[0], symbol.owner)  # `x.shape == y.shape` is one of all dimensions
-            owners = symbol.owner if isinstance(symbol.owner, frozenset) else (symbol.owner,)
-            if symbol in effects.compared or array in effects.compared or any(map(_is_of_kernel, owners)):
+            if symbol in effects.compared or array in effects.compared or any(map(_is_of_kernel, symbol.owners)):
                 return False
     return True
 

@@ -63,7 +63,7 @@ def owner_of(*operands: Value) -> object:
     owners: set[object] = set()
     for operand in operands:
         if isinstance(operand, Sym):
-            owners.update(operand.owner if isinstance(operand.owner, frozenset) else (operand.owner,))
+            owners |= operand.owners
     return owners.pop() if len(owners) == 1 else frozenset(owners)
 
 

@@ -105,6 +105,11 @@ class Sym:
     def __attrs_post_init__(self) -> None:
         _weigh(self, *(() if self.operation is None else self.operation[1:]), extra=len(self.text) >> 3)
 
+    @property
+    def owners(self) -> frozenset[object]:
+        """Its owner, or all of those that arithmetic on several symbols has."""
+        return self.owner if isinstance(self.owner, frozenset) else frozenset((self.owner,))
+
 
 Dim = int | Sym | None  # a dimension: known, symbolic or unknown
 Shape = tuple[Dim, ...]

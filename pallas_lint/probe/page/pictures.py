@@ -56,7 +56,7 @@ class _View:
 
     @property
     def height(self) -> float:
-        """Of a cell, in pixels: in the proportions of a block, as far as it can be told apart then."""
+        """Of a cell, in pixels: in the proportions of a block, as long as blocks can be distinguished."""
         block = self.operand["block"]
         if block is None or self.rows_axis is None or self.columns_axis is None:
             return CELL

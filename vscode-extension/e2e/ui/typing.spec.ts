@@ -11,7 +11,7 @@ test("calls of Pallas functions are completed while they are half written", asyn
   await editor.open("matmul.py");
   await editor.hideSideBar();
   await expect(editor.squiggles()).toHaveCount(2);
-  // What the line is told of is the first after `disable=`.
+  // The rule of the finding on the line is the first after `disable=`.
   await editor.click(editor.line("pl.BlockSpec((bm, bk), lambda"));
   await editor.page.keyboard.press("End");
   await editor.page.keyboard.type("  # pallas-lint: disable=");

@@ -207,7 +207,7 @@ test("the MCP server is the environment's, and runs code only where that is allo
   assert.equal(mcpCommand(chooseLaunch(SETTINGS, undefined, SCRIPT, [plain]), false), undefined);
 });
 
-test("what a broken interpreter says is told", async () => {
+test("what a broken interpreter says is shown", async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), "pallas-lint-test-"));
   const program = path.join(folder, "python3");
   writeFileSync(program, "#!/bin/sh\necho first >&2\necho no libpython >&2\nexit 127\n", { mode: 0o755 });
