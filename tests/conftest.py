@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sampling import NIGHT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_CASES_BY_DAY = 3  # of a slow test
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -23,6 +28,20 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """No workers for tests that are asked for by name: these take longer to start than a few tests do."""
     named = any(".py" in argument for argument in config.args)
     return 0 if named or config.option.keyword or config.getoption("lf", False) else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep some cases of each slow test by day, spread over all of them; attacks always run."""
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow") and "hostile" not in item.path.parts:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    kept = {item for each in cases.values() for item in each[:: -(-len(each) // _CASES_BY_DAY)]}
+    left_out = [item for each in cases.values() for item in each if item not in kept]
+    if left_out and not NIGHT:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -47,7 +66,7 @@ def text_as_wide_as_it_is() -> Iterator[None]:
 def programs_that_run_once() -> Iterator[None]:
     """What jax runs in tests it runs once: to make that quick takes XLA longer than to run it. At night as users do."""
     with pytest.MonkeyPatch.context() as patch:
-        if not os.environ.get("PALLAS_LINT_NIGHTLY"):
+        if not NIGHT:
             patch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
         yield
 

@@ -25,6 +25,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("runner")
 
 
+@pytest.mark.nightly
 def test_the_checkout_is_data(tmp_path: Path, runner: Path) -> None:
     assert not (runner / "pallas-lint").exists(), "the first run installs, among the files of the checkout"
     project, ran = tmp_path / "project", tmp_path / "ran"

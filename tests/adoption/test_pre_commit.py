@@ -67,6 +67,7 @@ def commit_with(project: Path, tool: Path, hook: str, args: str = "[]") -> subpr
     return git(project, "commit", "-m", "work", check=False)
 
 
+@pytest.mark.nightly
 def test_a_commit_is_refused_and_then_accepted(tool: Path, project: Path) -> None:
     (project / "kernels.py").write_text(KERNELS)
     (project / "launch.py").write_text(LAUNCH)

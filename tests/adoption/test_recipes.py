@@ -81,7 +81,7 @@ def test_settings_of_editors_can_be_read() -> None:
         assert tomllib.loads(text)["language-server"]["pallas-lint"]["args"] == ["server"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "command",
     [
@@ -102,7 +102,7 @@ def test_it_runs_without_an_installation(tool: Path, tmp_path: Path, command: li
     assert done.stdout.startswith("old.py:3:10: PAL701 ")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "command",
     [

@@ -86,7 +86,7 @@ def test_deep_nesting_costs_its_own_statement_only(lint: Lint, folder: Path, exp
     assert "PAL001" in ran.out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_five_megabytes_of_literals_beside_a_kernel(lint: Lint, folder: Path) -> None:
     (folder / "table.py").write_text(hard("TABLE = [\n" + "    0x1234abcd, 'text', 3.25,\n" * 180_000 + "]\n"))
     ran = lint(*NEW, "table.py")

@@ -23,7 +23,7 @@ def interpreter() -> str:
     pytest.fail("no jax here: set PALLAS_LINT_JAX_PYTHON to an interpreter that has one of the measured versions")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_random_sample_agrees_with_the_installed_jax() -> None:
     spec = importlib.util.spec_from_file_location("check_sample", ROOT / "tools" / "check_sample.py")
     assert spec is not None

@@ -12,7 +12,6 @@ import pytest
 
 from tests.probe.running import run
 from tests.rules.interpreted import python
-from tests.sampling import by_day
 
 # Nanoseconds of a product of (m, k) and (k, n) in bfloat16 on a v6e, the slope of a loop: "TPU Matmul Benchmark & Shape
 # Analysis". Left out is what is alike: all 46 are within 3.1 %.
@@ -76,8 +75,8 @@ COMPUTING = (
 )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("words", by_day(COMPUTING, 2))
+@pytest.mark.nightly
+@pytest.mark.parametrize("words", COMPUTING)
 def test_libtpu_estimates_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     """Of some kernels, at night of all."""
     for name in ("kernels.py", "pitfalls.py"):

@@ -13,7 +13,6 @@ import pytest
 
 from tests.hostile import attack
 from tests.hostile.test_files_written import everything
-from tests.sampling import by_day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,11 +116,11 @@ def test_links_in_a_cache_of_ours(project: Path) -> None:
     assert entry.is_symlink(), "what is not ours is not removed either"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_killed_runs_leave_nothing(project: Path) -> None:
-    """At any moment, by day at some: no temporary file in the project, and every file old or new."""
+    """At any moment: no temporary file in the project, and every file old or new."""
     fixed = {attack.KERNEL, attack.FIXED}
-    for moment in by_day(range(40), 3):
+    for moment in range(40):
         for number in range(6):
             (project / f"k{number}.py").write_text(attack.KERNEL)
         run = [attack.PROGRAM, "--fix", *NEW, "--no-cache", "."]

@@ -68,7 +68,7 @@ def check(ran: attack.Ran) -> None:
     assert lines[0].startswith("long/bbb") and lines[1].startswith("too-deep/ccc/")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_line(folder: Path) -> None:
     check(attack.run("--output-format", "concise", ".", cwd=folder))
     check(attack.run("--output-format", "concise", ".", cwd=folder))  # from the cache

@@ -24,7 +24,6 @@ from pallas_lint.kernels.model.values import Array, Const, Ref, Value
 from pallas_lint.text.source import Source
 from tests.kernels.expressions import EXPRESSIONS, PREPARATION, REFS
 from tests.rules.interpreted import ENVIRONMENT, python
-from tests.sampling import by_day
 
 _PRELUDE = """\
 import functools
@@ -156,13 +155,13 @@ def _composed(seed: int, count: int) -> list[str]:
     return [re.sub(r"\bf\b", f"({draw.choice(EXPRESSIONS)})", draw.choice(outer)) for _ in range(count)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtypes", _DTYPES)
 def test_kinds_inferred_as_traced(dtypes: str) -> None:
-    """Nothing tells the dtypes of the refs: the kind of what is traced is among those inferred. By day of some."""
+    """Nothing tells the dtypes of the refs: the kind of what is traced is among those inferred."""
     refs = {name: (shape, _DTYPES[dtypes].get(dtype, dtype)) for name, (shape, dtype) in REFS.items()}
     wrong, known = [], 0
-    expressions = by_day([*EXPRESSIONS, *_composed(len(dtypes), 1000)])
+    expressions = [*EXPRESSIONS, *_composed(len(dtypes), 1000)]
     values = inferred(expressions, known_dtypes=False)
     for expression, ours, theirs in zip(expressions, values, real(expressions, refs), strict=True):
         if isinstance(theirs, str):

@@ -146,7 +146,7 @@ def test_the_readme_says_how_its_defects_are_reported() -> None:
         assert reported[code] == [severity, told]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_readme_says_what_interpretation_gives() -> None:
     ran = subprocess.run(
         [python(), str(ROOT / "tests/meta/readme_defects.py")], capture_output=True, text=True, check=True, timeout=300

@@ -82,6 +82,7 @@ def test_a_device_that_is_missing_here_is_no_fault(worker: Worker) -> None:
     assert (finding.code, finding.severity.value) == ("PAL901", "info")
 
 
+@pytest.mark.nightly
 def test_a_captured_program() -> None:
     """Its faults are found on the values, in the meshes and with the settings that it has; it runs as without."""
     options = ("--target", "tpu:v5e", "--output-format", "json", "--")

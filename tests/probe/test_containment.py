@@ -78,6 +78,7 @@ def test_a_semaphore_that_nobody_signals() -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.nightly
 def test_a_wait_that_hangs_on_data() -> None:
     report, done = probe("waits_for_ever_if_told", X, "--target", "tpu", "--stage", "lower", "--timeout", "30")
     assert [finding["code"] for finding in report["findings"]] == ["PAL905"]

@@ -12,6 +12,7 @@ from tests.rules.interpreted import python
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.nightly
 def test_a_kernel_that_takes_too_long_is_ended_and_holds_up_no_other() -> None:
     command = [python(), "-m", "tests.probe.ended"]
     done = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, timeout=600, check=False)

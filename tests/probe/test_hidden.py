@@ -61,6 +61,7 @@ def test_the_interpreter_repeats_it_not(worker: Worker) -> None:
     assert probed.places == [("PAL412", line_of("puts"))]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("guard", [0, 1])
 def test_a_sum_that_begins_at_the_wrong_axis(worker: Worker, guard: int) -> None:
     probed = Probed(worker, "hidden.py::summed", "f32[16,256]", "f32[256,256]", f"guard={guard}", stage="interpret")

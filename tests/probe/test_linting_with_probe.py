@@ -11,7 +11,6 @@ import pytest
 
 from tests.probe.running import WITHOUT_COMPILER, run
 from tests.rules.interpreted import python
-from tests.sampling import by_day
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +48,8 @@ HELPED = COMMENTED.replace("o_ref[...] = x_ref[-1]", "o_ref[...] = last(x_ref)")
 )
 
 
-@pytest.mark.parametrize("files", by_day([{"k.py": HELPED, "helper.py": HELPER}, {"k.py": COMMENTED}]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("files", [{"k.py": HELPED, "helper.py": HELPER}, {"k.py": COMMENTED}])
 def test_the_report_after_fixing_is_about_the_fixed_code(tmp_path: Path, files: dict[str, str]) -> None:
     """Also where the probe alone has something to say of it, and where what is fixed is in a helper's file."""
     for file, text in files.items():

@@ -11,7 +11,6 @@ import pytest
 
 from tests.probe.running import run
 from tests.rules.interpreted import python
-from tests.sampling import by_day
 
 pytestmark = pytest.mark.slow
 KERNELS = (Path(__file__).parents[1] / "cost" / "kernels.py").read_text()
@@ -31,6 +30,7 @@ def told(folder: Path, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]
     return report, report["launches"][0]["cost"]
 
 
+@pytest.mark.nightly
 def test_large_blocks_are_near_the_limit(folder: Path) -> None:
     report, costs = told(
         folder, "kernels.py::matmul", *X, "bm=512", "bk=1024", "bn=1024", "--target", "tpu:v5e", "--target", "tpu:v5p"
@@ -77,6 +77,7 @@ def test_what_cannot_be_told_says_why(folder: Path) -> None:
     assert large["doubts"] == ["it does not compile"]
 
 
+@pytest.mark.nightly
 def test_a_record_of_costs(folder: Path) -> None:
     words = ("probe", "kernels.py::rows", "f32[512,512]", "--python", python(), "-q")
     record = folder / "perf.json"
@@ -112,6 +113,7 @@ def test_block_sizes_are_compared(folder: Path) -> None:
     assert [each["values"]["bm"] for each in target["choices"]] == ["512", "128", "128"]
 
 
+@pytest.mark.nightly
 def test_a_report_in_a_file_has_no_colours(folder: Path) -> None:
     words = ("kernels.py::matmul", *(("bf16[1024,1024]",) * 2), "--stage", "lower", "--target", "tpu:v5e")
     done = run(*words, "--color", "always", "--report", "full=report.txt", "--python", python(), cwd=folder)
@@ -142,7 +144,7 @@ PITFALLS = {
 }
 
 
-@pytest.mark.parametrize("code", by_day(PITFALLS, 2))
+@pytest.mark.parametrize("code", PITFALLS)
 def test_what_makes_it_slow_is_told_where_it_does(tmp_path: Path, code: str) -> None:
     text = (Path(__file__).parents[1] / "cost" / "pitfalls.py").read_text()
     (tmp_path / "pitfalls.py").write_text(text)
@@ -239,7 +241,8 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("flags", by_day(WAYS, 2))
+@pytest.mark.nightly
+@pytest.mark.parametrize("flags", WAYS)
 def test_values_decide_as_they_lie_in_scalar_memory(tmp_path: Path, flags: str) -> None:
     (tmp_path / "reads.py").write_text(READS)
     size = 1
@@ -265,6 +268,7 @@ def test_a_key_of_random_numbers_is_no_array(tmp_path: Path) -> None:
     assert cost["microseconds"] is not None, cost["doubts"]
 
 
+@pytest.mark.nightly
 def test_values_that_a_program_makes_of_others_are_known(tmp_path: Path) -> None:
     (tmp_path / "reads.py").write_text(READS)
     words = ("f32[64,128]", "--perf", "--output-format", "json", "--target", "tpu:v5e", "--python", python())
@@ -277,6 +281,7 @@ def test_values_that_a_program_makes_of_others_are_known(tmp_path: Path) -> None
     assert "the values of the grid, which nobody told" in unknown["launches"][1]["cost"][0]["doubts"]
 
 
+@pytest.mark.nightly
 def test_better_blocks_than_those_it_has_are_told(folder: Path) -> None:
     words = ("kernels.py::matmul", *(("bf16[1024,1024]",) * 2), "--python", python(), "--target", "tpu:v5e")
     tried = ("--tune", "bm=256,512", "--tune", "bk=512", "--tune", "bn=512")

@@ -14,7 +14,6 @@ import pytest
 from pallas_lint.probe.report import launch_document
 from tests.probe.running import KERNELS, WITHOUT_COMPILER, Probed, X, jax_version, line_of, probe, run
 from tests.rules.interpreted import python
-from tests.sampling import by_day
 
 if TYPE_CHECKING:
     from pallas_lint.probe.client import Worker
@@ -273,6 +272,7 @@ def test_a_reference_in_another_file(tmp_path: Path) -> None:
     assert missing.returncode == 2 and "none.py" in missing.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("function", "arguments", "conditions", "words"),
     [
@@ -465,16 +465,14 @@ def run_tests(folder: Path, kernels: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("settings", "comment", "told"),
-    by_day(
-        [
-            ('[severity]\nPAL404 = "info"\n', "", True),
-            ('[per-file-ignores]\n"kernels.py" = ["PAL404"]\n', "", False),
-            ("", "# pallas-lint: disable-file=PAL404\n", False),
-        ],
-        3,
-    ),
+    [
+        ('[severity]\nPAL404 = "info"\n', "", True),
+        ('[per-file-ignores]\n"kernels.py" = ["PAL404"]\n', "", False),
+        ("", "# pallas-lint: disable-file=PAL404\n", False),
+    ],
 )
 def test_settings_and_comments_hold_for_the_pytest_plugin(
     tmp_path: Path, settings: str, comment: str, told: bool

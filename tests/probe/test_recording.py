@@ -12,7 +12,6 @@ import pytest
 from pallas_lint.known_calls import shapes_file
 from tests.probe.running import run
 from tests.rules.interpreted import python
-from tests.sampling import by_day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,7 +189,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("line", by_day(PLAIN_CALLS, 3))
+@pytest.mark.parametrize("line", PLAIN_CALLS)
 def test_what_a_function_got(line: str, tmp_path: Path) -> None:
     assert recorded(tmp_path, line)["launchers.py::plain"] == [PLAIN_CALLS[line]]
     text = (tmp_path / shapes_file.NAME).read_text()
@@ -226,6 +225,7 @@ def test_floats_and_strings_where_they_are_asked_for(tmp_path: Path) -> None:
     assert "scale=2.0" in found["launchers.py::configured"][0]["cfg"]
 
 
+@pytest.mark.nightly
 def test_a_second_run_adds_and_replacing_forgets(tmp_path: Path) -> None:
     recorded(tmp_path, "L.plain(of(8, 128))")
     assert len(recorded(tmp_path, "L.plain(of(8, 200))")["launchers.py::plain"]) == 2
@@ -314,6 +314,7 @@ def test_recording_tests(processes: str, tmp_path: Path) -> None:
     assert 'seen = "tests/test_launchers.py::test_plain"' in text and "TestLayer::test_call" in text
 
 
+@pytest.mark.nightly
 def test_stubbed_tests_are_recorded_though_they_fail(tmp_path: Path) -> None:
     done = with_pytest(tmp_path, "--pallas-lint-record-stub", "-n", "0")
     assert "2 failed, 2 passed" in done.stdout, done.stdout + done.stderr

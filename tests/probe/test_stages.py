@@ -113,7 +113,7 @@ def test_unknown_stages(tmp_path: Path) -> None:
     assert done.returncode == 2 and "'fly' is no stage: trace, grid, lower" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_long_grid_does_not_hide_what_does_not_lower(tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text(BIG)
     common = ("k.py::big", "--target", "tpu:v5e", "--python", python())

@@ -163,7 +163,7 @@ def test_broken(name: str) -> None:
     assert expected in judged(PRELUDE + code + ("" if "args" in code else CALLED))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_jax_agrees() -> None:
     failed = outcomes({**WORKING, **{f"broken {name}": code for name, (code, _) in BROKEN.items()}})
     assert {name for name, error in failed.items() if error is not None} == {f"broken {name}" for name in BROKEN}

@@ -7,7 +7,6 @@ import pytest
 from pallas_lint.testing import lint_text
 from tests.rules.fixable import Fixable, fixable
 from tests.rules.launched import Job, Outcome, outcomes
-from tests.sampling import by_day
 
 ROUNDING = 1e-2  # of the largest number: unsafe fixes may compute in another precision
 # Fixes that change the numbers, and what was wrong with them.
@@ -45,13 +44,12 @@ def complaint(case: Fixable, before: Outcome, after: Outcome, traced: Outcome) -
     return None  # the code could not run before; what it computes cannot be compared
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_same_numbers() -> None:
     """Of some examples, at night of all."""
-    cases = by_day(RUNNABLE)
     jobs = [
         Job(f"{case.name} {which} {stage}", code, str(case.example.run), stage, floats=True)
-        for case in cases
+        for case in RUNNABLE
         for which, code, stage in (
             ("before", case.text, "run"),
             ("after", case.fixed, "run"),
@@ -61,7 +59,7 @@ def test_same_numbers() -> None:
     found = outcomes(jobs)
     wrong = {
         case.name: problem
-        for case in cases
+        for case in RUNNABLE
         if (
             problem := complaint(
                 case,

@@ -335,7 +335,7 @@ def test_certain(name: str) -> None:
     assert levels == {"error"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_jax_refuses_what_is_flagged_and_nothing_else() -> None:
     found = outcomes({name: textwrap.dedent(code) for name, (code, _) in CASES.items() if name not in NO_TRACE})
     wrong = {name: error for name, error in found.items() if (error is None) == (CASES[name][1] is not None)}

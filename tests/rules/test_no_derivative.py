@@ -72,7 +72,7 @@ def test_verdict(name: str) -> None:
     assert bool(lint(PRELUDE + code, "0.12.0", select="PAL505")) is expected
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_jax_agrees() -> None:
     found = outcomes({name: code for name, (code, _) in CASES.items()})
     wrong = {name: error for name, error in found.items() if (error is not None) != CASES[name][1]}

@@ -6,7 +6,6 @@ import pytest
 
 from pallas_lint.testing import lint
 from tests.rules.test_store_mismatch import Case, module, traced
-from tests.sampling import by_day
 
 _SHAPES = ["(8, 128)", "(1, 128)", "(8, 1)", "(128,)", "(8,)", "(2, 8, 128)", "(1, 8, 128)", "(2, 4, 128)", "()"]
 _ONE = "x = jnp.zeros({0}, jnp.float32)\n"
@@ -54,12 +53,11 @@ def found(case: Case, version: str) -> bool:
     return bool(lint(module(case), version, select="PAL509"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_as_traced() -> None:
-    """What is flagged is refused by jax; nearly all that it refuses is flagged. By day of some cases."""
-    cases = by_day(CASES, 8)
-    version, (errors,) = traced(cases, ["float32"])
-    judged = [(case, error, found(case, version)) for case, error in zip(cases, errors, strict=True)]
+    """What is flagged is refused by jax; nearly all that it refuses is flagged."""
+    version, (errors,) = traced(CASES, ["float32"])
+    judged = [(case, error, found(case, version)) for case, error in zip(CASES, errors, strict=True)]
     assert [(case, error) for case, error, flagged in judged if flagged and not error] == []
     refused = [case for case, error, _ in judged if error]
     missed = [(case, error) for case, error, flagged in judged if error and not flagged]

@@ -50,7 +50,7 @@ def codes(code: str, version: str = "0.9.2") -> set[str]:
     return {each.code for each in findings(code, version)}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_as_lowered() -> None:
     """What is flagged, jax refuses for that reason, and what it refuses for that reason is flagged."""
     done = subprocess.run(

@@ -133,7 +133,7 @@ def poisoned(modules: dict[str, str]) -> dict[str, bool]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_interpret_mode_shows_nan_where_flagged() -> None:
     found = poisoned({name: module(name) for name in CASES if name not in NO_COPIES | ONCE})
     assert {name for name, nan in found.items() if nan} == {
@@ -141,7 +141,7 @@ def test_interpret_mode_shows_nan_where_flagged() -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_fix_removes_the_nan() -> None:
     sums = ("sum without a start", "sum spelled out", "scratch", "sum through a view")
     repaired = {name: fixed(module(name), select="PAL401") for name in sums}

@@ -10,7 +10,6 @@ from pallas_lint.testing import lint
 from tests.rules.interpreted import python
 from tests.rules.kernels import launch
 from tests.rules.launched import Job, outcomes
-from tests.sampling import by_day
 
 CODE = "PAL102"
 
@@ -147,10 +146,10 @@ _PARAMS = {  # jax 0.4 and 0.5 have another name for them
 GIVEN = ("f32", "bf16", "f16", "i32", "i16", "i8", "u32", "u16", "u8")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("backend", ["tpu", "triton"])
 def test_of_a_kind_as_lowered(backend: str) -> None:
-    """What is an error for a kind of dtype lowers for no dtype of the operand. By day of some."""
+    """What is an error for a kind of dtype lowers for no dtype of the operand."""
     version = subprocess.run(
         [python(), "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -165,7 +164,7 @@ def test_of_a_kind_as_lowered(backend: str) -> None:
             "lowering",
             backend,
         )
-        for expression in ("w", *by_day(flagged))
+        for expression in ("w", *flagged)
         for dtype in GIVEN
         for narrow in (False, True)
     ]

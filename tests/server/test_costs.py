@@ -94,6 +94,7 @@ def scaled(x, bm=8):
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.asyncio
 async def test_block_sizes_are_tried_and_written(tmp_path: Path) -> None:
     async with editor(tmp_path, "--allow-probe", text=TUNED) as e:

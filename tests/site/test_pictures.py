@@ -23,6 +23,7 @@ def words(picture: Path) -> str:
     return re.sub(r"jax [\d.]+ \([^)]*\)", "jax", text)  # the one of this environment
 
 
+@pytest.mark.nightly
 def test_they_are_as_they_would_be_made_now(tmp_path: Path) -> None:
     subprocess.run([python(), "tools/pictures.py", str(tmp_path)], cwd=ROOT, check=True)
     made = sorted(tmp_path.glob("*.svg"))

@@ -268,7 +268,7 @@ def test_deep_members_and_deep_bases_do_not_blind_the_class() -> None:
     assert bases.problem.limit
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_five_megabytes_of_literals_are_outlined_in_good_time() -> None:
     text = "TABLE = [\n" + "    0x1234abcd, 'pallas', 3.25,\n" * 170_000 + "]\n\ndef f():\n    return TABLE\n"
     assert len(text) > 5_000_000

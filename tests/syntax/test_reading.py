@@ -23,7 +23,6 @@ from pallas_lint.syntax.reading import read
 from pallas_lint.syntax.reading.from_libcst import converted
 from pallas_lint.syntax.update import updated
 from pallas_lint.text.source import Source
-from tests.sampling import by_day
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = [*(ROOT / "pallas_lint").rglob("*.py"), *(ROOT / "rules").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
@@ -213,11 +212,11 @@ def test_no_piece_keeps_the_tree_of_a_text_that_was_edited() -> None:
     assert all(piece.module is not None for piece in after.walk())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_kernels_that_jax_ships() -> None:
     spec = importlib.util.find_spec("jax")
     assert spec is not None and spec.origin is not None, "the slow tests need an installed jax"
-    texts = set(pieces_of(by_day(sorted(Path(spec.origin).parent.rglob("*pallas*/**/*.py")))))
+    texts = set(pieces_of(sorted(Path(spec.origin).parent.rglob("*pallas*/**/*.py"))))
     assert sum(map(compared, texts)) > 0.999 * len(texts)
 
 
@@ -393,7 +392,7 @@ def test_broken_code_is_refused_as_libcst_does() -> None:
     check_broken([each for each in re.split(r"(?<=\n)(?=[^\s)])", TRICKY) if parsed(each)], 1000, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(2))
 def test_much_broken_code_is_refused(seed: int) -> None:
     check_broken(pieces_of(random.Random(seed).sample(STANDARD, 60)), 6000, seed)

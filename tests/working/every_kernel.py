@@ -15,7 +15,6 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_p
 import jax
 import pytest
 
-from tests.sampling import by_day
 from tests.working.calls import Call
 from tests.working.files import FILES, specs_of
 
@@ -44,8 +43,10 @@ TRACED = {
     "histogram",
     "maximum_by_atomics",
 }
-# What asks for its device, and does not go on where it is not there: only the probe tells it another one.
-ASKING = {
+# What asks for its device, and does not go on where it is not there: only the probe tells it another one. And a program
+# that has a test of its own.
+LEFT_OUT = {
+    "capture_programs.py",
     "sparse_core.py",
     "asserts_that_the_device_is_a_tpu",
     "raises_on_other_backends",
@@ -53,13 +54,13 @@ ASKING = {
     "refuses_what_is_no_nvidia_gpu",
     "asserts_what_the_gpu_can",
 }
-SPECS = by_day(
+SPECS = [
     spec
-    for file in os.environ.get("WORKING_FILES", " ".join(FILES)).split()
+    for file in FILES
     if jax.__version_info__ >= FILES[file][0]
     for spec in specs_of(file)
-    if not ASKING & {spec.file, spec.function}
-)
+    if not LEFT_OUT & {spec.file, spec.function}
+]
 
 
 def trouble(spec: Spec) -> list[str]:

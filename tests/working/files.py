@@ -34,16 +34,6 @@ FILES = {
     "mosaic_gpu_clusters.py": ((0, 10, 2), ("mosaic-gpu:sm90",)),
     "mosaic_gpu_slots.py": ((0, 12, 0), ("mosaic-gpu:sm90",)),
 }
-# Those about what programs do around their launches, which a captured program and a run of pytest make in every run of
-# the tests, and all others at night.
-AROUND = (
-    "tpu_sharded.py",
-    "tpu_handed_on.py",
-    "tpu_operands.py",
-    "tpu_launched.py",
-    "triton_masks.py",
-    "mosaic_gpu_clusters.py",
-)
 
 
 def text_of(file: str) -> str:

@@ -12,7 +12,6 @@ from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.report.lines import Lines
 from tests.probe.running import jax_version
-from tests.sampling import by_day
 from tests.working.files import HERE, specs_of, text_of
 
 if TYPE_CHECKING:
@@ -62,9 +61,8 @@ def marked_lines(function: str) -> set[int]:
     return {at for at in range(node.lineno, (node.end_lineno or 0) + 1) if lines[at - 1].endswith("#!")}
 
 
-@pytest.mark.parametrize("twin", by_day(TWINS, 3))
+@pytest.mark.parametrize("twin", TWINS)
 def test_a_twin(worker: Worker, twin: str) -> None:
-    """Of some twins, at night of all."""
     if jax_version() < max((0, 10, 2), SINCE.get(twin, ())):
         pytest.skip("this jax cannot tell")
     code, target = TWINS[twin]

@@ -26,8 +26,8 @@ from pallas_lint.testing import lint_text
 from tests.probe import running
 from tests.probe.running import jax_version
 from tests.rules.interpreted import python
-from tests.sampling import NIGHT, by_day
-from tests.working.files import AROUND, FILES, HERE, specs_of, text_of
+from tests.sampling import by_day
+from tests.working.files import FILES, HERE, specs_of, text_of
 
 if TYPE_CHECKING:
     from pallas_lint.finding import Finding
@@ -49,7 +49,7 @@ def test_the_text(file: str) -> None:
         assert judged(lint_text(text_of(file), versions)) == [], versions
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("file", [file for file in FILES if FILES[file][1] == ("tpu:v5e",)])
 def test_the_text_for_every_tpu(file: str) -> None:
     """The compilers of most of them were not asked when the data were measured."""
@@ -59,7 +59,7 @@ def test_the_text_for_every_tpu(file: str) -> None:
         assert [text for text in judged(found) if (device, text.rpartition(" in ")[2]) not in REFUSED] == [], device
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_captured_program_with_values_of_its_own() -> None:
     """Its launches are compiled as they stand in it, and run on the values that it has."""
     if jax_version() < FILES["capture_programs.py"][0]:
@@ -93,8 +93,7 @@ def test_the_probe(worker: Worker, file: str) -> None:
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    chosen = FILES if NIGHT else AROUND
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), "WORKING_FILES": " ".join(chosen)}
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
     return subprocess.run(
         command, capture_output=True, text=True, timeout=1200, cwd=HERE.parents[1], env=environment, check=False
     )
@@ -113,9 +112,8 @@ def place(path: str, line: int) -> str:
     return f"{Path(path).name}::{names[0] if names else line}"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_captured_program() -> None:
-    """By day it launches some kernels of some files, as the captured run of pytest does; at night all of all files."""
     command = (sys.executable, "-m", "pallas_lint", "probe", "--capture", "--output-format", "json", "--")
     done = run(*command, python(), "-m", "tests.working.every_kernel")
     assert done.stdout, done.stderr[-3000:]
@@ -128,10 +126,10 @@ def test_a_captured_program() -> None:
     }
     assert wrong == {}
     assert report["errors"] == []
-    assert len(report["launches"]) > (50 if NIGHT else 12)
+    assert len(report["launches"]) > 50
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_captured_run_of_pytest() -> None:
     options = ("-q", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, f"--rootdir={HERE.parents[1]}")
     done = run(python(), "-m", "pytest", *options, "--pallas-lint", str(HERE / "every_kernel.py"))

@@ -10,7 +10,6 @@ import pytest
 
 from pallas_lint.testing import lint
 from tests.rules.interpreted import ENVIRONMENT, python
-from tests.sampling import by_day
 
 
 def module(in_map: str, block: str = "(8, 128)", shape: str = "(32, 256)", grid: str = "(4, 2)") -> str:
@@ -182,13 +181,12 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_as_the_tpu_interpreter_says() -> None:
     """Of some cases, at night of all."""
-    cases = dict(by_day(CASES.items()))
     done = subprocess.run(
         [python(), "-c", _RUNNER],
-        input=json.dumps([module(*arguments) for arguments, _ in cases.values()]),
+        input=json.dumps([module(*arguments) for arguments, _ in CASES.values()]),
         capture_output=True,
         text=True,
         env={**os.environ, **ENVIRONMENT},
@@ -196,5 +194,5 @@ def test_as_the_tpu_interpreter_says() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    got = dict(zip(cases, json.loads(done.stdout), strict=True))
-    assert got == {name: "outside" if wrong else "fine" for name, (_, wrong) in cases.items()}
+    got = dict(zip(CASES, json.loads(done.stdout), strict=True))
+    assert got == {name: "outside" if wrong else "fine" for name, (_, wrong) in CASES.items()}
