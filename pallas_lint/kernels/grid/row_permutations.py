@@ -13,7 +13,7 @@ from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from pallas_lint.kernels.model.trace import KernelTrace
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _MIXING = frozenset("dot matmul dot_general einsum sum max min prod mean argmax argmin any all cumsum sort".split())
 _SAME = frozenset("astype convert_element_type asarray array multiple_of squeeze reshape max_contiguous".split())
 COPIES = tuple(f"{PALLAS}.{name}" for name in ("tpu.make_async_copy", "tpu.async_copy", "tpu.sync_copy"))
+_CHOOSING = frozenset("where select cond switch".split())  # by their first operand, which is no part of the result
 _MAX_DEPTH = 30
 
 
@@ -99,10 +100,10 @@ def _loads(trace: KernelTrace) -> dict[ById, Access]:
 
 def _sources(value: Value, loads: dict[ById, Access]) -> Iterator[Access]:
     """The loads that a value was made of row by row."""
-    yield from _walk(value, loads, _MIXING)
+    yield from _walk(value, loads, _row_operands)
 
 
-def _walk(value: Value, loads: dict[ById, Access], barred: frozenset[str]) -> Iterator[Access]:
+def _walk(value: Value, loads: dict[ById, Access], operands: Callable[[Op], Iterable[Value]]) -> Iterator[Access]:
     stack = [value]
     for current in iter_unique(stack):
         load = loads.get(ById(current))
@@ -110,20 +111,28 @@ def _walk(value: Value, loads: dict[ById, Access], barred: frozenset[str]) -> It
             yield load
             continue
         if isinstance(current, Array) and current.origin is not None:
-            op = current.origin
-            load = loads.get(ById(op.result))
+            load = loads.get(ById(current.origin.result))
             if load is not None:
                 yield load
-            elif op.short not in barred:
-                stack.extend((*op.args, *(item for _, item in op.keywords)))
+            else:
+                stack.extend(operands(current.origin))
         elif isinstance(current, Seq):
             stack.extend(current.items)
         elif isinstance(current, Slice):
             stack.extend(part for part in (current.start, current.stop, current.size) if part is not None)
 
 
+def _operands(op: Op) -> tuple[Value, ...]:
+    return *op.args, *(item for _, item in op.keywords)
+
+
+def _row_operands(op: Op) -> Iterable[Value]:
+    """The operands of which rows are rows of the result."""
+    return () if op.short in _MIXING else _operands(op)[op.short in _CHOOSING :]
+
+
 def _loads_of(value: Value, loads: dict[ById, Access]) -> list[Access]:
-    return list(_walk(value, loads, frozenset()))
+    return list(_walk(value, loads, _operands))
 
 
 def _difference(target: Value, source: Value, loads: dict[ById, Access]) -> Literal["data", "computed"] | None:

@@ -27,7 +27,7 @@ from pallas_lint.text.paths import shown_path
 from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Set
 
     from pallas_lint.config.layout import Layout
     from pallas_lint.kernels.interpreter.wide_types import WideTypes
@@ -195,6 +195,11 @@ class Module:
             insort(self._history.setdefault(name, []), (line, self.env.vars[name]), key=_line)
 
     @cached_property
+    def _imported_once(self) -> Set[str]:
+        """The names that only an import binds: no block does, which may only use them."""
+        return self.imported.keys() - self._rebound.keys()
+
+    @cached_property
     def _blocks(self) -> list[Piece]:
         return [piece for piece in self.outline.pieces if piece.kind == "block"]
 
@@ -303,7 +308,7 @@ class Module:
             if piece not in self._done:
                 self._done.add(piece)
                 interpreter.count(len(self._history) // _MOVES_PER_STEP)
-                names = piece.words if piece.kind == "block" else piece.names
+                names = piece.words - self._imported_once if piece.kind == "block" else piece.names
                 with self.at(ProgramPoint(piece)), self._recording_effects(names, interpreter, piece):
                     interpreter.run_piece(piece, self.env)
                     for rebound in self._rebound.keys() & names:

@@ -107,7 +107,7 @@ class Effects:
         return not (self.named or self.pending or any(getattr(self, name) for name in (*_LISTS, *_SETS)))
 
     def with_pending(self) -> list[Effects]:
-        """These effects and those they depend on, transitively."""
+        """These effects and those they depend on, transitively: merged into these as soon as no lookup runs."""
         if not self.pending:
             return [self]
         found: dict[Effects, None] = {}
@@ -117,7 +117,13 @@ class Effects:
             if effects not in found:
                 found[effects] = None
                 stack += effects.pending
-        return list(found)
+        if any(effects.is_open for effects in found):
+            return list(found)
+        for effects in found:
+            self.add(effects)
+            self.named.update(effects.named)
+        self.pending.clear()
+        return [self]
 
 
 @define(eq=False)
