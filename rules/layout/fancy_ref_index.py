@@ -63,14 +63,15 @@ class FancyRefIndex(Rule):
     - a float as index, often from `/` where `//` was meant, does not lower on TPU and Mosaic GPU. Triton lowers it;
     - more indices than dimensions fail while the kernel is traced. A block dimension that is `None` (or
       `pl.Squeezed()`) is not there in the kernel, one of size 1 is: `(None, 16, 128)` gives a ref of rank 2;
-    - `None` in an index of a ref is taken for an index, not for a new axis: add axes to what was loaded;
-    - slice bounds that are known only at run time, `x_ref[i : i + 8]`, fail while the kernel is traced.
+    - `None` in an index of a ref is taken for an index, not for a new axis: add axes to what was loaded.
+
+    Slices with bounds that are known only at run time, `x_ref[i : i + 8]`, are PAL502's.
 
     ## How to fix
 
     Load rows one by one in a loop (`x_ref[idx_ref[k]]`, with the indices in SMEM), let the index map choose blocks
     by scalar prefetch, multiply by a one-hot matrix, or gather by DMA. On SparseCore there is
-    `plsc.load_gather`. For a slice with a traced start: `pl.ds(start, size)`. Divide with `//`.
+    `plsc.load_gather`. Divide with `//`.
 
     ## Known limits
 
@@ -221,11 +222,6 @@ def _of_ref(indexing: RefIndexing, trace: KernelTrace) -> _IndexProblem | None:
         return _IndexProblem("a list is no index of a ref", _INSTEAD)
     values = [part.value for part in indexing.parts]
     for value in values:
-        if isinstance(value, Slice) and value.size is None and any(map(_is_traced, (value.start, value.stop))):
-            return _IndexProblem(
-                "the bounds of a slice must be known when the kernel is traced",
-                "write `pl.ds(start, size)`: the start may be traced, the size not",
-            )
         if isinstance(value, Slice) and value.size is not None and _is_float(value.size):
             return _IndexProblem("the size of a slice is a float", _INTEGERS)
         if isinstance(value, Seq) and value.kind == "list":
@@ -306,10 +302,6 @@ def _too_many(indexing: RefIndexing, values: list[Value]) -> _IndexProblem | Non
         f"{count} indices for a ref of {len(shape)} dimension{'s' if len(shape) != 1 else ''}, ({sizes})",
         "give one index for each dimension of the ref: a block dimension of `None` is not there in the kernel",
     )
-
-
-def _is_traced(value: Value) -> bool:
-    return isinstance(value, Array) and not value.host
 
 
 def _is_float(value: Value) -> bool:

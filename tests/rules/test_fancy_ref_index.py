@@ -66,7 +66,6 @@ def test_floats(line: str) -> None:
         "o_ref[...] = x_ref[0][...][0] + x_ref.at[0][0, 0]",
         "o_ref[...] = x_ref[..., ...]",
         "o_ref[...] = x_ref[:, None, :]",
-        "o_ref[0:8] = x_ref[i : i + 8]",
     ],
 )
 @pytest.mark.parametrize("backend", ["tpu", "triton", None])
@@ -182,3 +181,8 @@ def test_one_number_of_an_operand_of_kernel() -> None:
             )
     """
     assert CODE not in codes(lint(code, "0.10.2", "tpu"))
+
+
+def test_a_slice_with_traced_bounds_is_one_finding() -> None:
+    code = launch(f"{_BODY}o_ref[0:8] = x_ref[i : i + 8]", "tpu", extra="grid=(4,), ", operand="jnp.ones((16, 128))")
+    assert [finding.code for finding in lint(code) if finding.severity is Severity.ERROR] == ["PAL502"]
