@@ -351,8 +351,8 @@ def use_of(launch: Launch, output: int) -> Literal["whole", "part", "dropped"] |
     if target.value.startswith("_") and not single:
         return "dropped"
     assert launch.site.piece.module is not None
-    own = {id(node) for node in walk(statement)}
-    rest = [node for node in walk(launch.site.piece.module) if id(node) not in own]
+    own = {*walk(statement)}
+    rest = [node for node in walk(launch.site.piece.module) if node not in own]
     if any(isinstance(node, nodes.Subscript) and _is_name(node.value, target.value) for node in rest):
         return "part"
     return "whole" if any(_is_name(node, target.value) for node in rest) else "dropped"
