@@ -32,6 +32,20 @@ test("a squiggle, its hover, its quick-fix, the file on disk", async ({ start })
     .toContain("acc_ref[...] += jnp.dot(a, b, preferred_element_type=jnp.float32)");
 });
 
+test("in high contrast and a smaller window", async ({ start }) => {
+  const user = { "pallasLint.importStrategy": "useBundled", "workbench.colorTheme": "Default High Contrast" };
+  const editor = await start({ workspace: "kernels", user });
+  await editor.page.setViewportSize({ width: 1100, height: 800 });
+  await editor.open("matmul.py");
+  await editor.hideSideBar();
+  await expect(editor.squiggles()).toHaveCount(2);
+  await editor.lens("TPU");
+  await expect(editor.line("def matmul_kernel")).toContainText("f32[");
+  const hover = await editor.hover(editor.squiggles().first());
+  await expect(hover).toContainText("TPU products need 32 bits");
+  await editor.picture("editor-contrast");
+});
+
 test("the problems panel lists findings with their related places", async ({ start }) => {
   const editor = await start({ workspace: "kernels" });
   await editor.open("matmul.py");

@@ -28,6 +28,7 @@ test("the panel says what a probe needs, runs it, follows the cursor, and is the
 }) => {
   const editor = await start({
     workspace: "kernels",
+    files: { ".vscode/settings.json": "{}\n" },
     user: {
       "pallasLint.interpreter": jaxPython(),
       "pallasLint.importStrategy": "useBundled",
@@ -72,9 +73,18 @@ test("the panel says what a probe needs, runs it, follows the cursor, and is the
   const frame = editor.page.frames().find((each) => each.name() === "active-frame" || each.url().includes("fake.html"));
   expect(frame).toBeDefined();
   await frame!.evaluate(fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
-  const violations = await frame!.evaluate(`axe.run(document).then(({ violations }) =>
+  const violations = () =>
+    frame!.evaluate(`axe.run(document).then(({ violations }) =>
     violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => [id, html, failureSummary])))`);
-  expect(violations).toEqual([]);
+  expect(await violations()).toEqual([]);
+
+  // In high contrast, in a smaller window.
+  await editor.page.setViewportSize({ width: 1100, height: 800 });
+  editor.write(".vscode/settings.json", '{"workbench.colorTheme": "Default High Contrast"}\n');
+  await expect(panel.locator("body.vscode-high-contrast")).toBeVisible();
+  expect(await violations()).toEqual([]);
+  expect(await frame!.evaluate("document.body.scrollWidth - document.body.clientWidth")).toBe(0);
+  await editor.picture("panel-contrast");
 
   // Were a hostile text ever taken for HTML, the page's policy would still let it load and run nothing.
   expect(await frame!.evaluate(blocked)).toEqual([
