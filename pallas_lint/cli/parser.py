@@ -320,7 +320,11 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tune", action="append", default=[], metavar="NAME=V,V", help="what they cost with these values; repeatable"
     )
-    parser.add_argument("--against", metavar="FUNCTION", help="predict the cost of this function, too (--reference)")
+    parser.add_argument(
+        "--against",
+        metavar="FUNCTION",
+        help="predict the cost of this function, too (--reference, or the one that a comment names)",
+    )
     parser.add_argument("--perf-baseline", metavar="FILE", help="compare what launches cost with a record")
     parser.add_argument("--write-perf-baseline", metavar="FILE", help="write that record")
     parser.add_argument(

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pallas_lint.config.layout import Layouts
 from pallas_lint.probe.results import ProbeResult, collect, complete
+from pallas_lint.probe.specs import reference_of
 from pallas_lint.records import define, field, frozen
+from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -36,7 +38,7 @@ class ProbeOptions:
     stage: str | None = None
     skip: Sequence[str] = ()  # stages
     reference: str | None = None
-    against: str | None = None  # a function of which to tell what it costs; None: the reference
+    against: str | None = None  # a function whose cost is predicted, too; None: the reference
     timeout: float = DEFAULT_TIMEOUT
     memory_limit: int = DEFAULT_MEMORY
     perf: bool = False  # tell what launches cost, too
@@ -67,7 +69,7 @@ class ProbeOptions:
             "targets": list(self.targets),
             "stages": stages_of(self.named, self.skip),
             "reference": self.reference,
-            "against": self.against or self.reference,
+            "against": self.against,
             "timeout": self.timeout,
             "memory_limit": self.memory_limit,
             "perf": self.perf,
@@ -132,6 +134,9 @@ class Session:
 
     def _request(self, spec: Spec) -> FunctionRequest:
         file = (self.cwd / spec.file).resolve()
+        options = self.conditions.request()
+        named = options["reference"] or self._commented_reference(file, spec.function)
+        runs = options["reference"] or (options["runs"] and "interpret" in options["stages"])
         function: Function = {
             "file": str(file),
             "function": spec.function,
@@ -139,9 +144,20 @@ class Session:
             "kwargs": dict(spec.keywords),
             "texts": dict(self.texts),
             "roots": [str(base.folder) for base in Layouts().of(file.parent).bases if base.folder in file.parents],
-            **self.conditions.request(),
+            **options,
+            "reference": named if runs else None,
+            "against": options["against"] or named,
         }
         return cast("FunctionRequest", function)
+
+    def _commented_reference(self, file: Path, function: str) -> str | None:
+        """The reference that a comment above the function names, a file in it with its absolute path."""
+        try:
+            text = self.texts.get(str(file)) or Source.read(file, str(file)).text
+        except SourceError:
+            return None
+        path, mark, name = (reference_of(text, function) or "").rpartition("::")
+        return f"{file.parent / path}::{name}" if mark else name or None
 
     def _examined(self, spec: Spec, request: FunctionRequest) -> ProbeResult:
         """The worker's answer, kept for later runs if it can be."""

@@ -21,7 +21,8 @@ _ARRAY = re.compile(
 _DTYPE = re.compile(r"(?:bf|[fiuc])\d+(?:_\w+)?|bool")
 _JNP = re.compile(r"(?:jnp|np|jax\.numpy|numpy)\.(\w+)")
 _KEYWORD = re.compile(r"([^\W\d]\w*)=(?!=)(.*)", re.DOTALL)
-_COMMENT = re.compile(r"^[ \t]*#[ \t]*pallas-lint:[ \t]*probe[ \t]*\((.*)\)[ \t]*$")
+_COMMENT = re.compile(r"^[ \t]*#[ \t]*pallas-lint:[ \t]*(probe|reference)[ \t]*\((.*)\)[ \t]*$")
+_REFERENCE = re.compile(r"[ \t]*((?:[^\s:]+\.py::)?[^\W\d]\w*(?:\.[^\W\d]\w*)*)[ \t]*")
 _LINE_END = re.compile(r"\r\n|\n|\r")  # Python's only: a form feed or U+2028 ends no line
 _FUNCTION = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+(\w+)|^([ \t]*)class[ \t]+(\w+)|^(\w+)[ \t]*=")
 DTYPES = frozenset(
@@ -147,19 +148,40 @@ def readable_comments_in(text: str, file: str) -> Iterator[Spec]:
 
 def every_comment_in(text: str, file: str) -> Iterator[Spec | UnreadableComment]:
     """The same, with what is wrong with those that cannot be read."""
-    comments: list[tuple[int, str]] = []  # above the function that comes next
+    for line, word, inside, function in _annotations(text):
+        if function is None:
+            yield UnreadableComment(file, line, f"no function follows the {word} comment")
+        elif word == "probe":
+            yield _spec_of(inside, file, function, line)
+        elif _REFERENCE.fullmatch(inside) is None:
+            reason = f"cannot read the reference '{inside}': write reference(function) or reference(file.py::function)"
+            yield UnreadableComment(file, line, reason)
+
+
+def reference_of(text: str, function: str) -> str | None:
+    """The function that the comment `# pallas-lint: reference(...)` above a function names, the last one of several."""
+    named = [
+        match[1]
+        for _, word, inside, below in _annotations(text)
+        if word == "reference" and below == function and (match := _REFERENCE.fullmatch(inside)) is not None
+    ]
+    return named[-1] if named else None
+
+
+def _annotations(text: str) -> Iterator[tuple[int, str, str, str | None]]:
+    """The comments about functions: line, word, what is in parentheses, and the function below; None without one."""
+    comments: list[tuple[int, str, str]] = []  # above the function that comes next
     classes: list[tuple[int, str]] = []  # around the line, with their indentations
     for line, written in enumerate(_LINE_END.split(text), start=1):
         match = _COMMENT.match(written)
         if match is not None:
-            comments.append((line, match[1]))
+            comments.append((line, match[1], match[2]))
         definition = _FUNCTION.match(written)
         function = None if definition is None else _defined(definition, classes)
         if function is not None:
-            yield from (_spec_of(arguments, file, function, at) for at, arguments in comments)
+            yield from ((*comment, function) for comment in comments)
             comments.clear()
-    for line, _ in comments:
-        yield UnreadableComment(file, line, "no function follows the probe comment")
+    yield from ((*comment, None) for comment in comments)
 
 
 def _spec_of(arguments: str, file: str, function: str, line: int) -> Spec | UnreadableComment:
@@ -171,7 +193,8 @@ def _spec_of(arguments: str, file: str, function: str, line: int) -> Spec | Unre
 
 def is_comment(line: str) -> bool:
     """Whether a line is a probe comment."""
-    return _COMMENT.match(line) is not None
+    match = _COMMENT.match(line)
+    return match is not None and match[1] == "probe"
 
 
 def _defined(definition: re.Match[str], classes: list[tuple[int, str]]) -> str | None:

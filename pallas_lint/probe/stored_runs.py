@@ -25,12 +25,12 @@ from pallas_lint.text.digests import digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pallas_lint.probe.cost.results import LineCost
+    from pallas_lint.probe.cost.results import FunctionCost, LineCost
     from pallas_lint.probe.protocol import Place
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
-_LAYOUT = 10
+_LAYOUT = 11
 _KIND = "probe"
 _OF_COST = "PAL8"
 _MOST_RUNS = 50  # of one file; the oldest are forgotten
@@ -49,6 +49,7 @@ class StoredRun:
     findings: tuple[Finding, ...]
     rests_on: tuple[dependencies.Statement, ...]
     parts: dict[str, str | None]  # versions of jax and the compilers
+    functions: tuple[FunctionCost, ...] = ()  # the cost of the whole function, by target
 
     @property
     def key(self) -> tuple[str | None, ...]:
@@ -106,7 +107,8 @@ def runs_of(
                 lambda path: texts.get(path) or _read(path),
             )
             arguments = spec.spelled if spec is not None else ""
-            yield file, StoredRun(function, arguments, tuple(group), mine, tuple(rests), dict(result.parts))
+            costs = tuple(result.functions)
+            yield file, StoredRun(function, arguments, tuple(group), mine, tuple(rests), dict(result.parts), costs)
 
 
 def _concerns(finding: Finding, launches: Sequence[LaunchResult], cwd: Path, file: Path) -> bool:
@@ -174,7 +176,8 @@ def _completed(run: StoredRun, before: StoredRun | None) -> StoredRun:
         stages.sort(key=lambda stage: STAGES.index(stage.stage) if stage.stage in STAGES else len(STAGES))
         launches.append(LaunchResult(launch.facts, stages, costs))
     kept = [each for each in before.findings if each.code.startswith(_OF_COST) != asked and each not in run.findings]
-    return evolve(run, launches=tuple(launches), findings=(*run.findings, *kept))
+    functions = run.functions or before.functions
+    return evolve(run, launches=tuple(launches), findings=(*run.findings, *kept), functions=functions)
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
@@ -234,6 +237,7 @@ def _run(document: dict[str, Any]) -> StoredRun:
         tuple(map(decode, document["findings"])),
         tuple(dependencies.Statement(**each) for each in document["rests_on"]),
         document["parts"],
+        tuple(document["functions"]),
     )
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 CODE, NAME = "PAL002", "unused-suppression"
-DIRECTIVES = ("disable", "disable-next-line", "disable-file", "assume", "probe")
+DIRECTIVES = ("disable", "disable-next-line", "disable-file", "assume", "probe", "reference")
 # Rules that only the probe decides: a run without it cannot tell that their suppression is unused.
 _PROBE_ONLY = "PAL9"
 MAX_NAMED = 8  # codes of a comment that a message names
@@ -232,7 +232,7 @@ def _read(source: Source, comments: Comments, comment: Comment) -> Iterator[Supp
 
 def _directive(text: str, match: re.Match[str], start: int, line: int) -> Suppression | None:
     word = match[1].lower()
-    if word in ("assume", "probe"):
+    if word in ("assume", "probe", "reference"):
         return None
     whole, end = word == "disable-file", start + match.end()
     begin = start + match.start()

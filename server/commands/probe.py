@@ -170,7 +170,8 @@ def asked_for(
     )
     if perf:
         tpus = tuple(target for target in conditions.targets if target.startswith("tpu"))
-        conditions = evolve(conditions, targets=tpus, stage=None, perf=True, runs=False, real=False)
+        compared = specs.reference_of(state.source.text, chosen.name) is not None
+        conditions = evolve(conditions, targets=tpus, stage=None, perf=True, whole=compared, runs=False, real=False)
     texts = ls.documents.differing()
     if isinstance(state.source, Notebook):
         from pallas_lint.server.probing.probe_targets import module_of

@@ -12,7 +12,7 @@ from pallas_lint.server.probing.probe_targets import NoFunction, choose, launchi
 from pallas_lint.server.probing.probed import kernels_at, launches_at
 from pallas_lint.server.protocol.positions import range_of
 from pallas_lint.server.views.calls import launchers, shown_launches
-from pallas_lint.server.views.costs import brief_costs, cost_before
+from pallas_lint.server.views.costs import brief_costs, compared_costs, cost_before
 from pallas_lint.server.views.figures import (
     agrees,
     backend_of,
@@ -190,6 +190,9 @@ def _commands(
     costs = brief_costs(probed) or cost_before(state, place.function)
     if costs:
         yield lsp.Command(title=costs, command="")
+    compared = compared_costs(state, place.function)
+    if compared:
+        yield lsp.Command(title=compared, command="")
 
 
 def _actions(

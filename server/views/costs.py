@@ -96,6 +96,17 @@ def brief_costs(launches: Iterable[LaunchResult]) -> str:
     return ", ".join(f"{headline(cost, brief=True)}{'' if at else bound}" for at, cost in enumerate(told))
 
 
+def compared_costs(state: DocumentState, function: str | None) -> str:
+    """ "v5e: attention 41 µs, plain 46 µs": a whole function, and the one that a comment names as its reference."""
+    run = next((run for run in reversed(state.probed) if function and run.function == function), None)
+    return ", ".join(
+        f"{device_of(cost)}: {cost['function']} {microseconds(cost['microseconds'])}, "
+        f"{other['function'].rpartition('::')[2]} {microseconds(other['microseconds'])}"
+        for cost in (run.functions if run is not None else ())
+        if cost["microseconds"] and (other := cost["against"]) is not None and other["microseconds"]
+    )
+
+
 def cost_before(state: DocumentState, function: str | None) -> str:
     """ "was v5e 776 µs before the edit", of all launches of a function that was changed since."""
     took: dict[str, float] = defaultdict(float)

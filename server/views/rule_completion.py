@@ -29,6 +29,7 @@ _DIRECTIVES = {
     "disable-next-line=": "silence rules on the line below",
     "disable-file=": "silence rules in the whole file, at its top",
     "probe(": "arguments with which the function below is called: probe(f32[512,512], bm=128)",
+    "reference(": "a plain jax function with the same results as the one below: reference(plain)",
     "assume ": "values of names that are not known: assume bm=128, bk=512",
 }
 

@@ -209,6 +209,10 @@ def test_a_function_beside_plain_jax(tmp_path: Path) -> None:
     (tmp_path / "before.py").write_text(FUNCTIONS)
     (beside,) = json.loads(run(*words, *given, "--against", "before.py::around", cwd=tmp_path).stdout)["functions"]
     assert beside["against"]["function"] == "around", "of another file, and costed by itself"
+    commented = FUNCTIONS.replace("def around", "# pallas-lint: reference(before.py::plain)\ndef around")
+    (tmp_path / "functions.py").write_text(commented)
+    (named,) = json.loads(run(*words, *given, cwd=tmp_path).stdout)["functions"]
+    assert named["against"] == found["against"], "as its comment says"
     assert beside["against"]["microseconds"] == beside["microseconds"] == found["microseconds"]
     assert found["missing"] == [] and found["against"]["microseconds"] > 0
     assert found["microseconds"] == pytest.approx(found["kernels"] + found["xla"])

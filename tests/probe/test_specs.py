@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint.probe.specs import SpecError, comments_in, parse_argument, parse_arguments, parse_target
+from pallas_lint.probe.specs import (
+    SpecError,
+    UnreadableComment,
+    comments_in,
+    every_comment_in,
+    parse_argument,
+    parse_arguments,
+    parse_target,
+    reference_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +104,33 @@ def test_comments() -> None:
     found = list(comments_in(COMMENTED, "k.py"))
     assert [(spec.function, spec.line) for spec in found] == [("matmul", 2), ("Model.run", 7), ("fast", 11)]
     assert found[0].keywords == (("bm", {"kind": "literal", "value": "128"}),)
+
+
+def test_a_reference_is_named_above_a_function() -> None:
+    text = """
+# pallas-lint: reference(plain)
+# pallas-lint: probe(f32[8,128])
+@jax.jit
+def fast(x): ...
+
+class Layer:
+    # pallas-lint: reference(other.py::Layer.plain)
+    def fast(self, x): ...
+
+def alone(x): ...
+"""
+    assert [reference_of(text, each) for each in ("fast", "Layer.fast", "alone")] == [
+        "plain", "other.py::Layer.plain", None
+    ]  # fmt: skip
+    assert [spec.function for spec in comments_in(text, "k.py")] == ["fast"]
+
+
+@pytest.mark.parametrize("inside", ["", "plain, x", "plain(x)", "other.py::", "1st"])
+def test_a_reference_that_is_no_name(inside: str) -> None:
+    text = f"\n# pallas-lint: reference({inside})\ndef fast(x): ...\n"
+    (error,) = every_comment_in(text, "k.py")
+    assert isinstance(error, UnreadableComment) and "write reference(function)" in str(error) and error.line == 2
+    assert reference_of(text, "fast") is None
 
 
 def test_a_comment_without_a_function_is_told_with_its_line() -> None:

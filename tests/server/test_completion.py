@@ -186,7 +186,9 @@ async def test_words_and_codes_of_comments(tmp_path: Path) -> None:
     uri = (tmp_path / "k.py").as_uri()
     async with session("pull", tmp_path, options={"target": "tpu:v5e"}) as editor:
         words = await completed(editor, uri, CODE)
-        assert [each.label for each in words] == ["disable", "disable-next-line", "disable-file", "probe", "assume"]
+        assert [each.label for each in words] == [
+            "disable", "disable-next-line", "disable-file", "probe", "reference", "assume"
+        ]  # fmt: skip
         assert words[0].text_edit.new_text == " disable="  # type: ignore[union-attr]
         spaced = await completed(editor, uri, CODE.replace("|", " dis|"))
         assert spaced[0].text_edit.new_text == "disable="  # type: ignore[union-attr]

@@ -75,6 +75,20 @@ async def test_costs_are_those_of_the_chosen_target(tmp_path: Path) -> None:
         assert done["message"].startswith("`doubled` was probed: v6e "), done
 
 
+COMPARED = CODE.replace(
+    "# pallas-lint: probe(f32[16,128])\n",
+    "def plain(x):\n    return x * 2.0\n\n\n# pallas-lint: probe(f32[1024,128])\n# pallas-lint: reference(plain)\n",
+)
+
+
+@pytest.mark.asyncio
+async def test_plain_jax_stands_beside_the_function(tmp_path: Path) -> None:
+    async with editor(tmp_path, "--allow-probe", text=COMPARED) as e:
+        await e.probe(function="doubled", perf=True, targets=["tpu:v5e"])
+        (compared,) = [title for title in await e.titles(e.line("def fine")) if "plain" in title]
+        assert re.fullmatch(r"v5e: doubled [\d.]+ [nµ]s, plain [\d.]+ [nµ]s", compared)
+
+
 TUNED = (
     CODE
     + """
