@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.compat.chips import knowing
+from pallas_lint.compat.chips import SPARSE, knowing
 from pallas_lint.config.targets import Target
-from pallas_lint.kernels.facts.subcore_memory import SUBCORE_VMEM
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.trace import Access, Concretization, Op
 from pallas_lint.kernels.model.values import Const, Sym
@@ -49,7 +48,7 @@ def sparse_core(launch: Launch) -> str | None:
 
 def _on_sparse_cores(asked: tuple[Target, ...]) -> tuple[Target, ...] | None:
     """The SparseCores of the targets that were asked for: jax makes kernels for those of three generations."""
-    chosen = [target for target in asked if target.backend == "tpu" and target.device in (None, *SUBCORE_VMEM)]
+    chosen = [target for target in asked if target.backend == "tpu" and target.device in (None, *SPARSE)]
     sparse = dict.fromkeys(evolve(target, core="sparse") for target in chosen)
     return (tuple(sparse) or None) if asked else (Target("tpu", core="sparse"),)
 

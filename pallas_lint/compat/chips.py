@@ -1,7 +1,7 @@
-"""TPU generations: what a TensorCore has, and since which jax release there is one to lower for.
+"""TPU generations: what a TensorCore and a SparseCore have, and since which jax release there is one to lower for.
 
-Capacities and sublanes are those of jax's own table (`jax._src.tpu_info` of 0.12.0.1); the default limits of VMEM are
-in the errors of libtpu.
+Capacities, sublanes and lanes are those of jax's own table (`jax._src.tpu_info` of 0.12.0.1); the default limits of
+VMEM are in the errors of libtpu, and so is the SMEM of subcores.
 """
 
 from __future__ import annotations
@@ -14,9 +14,38 @@ from pallas_lint.records import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_KIB = 2**10
 _MIB = 2**20
 LANES = 128  # of every generation
 SUBLANES = 8  # of most generations, and where none is named
+
+
+# SMEM of a subcore in bytes, of every generation with SparseCores: what libtpu gives to a kernel.
+VECTOR_SUBCORE_SMEM = 2047 * 4
+SCALAR_SUBCORE_SMEM = 16313 * 4
+
+
+@frozen
+class SparseCores:
+    """The SparseCores of a chip.
+
+    Compiled for v5p, v6e and v7x with jax 0.12.0.1: what is exactly as large as a memory fits, and a row more does not.
+    """
+
+    cores: int
+    lanes: int  # 32-bit numbers of a vector
+    vmem: int  # of one vector subcore, in bytes
+    subcores: int = 16  # vector subcores of each core
+
+    @property
+    def shared(self) -> int:
+        """`VMEM_SHARED` of a core in bytes, of which the VMEM of all its subcores is a part."""
+        return self.subcores * self.vmem
+
+    def shapes(self, bits: int) -> tuple[tuple[int, ...], ...]:
+        """Shapes of a register with numbers of so many bits: what is loaded where no layout pass cuts it up."""
+        packed = 32 // bits
+        return ((self.lanes,),) if packed == 1 else ((self.lanes * packed,), (packed, self.lanes))
 
 
 @frozen
@@ -28,6 +57,7 @@ class Chip:
     default_vmem: int | None  # that a kernel gets without `vmem_limit_bytes`; None where libtpu has no such chip yet
     sublanes: int = SUBLANES
     since: str | None = None  # the first jax release that lowers for it; None: all that are known
+    sparse: SparseCores | None = None  # of the generations for which libtpu compiles SparseCore kernels
 
     @property
     def compiles(self) -> bool:
@@ -38,12 +68,19 @@ class Chip:
 CHIPS: dict[str, Chip] = {
     "v4": Chip(4, 16 * _MIB, 16 * _MIB),
     "v5e": Chip(5, 128 * _MIB, 16 * _MIB),
-    "v5p": Chip(5, 64 * _MIB, 16 * _MIB),
-    "v6e": Chip(6, 128 * _MIB, 32 * _MIB),
-    "tpu7x": Chip(7, 64 * _MIB, 32 * _MIB),
+    "v5p": Chip(5, 64 * _MIB, 16 * _MIB, sparse=SparseCores(4, 8, 512 * _KIB)),
+    "v6e": Chip(6, 128 * _MIB, 32 * _MIB, sparse=SparseCores(2, 8, 256 * _KIB)),
+    "tpu7x": Chip(7, 64 * _MIB, 32 * _MIB, sparse=SparseCores(2, 16, 512 * _KIB)),
     "tpu8i": Chip(8, 192 * _MIB, None, since="0.10.2"),
     "tpu8t": Chip(8, 128 * _MIB, None, sublanes=16, since="0.11.1"),
 }
+
+SPARSE: dict[str, SparseCores] = {name: chip.sparse for name, chip in CHIPS.items() if chip.sparse is not None}
+
+
+def sparse_cores(device: str | None) -> tuple[SparseCores, ...]:
+    """The SparseCores of the device; of all generations where none is named."""
+    return tuple(each for name, each in SPARSE.items() if device in (None, name))
 
 
 def sublanes(device: str | None) -> int:

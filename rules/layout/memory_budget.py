@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import Array, CallResult, Const, Context, Example, Finding, Launch, Op, Rule, Severity, Site, nodes
-from pallas_lint.compat.chips import CHIPS, knowing, sublanes
+from pallas_lint.checker.backend_failures import SUBCORES
+from pallas_lint.compat.chips import (
+    CHIPS,
+    SCALAR_SUBCORE_SMEM,
+    VECTOR_SUBCORE_SMEM,
+    knowing,
+    sparse_cores,
+    sublanes,
+)
 from pallas_lint.kernels.facts.memory_budget import (
     MIB,
     SMEM,
     LaunchBudget,
+    Part,
     budgets_of,
     compiler_param,
     scalars_of,
@@ -17,10 +26,11 @@ from pallas_lint.kernels.facts.memory_budget import (
     spelled,
 )
 from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED, shared_memory
-from pallas_lint.kernels.facts.subcore_memory import SUBCORE_VMEM, subcore_memory
+from pallas_lint.kernels.facts.subcore_memory import subcore_memory
 from pallas_lint.kernels.model.dtypes import bits
 
 _NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x", "tpu8i": "8i", "tpu8t": "8t"}
+_SHARED = "VMEM_SHARED, of which the VMEM of its subcores is a part, and a SparseCore has"
 _DOTS = ("jax.numpy.dot", "jax.numpy.matmul", "jax.lax.dot_general", "jax.lax.dot", "jax.experimental.pallas.dot")
 
 
@@ -44,7 +54,10 @@ class MemoryBudget(Rule):
     long as the sum itself fits.
 
     A vector subcore of a SparseCore has a VMEM of its own: 512 KiB on v5p and v7x, 256 KiB on v6e. The scratch of a
-    kernel over a `plsc.VectorSubcoreMesh` lies there: `CompileTimeSparseCoreAllocationFailure`.
+    kernel over a `plsc.VectorSubcoreMesh` lies there, and two buffers for each block of a pipeline:
+    `CompileTimeSparseCoreAllocationFailure`. The VMEM of all 16 subcores is a part of the core's `VMEM_SHARED` of 8 MiB
+    (4 MiB on v6e): 256 KiB of scratch in each subcore leave 4 MiB of it. A subcore's SMEM takes 2047 words, that of a
+    scalar subcore 16313.
 
     SMEM, where scalar-prefetch operands lie, has 1 MiB; the rows of a matrix take multiples of 128 numbers in it.
 
@@ -63,8 +76,9 @@ class MemoryBudget(Rule):
     ## Known limits
 
     An error is what no TPU in question has, or more than the launch itself asked for. Over the default limit is a
-    warning, since `LIBTPU_INIT_ARGS` can raise it. On TPUs, `run_scoped` buffers and nested pipelines are not counted;
-    on GPUs, what reductions take is not. Of 8i and 8t the default limit is not known: no libtpu compiles for them yet.
+    warning, since `LIBTPU_INIT_ARGS` can raise it. On tensor cores, `run_scoped` buffers and nested pipelines are not
+    counted; on GPUs, what reductions take is not. Of 8i and 8t the default limit is not known: no libtpu compiles for
+    them yet.
 
     ## References
 
@@ -72,6 +86,9 @@ class MemoryBudget(Rule):
     - Compiled for v5e and v6e with jax 0.12.0.1: blocks of 4 x 4 MiB compile with the default limit of v5e and 4 x 4.03
       MiB do not; 4 x 8 and 4 x 8.03 on v6e, 4 x 16 and 4 x 16.03 with a limit of 64 MiB on both. Of prefetched int32,
       250000 compile and 262144 do not; (1024, 8) does, (2048, 1) does not: so on v4, v5p and tpu7x, too.
+    - SparseCores, compiled for v5p, v6e and v7x with jax 0.12.0.1: VMEM, and VMEM_SHARED with and without VMEM beside
+      it, that are filled to the last byte compile, and a row more does not. Vector subcores take 1024 words of SMEM and
+      not 2048, scalar ones 16000 and not 16384.
     - The sum of shared memory equals the `smem_bytes` of jax 0.8.3, 0.10.2 and 0.12.0.1 for twelve kernels that take
       too much, with scratch, nested scopes and both kinds of pipelines; eight that fit are lowered for CUDA by all.
     - Triton 3.9 compiles the module that jax 0.10.2 lowers for ROCm with 64 KiB of shared memory for a dot of float32
@@ -220,21 +237,32 @@ def _vmem(budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], contex
 
 
 def _of_subcores(launch: Launch, device: str | None, context: Context) -> Iterator[Finding]:
-    """The scratch of a vector subcore against the VMEM that it has."""
-    if launch.core != "sc_vector" or not launch.is_pallas:
+    """Scratch and pipelines against the memories of a subcore, and of the SparseCore that it is part of."""
+    if launch.core not in SUBCORES or not launch.is_pallas:
         return
-    parts = subcore_memory(launch)
-    total, most = sum(part.total for part in parts), max(SUBCORE_VMEM.values())
-    limit = most if device is None else SUBCORE_VMEM[device]
-    if total <= limit:
-        return
-    where = "on any TPU" if device is None else f"on {_NAMES[device]}"
-    yield context.finding(
-        launch.called_at,
-        f"scratch takes at least {size(total)} of VMEM, and a SparseCore's vector subcore has {size(limit)} {where}",
-        help=f"{spelled(parts)}; take fewer rows at a time",
-        severity=Severity.ERROR if launch.certain else Severity.WARNING,
-    )
+    who, chips = SUBCORES[launch.core], sparse_cores(device)
+    vector = launch.core == "sc_vector"
+    own = subcore_memory(launch, "vmem", context.analysis) if vector else ()
+    shared = subcore_memory(launch, "vmem_shared", context.analysis)
+    scalars = subcore_memory(launch, "smem", context.analysis)
+    subcores = max(chip.subcores for chip in chips)
+    of_core = (*shared, *(Part(f"{part.name} of each subcore", part.total, subcores) for part in own))
+    smem = VECTOR_SUBCORE_SMEM if vector else SCALAR_SUBCORE_SMEM
+    for parts, limit, where, help in (
+        (own, max(chip.vmem for chip in chips), f"VMEM, and a {who} has", "take fewer rows at a time"),
+        (of_core if shared else (), max(chip.shared for chip in chips), _SHARED, "take fewer rows at a time"),
+        (scalars, smem, f"SMEM, and a {who} has", "keep large tables in VMEM or HBM and copy rows"),
+    ):
+        total = sum(part.total for part in parts)
+        if total > limit:
+            on = "on any TPU" if device is None else f"on {_NAMES[device]}"
+            yield context.finding(
+                launch.called_at,
+                f"scratch and pipelines take at least {size(total)} of {where} {size(limit)} {on}",
+                help=f"{spelled(parts)}; {help}",
+                severity=Severity.ERROR if launch.certain else Severity.WARNING,
+            )
+            return
 
 
 def _shared(launch: Launch, context: Context) -> Iterator[Finding]:

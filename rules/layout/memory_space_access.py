@@ -19,7 +19,8 @@ class MemorySpaceAccess(Rule):
     On TPU, only VMEM and SMEM can be loaded from and stored to. A ref in HBM (`memory_space=pl.ANY` or `pltpu.HBM`,
     and every operand of `pl.kernel` on a tensor core or a SparseCore) is an address for DMAs and nothing else:
     `x_ref[...]` is refused with `Loads are only allowed on VMEM and SMEM references`, whatever is done with the value.
-    Interpret mode knows no memory spaces and runs it.
+    Interpret mode knows no memory spaces and runs it. The subcores of a SparseCore share `pltpu.VMEM_SHARED`, which
+    they only copy to and from, too.
 
     On Mosaic GPU the same holds for TMEM, the accumulators of Blackwell's tensor cores: `acc_tmem[...]` fails with
     `Loads from TMEM are asynchronous operations`. GMEM and SMEM are loaded from directly there, and Triton has no
@@ -42,6 +43,7 @@ class MemorySpaceAccess(Rule):
     - jax 0.4.35, 0.8.3 and 0.12.0.1, lowered for TPU: the refusal for loads and stores of any shape, for whole refs
       and views, for `pl.ANY`, `pltpu.HBM` and `pltpu.HOST`, for inputs, outputs and scratch; copies and `.shape` are
       fine. `pl.kernel` and `core_map` with 0.8.3, 0.10.2 and 0.12.0.1.
+    - SparseCores, lowered for v6e and v7x with 0.12.0.1: `Get does not support loading from HBM`, or VMEM_SHARED.
     - TMEM: lowered for a B200 with 0.7.2, 0.11.2 and 0.12.0.1, all refused; 0.6.2 takes loads.
     """
 
@@ -126,10 +128,10 @@ class MemorySpaceAccess(Rule):
     def _tpu(access: Access, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         ref = access.ref
         space = tpu_space(ref, trace.launch)
-        if space not in ("any", "hbm", "host"):
-            return
-        where = "host memory" if space == "host" else "HBM"
         sparse = context.target is not None and context.target.core == "sparse"
+        if space not in ("any", "hbm", "host") and not (sparse and space == "vmem_shared"):
+            return
+        where = {"host": "host memory", "vmem_shared": "VMEM_SHARED"}.get(space, "HBM")
         who = "a subcore" if sparse else "TPU"
         declared = ref.space is not None
         severity = Severity.ERROR if access.certain and (declared or ref.role == "out") else Severity.WARNING

@@ -39,7 +39,9 @@ class ScalarStoreToVmem(Rule):
       `Can only store scalars to SMEM`;
     - a 16-bit or 8-bit number loaded alone from VMEM (`x_ref[0, 0]`) does not compile: `Only 32-bit scalar
       vector.extracts supported`;
-    - an output or input of rank 0 is no VMEM block at all.
+    - an output or input of rank 0 is no VMEM block at all;
+    - a vector subcore of a SparseCore loads no single number of any dtype from VMEM (`Get only supports loading
+      scalars from SMEM`), and a scalar subcore no vector.
 
     Interpret mode hides all of these but the last. (A scalar for a whole block, `o_ref[...] = jnp.sum(x)`, is refused
     everywhere: PAL506.)
@@ -49,7 +51,8 @@ class ScalarStoreToVmem(Rule):
     For single numbers, put the buffer into SMEM: `pl.BlockSpec(memory_space=pltpu.SMEM)` for an input or output,
     `pltpu.SMEM(shape, dtype)` for scratch. To stay in VMEM, store a vector: `o_ref[...] = jnp.full(o_ref.shape, s)`,
     or keep the dimensions of a reduction, `jnp.sum(x, keepdims=True)`, for a `(1, 1)` block. To write one element of a
-    row, select it with an iota: `jnp.where(iota == i, s, o_ref[...])`. Read SMEM element by element.
+    row, select it with an iota: `jnp.where(iota == i, s, o_ref[...])`. Read SMEM element by element. On a vector
+    subcore, load a vector and take the element of the value: `ref[pl.ds(i, 8)][0]`.
 
     ## Known limits
 
@@ -61,12 +64,14 @@ class ScalarStoreToVmem(Rule):
     - jax issues 19292, 20046, 22817 and 23884: scalar stores to VMEM; helion issue 2069: both kinds.
     - 143 kernels with float32, int32 and bfloat16, compiled for v5e with jax 0.4.35, 0.8.3, 0.10.2 and 0.12.0.1: the
       same refusals in all four; loads of 32-bit scalars from VMEM compile from 0.8.3 on, of 16-bit ones in none.
+    - SparseCores, lowered for v6e and v7x with 0.10.2 and 0.12.0.1.
     """
 
     code = "PAL211"
     name = "scalar-store-to-vmem"
     severity = Severity.ERROR
     backends = frozenset({"tpu"})
+    cores = frozenset({"tensor", "sparse"})
     invalid = (
         Example(
             """
@@ -129,6 +134,7 @@ class ScalarStoreToVmem(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         numbers = loaded_values(trace, "smem")
+        sparse = context.target is not None and context.target.core == "sparse"
         for access in trace.events:
             if not isinstance(access, Access) or access.kind not in ("load", "store", "accumulate") or is_copy(access):
                 continue
@@ -137,7 +143,7 @@ class ScalarStoreToVmem(Rule):
             if space == "smem":
                 found = _vector_in_smem(access)
             elif space == "vmem":
-                found = _scalar_load(access) if access.kind == "load" else _scalar_store(access, numbers)
+                found = _scalar_load(access, sparse) if access.kind == "load" else _scalar_store(access, numbers)
             if found is not None:
                 message, help_ = found
                 yield context.finding(
@@ -167,12 +173,17 @@ def _scalar_store(access: Access, numbers: Collection[ById]) -> tuple[str, str] 
     return None
 
 
-def _scalar_load(access: Access) -> tuple[str, str] | None:
-    """What is wrong with a load from VMEM: single numbers must have 32 bits."""
+def _scalar_load(access: Access, sparse: bool) -> tuple[str, str] | None:
+    """What is wrong with a load from VMEM: single numbers must have 32 bits, and a SparseCore takes none."""
     dtype = access.ref.dtype
-    if dtype is None or dtype == "bool" or bits(dtype) >= 32 or access.ref.shape in (None, ()):
+    if access.ref.shape in (None, ()) or result_shape(access.ref.shape, access.index) != ():
         return None
-    if result_shape(access.ref.shape, access.index) != ():
+    if sparse:
+        return (
+            f"scalar load from `{access.ref.parameter}` in VMEM: a subcore loads only vectors from there",
+            "load a vector and take the element of the value: `ref[pl.ds(i, 8)][0]`",
+        )
+    if dtype is None or dtype == "bool" or bits(dtype) >= 32:
         return None
     return (
         f"scalar load of {dtype} from `{access.ref.parameter}` in VMEM: TPU takes single numbers of 32 bits only there",

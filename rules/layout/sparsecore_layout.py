@@ -4,59 +4,91 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pallas_lint.api import Const, Context, Example, Finding, Launch, Op, Ref, Rule, Severity
+from pallas_lint.api import (
+    Access,
+    CallResult,
+    Context,
+    Example,
+    Finding,
+    Fix,
+    KernelTrace,
+    Launch,
+    Op,
+    Ref,
+    Rule,
+    Severity,
+)
 from pallas_lint.checker.backend_failures import within
-from pallas_lint.compat.chips import LANES
-from pallas_lint.kernels.facts.copies import LOCAL
-from pallas_lint.kernels.facts.memory_budget import compiler_param
-from pallas_lint.kernels.facts.memory_spaces import tpu_space
-from pallas_lint.kernels.facts.subcore_memory import is_tiled
-from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.compat.chips import sparse_cores
+from pallas_lint.fixes.compiler_parameter import set_compiler_parameter
+from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
+from pallas_lint.kernels.facts.subcore_copies import COPIES, copy_problem
+from pallas_lint.kernels.facts.subcore_vectors import (
+    ONE_REGISTER,
+    PARAMETER,
+    WITHOUT_LAYOUT_PASSES,
+    layout_passes,
+    loaded_shape,
+    shape_of_register,
+    shapes_loaded,
+)
 from pallas_lint.kernels.model.known_names import PALLAS, integer
-from pallas_lint.kernels.model.values import NONE, Seq, Slice
 from pallas_lint.syntax.nesting import spelled_function
 
-_COPIES = (*sorted(LOCAL), f"{PALLAS}.tpu.sync_copy", f"{PALLAS}.sync_copy")
 _PIPELINE = f"{PALLAS}.tpu.emit_pipeline"
-# What the pass that lays out vectors refuses: they run across the lanes of a vector.
-_ACROSS_LANES = tuple(f"jax.numpy.{name}" for name in ("sum", "max", "min", "any", "all", "cumsum"))
+_BARRIER = f"{PALLAS}.tpu_sc.subcore_barrier"
 _WITH_PALLAS_CALL = ("0.8.3", "0.9.2")  # measured; the last releases in which `pl.pallas_call` made such kernels
 _MEASURED_SINCE = "0.10.2"  # the first release with which kernels over a `plsc` mesh were compiled
 
 
 class SparseCoreLayout(Rule):
-    """A copy, a pipeline or a reduction that the compiler for SparseCores refuses.
+    """A copy, a vector, a pipeline or a mesh that SparseCores do not have.
 
     Arrays lie in tiles of 8 rows and 128 lanes on a SparseCore as they do on the tensor core. A copy takes whole tiles:
     a part of a row that is longer than a tile has to be a multiple of 128 or reach the end of the row, and a shorter
     one lies within one tile (`Slice sizes along tiled dimensions must be aligned to tiles`). An indirect copy,
-    `sync_copy(x_hbm.at[indices], rows)`, takes rows that are multiples of 128, of 32-bit numbers (`expected slice size
-    (100) to be aligned with tiling (128)`).
+    `sync_copy(x_hbm.at[indices], rows)`, goes between HBM or `VMEM_SHARED` and VMEM, where the indices lie as well, one
+    dimension of them. It takes 32-bit numbers, and rows of HBM that are multiples of 128 (`expected slice size (100) to
+    be aligned with tiling (128)`). A vector subcore copies nothing from or to SMEM but from `VMEM_SHARED`, and a scalar
+    subcore has no VMEM.
 
     `pltpu.emit_pipeline` copies between HBM and VMEM. Up to jax 0.10.0 `pl.pallas_call` launches on SparseCores, too,
     and its operands lie in VMEM where no spec says otherwise: `SparseCore does not support transfers with relaxed
     ordering from local TileSpmem to local TileSpmem`.
 
-    Since jax 0.10.2 vectors go through the compiler's layout passes by default, which take no reductions across lanes:
-    `Operation not supported in the Mosaic-SC infer-vector-layout pass. Set needs_layout_passes=False`.
+    Since jax 0.10.2 vectors go through the compiler's layout passes by default, which take no reductions, scans and
+    counts across lanes: `Operation not supported in the Mosaic-SC infer-vector-layout pass. Set
+    needs_layout_passes=False`. Without these passes every load and store is one register: 8 numbers of 32 bits on v5p
+    and v6e, 16 on v7x, twice and four times as many of 16 and 8 bits (`Get only supports bfloat16 arrays of shapes
+    [(16,), (2, 8)]`). `lax.iota`, sorting and reversing take one register in either case.
+
+    A mesh has at most the cores and subcores of the chip: 4 x 16 on v5p, 2 x 16 on v6e and v7x.
 
     ## How to fix
 
     Pad rows to a multiple of 128, or copy `pl.ds(at, size)` with a size that is one; or give up the tiles with
     `pltpu.CompilerParams(use_tc_tiling_on_sc=False)`, of this and of all that make the arrays. Bitcast 16-bit rows to
     32 bits before they are gathered. Put operands of a pipeline into HBM with `pl.BlockSpec(memory_space=pltpu.HBM)`.
-    For reductions, `pltpu.CompilerParams(needs_layout_passes=False)`.
+    For reductions, `pltpu.CompilerParams(needs_layout_passes=False)`, and vectors of
+    `plsc.get_sparse_core_info().num_lanes` numbers.
+
+    ## Fix safety
+
+    `needs_layout_passes=False` is written where the vectors of the kernel that are known are registers; it could not
+    be compiled before.
 
     ## Known limits
 
     Judged are slices of known size of arrays of known shape, where tiles are not turned off. Rows at offsets that are
-    no multiple of eight, and widths of vectors, are left to the probe.
+    no multiple of eight, and widths of packed vectors in the layout passes, are left to the probe.
 
     ## References
 
     - Compiled for v5p, v6e and v7x with jax 0.10.2 and 0.12.0.1: slices of 192 of 512, gathered rows of 100 and 64 and
       of bf16, and reductions are refused; gathered rows of 128 and 256 are not. For v6e (0.12.0.1) and v7x (0.10.2)
-      slices of 1440 at 1440 of 2880 and 29 at 100 are refused, and 1344 at 1536 of 2880 is not.
+      slices of 1440 at 1440 of 2880 and 29 at 100 are refused, and 1344 at 1536 of 2880 is not. With both releases for
+      v6e and v7x: all pairs of memories, twenty forms of gathers, functions with and without layout passes, widths of
+      vectors of 8, 16 and 32 bits.
     - jax issues 34640, 39518 and 39577, tpu-inference 3038.
     """
 
@@ -65,8 +97,50 @@ class SparseCoreLayout(Rule):
     severity = Severity.ERROR
     backends = frozenset({"tpu"})
     cores = frozenset({"sparse"})
-    ops = (*_COPIES, *_ACROSS_LANES)
+    fix = "safe"
+    ops = (*COPIES, *sorted(WITHOUT_LAYOUT_PASSES), *sorted(ONE_REGISTER), _BARRIER)
     invalid = (
+        Example(
+            """
+            from jax.experimental.pallas import tpu_sc as plsc
+
+            def scale(x):
+                @pl.kernel(
+                    out_type=jax.ShapeDtypeStruct((16,), x.dtype),
+                    mesh=plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore"),
+                    scratch_types=[pltpu.VMEM((16,), x.dtype)],
+                )
+                def kernel(x_hbm, o_hbm, row):
+                    pltpu.sync_copy(x_hbm, row)
+                    row[...] = row[...] / jnp.sum(row[...])  #!
+                    pltpu.sync_copy(row, o_hbm)
+
+                return kernel(x)
+
+            scale(jnp.ones((16,), jnp.float32))
+            """,
+            jax="0.12.0.1",
+            target="tpu:tpu7x",
+            fixed="""
+            from jax.experimental.pallas import tpu_sc as plsc
+
+            def scale(x):
+                @pl.kernel(
+                    out_type=jax.ShapeDtypeStruct((16,), x.dtype),
+                    mesh=plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore"),
+                    scratch_types=[pltpu.VMEM((16,), x.dtype)],
+                    compiler_params=pltpu.CompilerParams(needs_layout_passes=False),
+                )
+                def kernel(x_hbm, o_hbm, row):
+                    pltpu.sync_copy(x_hbm, row)
+                    row[...] = row[...] / jnp.sum(row[...])
+                    pltpu.sync_copy(row, o_hbm)
+
+                return kernel(x)
+
+            scale(jnp.ones((16,), jnp.float32))
+            """,
+        ),
         Example(
             """
             from jax.experimental.pallas import tpu_sc as plsc
@@ -114,24 +188,80 @@ class SparseCoreLayout(Rule):
     )
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
-        launch = context.launch
-        if launch is None or launch.core != "sc_vector" or not launch.is_pallas:
+        launch, target = context.launch, context.target
+        if launch is None or target is None or launch.core is None or not launch.is_pallas:
             return
         versions = context.failing(lambda version: within(version, _MEASURED_SINCE))
         if not versions:
             return
-        if op.name in _ACROSS_LANES:
-            problem, help = _across_lanes(op, launch), "pass `pltpu.CompilerParams(needs_layout_passes=False)`"
+        chips = sparse_cores(target.device)
+        problem, help, fixes = None, "", list[Fix]()
+        if op.name == _BARRIER:
+            if launch.core == "sc_scalar":
+                problem, help = "`subcore_barrier` on a scalar subcore, of which a core has one", "leave it out"
+        elif launch.core != "sc_vector":
+            return
+        elif op.name in ONE_REGISTER:
+            problem = shape_of_register(op, chips)
+            if problem is not None:
+                problem = f"`{spelled_function(op.site)}` of {problem}"
+                help = "go over the vector in pieces of `plsc.get_sparse_core_info().num_lanes`"
+        elif op.name in WITHOUT_LAYOUT_PASSES:
+            if layout_passes(launch) and op.is_traced:
+                problem = f"`{spelled_function(op.site)}` of a vector does not get through the layout passes"
+                help = "pass `pltpu.CompilerParams(needs_layout_passes=False)`"
+                fixes = _without_layout_passes(launch, context)
         else:
-            problem, help = _copied(op, launch), "take multiples of 128, or `use_tc_tiling_on_sc=False`"
+            problem, help = copy_problem(op, launch, chips) or (None, "")
         if problem:
-            yield context.finding(op.site, problem, help=help, op=op, versions=versions)
+            yield context.finding(op.site, problem, help=help, op=op, versions=versions, fixes=fixes)
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        """Loads and stores that are no register, where no layout pass cuts them up."""
+        launch, target = trace.launch, context.target
+        if target is None or launch.core != "sc_vector" or not launch.is_pallas or layout_passes(launch) is not False:
+            return
+        versions = context.failing(lambda version: within(version, _MEASURED_SINCE))
+        for access, taken in _not_registers(trace, target.device) if versions else ():
+            doing = "load from" if access.kind == "load" else "store to"
+            yield context.finding(
+                access.site,
+                f"{doing} `{access.ref.parameter}` of {loaded_shape(access.value)}: without layout passes a vector of"
+                f" {access.ref.dtype} has the shape {taken}",
+                help="take `pl.ds(i, plsc.get_sparse_core_info().num_lanes)` numbers of 32 bits at a time, in a loop",
+                op=access,
+                versions=versions,
+            )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        """A pipeline whose operands lie in VMEM already."""
-        if launch.api != _PIPELINE or len(launch.traces) != 1:
+        if launch.form.is_over_blocks and launch.api == _PIPELINE:
+            yield from self._pipeline(launch, context)
+        elif launch.core is not None and launch.is_pallas and not launch.form.is_inner:
+            versions = context.failing(lambda version: within(version, _MEASURED_SINCE))
+            problem = _mesh(launch, context) or _memory_of_scalar_subcore(launch) if versions else None
+            if problem is not None:
+                severity = Severity.ERROR if launch.certain else Severity.WARNING
+                yield context.finding(
+                    launch.called_at, problem[0], help=problem[1], severity=severity, versions=versions
+                )
+
+    @staticmethod
+    def _pipeline(launch: Launch, context: Context) -> Iterator[Finding]:
+        """A pipeline whose operands lie in VMEM already, or on a subcore that has none."""
+        if len(launch.traces) != 1:
             return
         around = launch.traces[0].launch
+        if around.core == "sc_scalar":
+            versions = context.failing(lambda version: within(version, _MEASURED_SINCE))
+            if versions:
+                yield context.finding(
+                    launch.called_at,
+                    "`emit_pipeline` on a scalar subcore, which has no VMEM for its blocks",
+                    help="run it on a `plsc.VectorSubcoreMesh`, or copy between HBM and SMEM",
+                    severity=Severity.ERROR if launch.certain else Severity.WARNING,
+                    versions=versions,
+                )
+            return
         versions = context.failing(lambda version: within(version, *_WITH_PALLAS_CALL))
         if around.core != "sc_vector" or not around.form.is_over_blocks or not versions:
             return
@@ -148,58 +278,52 @@ class SparseCoreLayout(Rule):
                 return
 
 
-def _across_lanes(op: Op, launch: Launch) -> str | None:
-    """What is wrong with a reduction of a vector: the layout passes, unless they are surely left out."""
-    if compiler_param(launch, "needs_layout_passes") not in (None, NONE, Const(True)) or not op.is_traced:
-        return None
-    return f"`{spelled_function(op.site)}` across the lanes of a vector does not get through the layout passes"
+def _not_registers(trace: KernelTrace, device: str | None) -> Iterator[tuple[Access, str]]:
+    """Loads and stores of VMEM whose shape no register of the device has, with the shapes that they have."""
+    chips = sparse_cores(device)
+    for access in trace.accesses():
+        if access.kind == "escape" or is_copy(access) or tpu_space(access.ref, trace.launch) != "vmem":
+            continue
+        taken = shapes_loaded(access.ref.dtype, loaded_shape(access.value), chips)
+        if taken is not None:
+            yield access, taken
 
 
-def _copied(op: Op, launch: Launch) -> str | None:
-    """What is wrong with the parts of arrays that are copied, if anything."""
-    if not is_tiled(launch):
+def _without_layout_passes(launch: Launch, context: Context) -> list[Fix]:
+    """The parameter, where all vectors that are known are registers of the target."""
+    device = context.target.device if context.target is not None else None
+    if len(launch.traces) != 1 or any(_not_registers(launch.traces[0], device)):
+        return []
+    edits = set_compiler_parameter(launch, PARAMETER, "False", context)
+    return [context.safe(f"pass `{PARAMETER}=False`", *edits)] if edits else []
+
+
+def _mesh(launch: Launch, context: Context) -> tuple[str, str] | None:
+    """What is wrong with the number of cores or subcores of a mesh."""
+    mesh, device = launch.argument("mesh"), context.target.device if context.target is not None else None
+    if not isinstance(mesh, CallResult):
         return None
-    for value in (*op.args[:2], *(item for name, item in op.keywords if name in ("src_ref", "dst_ref"))):
-        if isinstance(value, Ref) and value.view and value.parent is not None and not value.parent.view:
-            problem = _part(value, value.parent)
-            if problem is not None:
-                return problem
+    chips = sparse_cores(device)
+    for name, most in (
+        ("num_cores", max(chip.cores for chip in chips)),
+        ("num_subcores", max(chip.subcores for chip in chips)),
+    ):
+        given = integer(mesh.argument(name))
+        if given is not None and given > most:
+            what = "SparseCores" if name == "num_cores" else "vector subcores in a core"
+            where = f"{device} has" if device is not None else "any TPU has"
+            return f"`{name}={given}`, of more {what} than the {most} that {where}", f"leave `{name}` out"
     return None
 
 
-def _part(view: Ref, whole: Ref) -> str | None:
-    if whole.shape is None or len(whole.shape) < 2 or whole.space == "smem":
+def _memory_of_scalar_subcore(launch: Launch) -> tuple[str, str] | None:
+    """VMEM as scratch of a scalar subcore."""
+    if launch.core != "sc_scalar" or len(launch.traces) != 1:
         return None
-    *_, width = whole.shape
-    parts = view.indexer.items if isinstance(view.indexer, Seq) else (view.indexer,)
-    if any(isinstance(part, Ref) for part in parts[:1]):
-        return _gathered(whole, width if len(parts) == 1 else None)
-    if len(parts) != len(whole.shape) or not isinstance(width, int):
-        return None
-    last = parts[-1]
-    if not isinstance(last, Slice) or last.size is None:
-        return None
-    size, start = integer(last.size), integer(last.start)
-    if size is None or size >= width or not _is_cut(start, size, width):
-        return None
-    at = "" if start is None else f" at {start}"
-    return f"{size} of {width} numbers of a row{at} of `{view.parameter}`: a copy takes whole tiles of {LANES}"
-
-
-def _is_cut(start: int | None, size: int, width: int) -> bool:
-    """Whether the slice of a row surely cuts tiles in two, other than the last one."""
-    if size > LANES:
-        if start is None:  # it may be the end of the row
-            return size % LANES != 0 and (width - size) % LANES != 0
-        return size % LANES != 0 and not (start % LANES == 0 and start + size == width)
-    return start is not None and size < LANES and start % LANES + size > LANES
-
-
-def _gathered(whole: Ref, width: object) -> str | None:
-    """What is wrong with an indirect copy of rows."""
-    name = whole.parameter
-    if isinstance(width, int) and width % LANES:
-        return f"rows of {width} of `{name}` are gathered, which have to be multiples of {LANES}"
-    if whole.dtype not in (None, "semaphore", "bool") and bits(whole.dtype) < 32:
-        return f"rows of {whole.dtype} of `{name}` are gathered, of which a SparseCore takes 32-bit numbers only"
+    for ref in launch.traces[0].refs:
+        if ref.role == "scratch" and ref.space == "vmem" and ref.owner is None and not ref.optional:
+            return (
+                f"`{ref.parameter}` lies in VMEM, which a scalar subcore does not have",
+                "take `pltpu.SMEM`, or `pltpu.VMEM_SHARED` for what is only copied",
+            )
     return None

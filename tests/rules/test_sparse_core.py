@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pallas_lint.report.json import finding_document
-from pallas_lint.testing import lint
+from pallas_lint.testing import fixed, lint
 
 KERNEL = """
     import jax
@@ -85,6 +85,248 @@ def test_memory_of_a_subcore(rows: int, target: str, fits: bool) -> None:
     """There is an index buffer beside the rows."""
     found = [code for code, _ in on_subcores(f"{HALF} = {HALF} * 2.0", target, rows=rows)]
     assert found == ([] if fits else ["PAL213"])
+
+
+MEMORIES = """
+    import functools
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+    from jax.experimental.pallas import tpu_sc as plsc
+
+    def run():
+        mesh = MESH
+
+        @pl.kernel(out_type=jax.ShapeDtypeStruct((256, 128), jnp.float32), mesh=mesh, scratch_types=[SCRATCH])
+        def kernel(x_hbm, o_hbm, buf, *more):
+            BODY
+
+        return kernel(jnp.zeros((256, 128)))
+"""
+VECTORS = 'plsc.VectorSubcoreMesh(core_axis_name="c", subcore_axis_name="s", num_cores=2, num_subcores=16)'
+SCALARS = 'plsc.ScalarSubcoreMesh(axis_name="c", num_cores=2)'
+
+
+def with_scratch(
+    scratch: str, body: str = "pltpu.sync_copy(x_hbm, o_hbm)", target: str = "tpu:v6e", mesh: str = VECTORS
+) -> list[str]:
+    """Codes of the findings of rules on lowering and layout."""
+    code = MEMORIES.replace("MESH", mesh).replace("SCRATCH", scratch).replace("BODY", body)
+    return [finding.code for finding in lint(code, "0.12.0.1", target) if finding.code[:4] in ("PAL1", "PAL2")]
+
+
+@pytest.mark.parametrize(
+    ("scratch", "target", "mesh", "fits"),
+    [
+        ("pltpu.VMEM_SHARED((8192, 128), jnp.float32)", "tpu:v6e", VECTORS, True),
+        ("pltpu.VMEM_SHARED((8193, 128), jnp.float32)", "tpu:v6e", VECTORS, False),
+        ("pltpu.VMEM_SHARED((8193, 128), jnp.float32)", "tpu:v6e", SCALARS, False),
+        ("pltpu.VMEM_SHARED((16384, 128), jnp.float32)", "tpu:tpu7x", VECTORS, True),
+        ("pltpu.VMEM_SHARED((16384, 128), jnp.float32), pltpu.VMEM((8, 128), jnp.float32)", "tpu:v5p", VECTORS, False),
+        ("pltpu.VMEM_SHARED((6144, 128), jnp.float32), pltpu.VMEM((128, 128), jnp.float32)", "tpu:v6e", VECTORS, True),
+        ("pltpu.VMEM_SHARED((6145, 128), jnp.float32), pltpu.VMEM((128, 128), jnp.float32)", "tpu:v6e", VECTORS, False),
+        ("pltpu.SMEM((1024,), jnp.int32)", "tpu:v6e", VECTORS, True),
+        ("pltpu.SMEM((2048,), jnp.int32)", "tpu:v6e", VECTORS, False),
+        ("pltpu.SMEM((16000,), jnp.int32)", "tpu:v6e", SCALARS, True),
+        ("pltpu.SMEM((16384,), jnp.int32)", "tpu:v6e", SCALARS, False),
+    ],
+)
+def test_memories_of_a_sparse_core(scratch: str, target: str, mesh: str, fits: bool) -> None:
+    """The VMEM of the subcores is a part of what they share."""
+    assert with_scratch(scratch, target=target, mesh=mesh) == ([] if fits else ["PAL213"])
+
+
+@pytest.mark.parametrize(("rows", "target", "fits"), [(128, "tpu:v6e", True), (256, "tpu:v6e", False)])
+def test_pipelines_keep_two_of_each_block(rows: int, target: str, fits: bool) -> None:
+    blocks = f"[pl.BlockSpec(({rows}, 128), lambda i: (i, 0))]"
+    body = (
+        f"pltpu.emit_pipeline(lambda x, o: None, grid=({256 // rows},), in_specs={blocks}, out_specs={blocks},"
+        " core_axis_name='c', dimension_semantics=(pltpu.PARALLEL,))(x_hbm, o_hbm)"
+    )
+    assert with_scratch("pltpu.SMEM((8,), jnp.int32)", body, target) == ([] if fits else ["PAL213"])
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(256, True), (257, False)])
+def test_buffers_of_scopes_count_beside_scratch(rows: int, fits: bool) -> None:
+    body = f"pl.run_scoped(lambda more: pltpu.sync_copy(buf, more.at[0:256]), pltpu.VMEM(({rows}, 128), jnp.float32))"
+    assert with_scratch("pltpu.VMEM((256, 128), jnp.float32)", body) == ([] if fits else ["PAL213"])
+
+
+@pytest.mark.parametrize(
+    ("scratch", "body", "code"),
+    [
+        ("pltpu.VMEM((8, 128), jnp.float32)", "buf[0, pl.ds(0, 8)] = buf[1, pl.ds(0, 8)] * buf[2, pl.ds(0, 8)][3]", ""),
+        ("pltpu.VMEM((8, 128), jnp.float32)", "buf[0, pl.ds(0, 8)] = buf[1, pl.ds(0, 8)] * buf[2, 3]", "PAL211"),
+        ("pltpu.VMEM((8, 128), jnp.float32)", "buf[0, 0] = 1.0", "PAL211"),
+        ("pltpu.VMEM_SHARED((8, 128), jnp.float32)", "jnp.exp(buf[0, pl.ds(0, 8)])", "PAL212"),
+        ("pltpu.SMEM((8,), jnp.int32)", "buf[0] = buf[1] + 1", ""),
+        ("pltpu.SMEM((8,), jnp.int32)", "buf[...] = buf[...] + 1", "PAL211"),
+    ],
+)
+def test_memories_that_are_loaded_from(scratch: str, body: str, code: str) -> None:
+    assert set(with_scratch(scratch, body)) == ({code} if code else set())
+    if "SMEM" in scratch:
+        assert set(with_scratch(scratch, body, mesh=SCALARS)) == ({code} if code else set())
+
+
+COPIED = """
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+    from jax.experimental.pallas import tpu_sc as plsc
+
+    def run():
+        @pl.kernel(
+            out_type=jax.ShapeDtypeStruct((256, 128), jnp.float32),
+            mesh=MESH,
+            scratch_types=[
+                pltpu.VMEM((64,), jnp.int32), pltpu.SMEM((64,), jnp.int32), pltpu.VMEM((2, 8), jnp.int32),
+                pltpu.VMEM((16, 128), jnp.float32), pltpu.VMEM_SHARED((256, 100), jnp.float32),
+                pltpu.VMEM((16, 100), jnp.float32), pltpu.VMEM_SHARED((64,), jnp.int32),
+            ],
+        )
+        def kernel(x, numbers, wide, o, idx, smem, table, rows, shared, narrow, shared_numbers):
+            BODY
+
+        return kernel(jnp.zeros((256, 128)), jnp.zeros((64,), jnp.int32), jnp.zeros((256, 512)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "refused"),
+    [
+        ("x.at[idx.at[pl.ds(0, 16)]]", "rows", False),
+        ("x.at[table.at[0]]", "rows.at[pl.ds(0, 8)]", False),
+        ("x.at[table]", "rows", True),
+        ("x.at[smem]", "rows", True),
+        ("x.at[numbers]", "rows", True),
+        ("x.at[pl.ds(0, 16)]", "rows.at[idx]", True),
+        ("x.at[idx]", "o.at[pl.ds(0, 64)]", True),
+        ("x.at[idx[pl.ds(0, 8)]]", "rows.at[pl.ds(0, 8)]", False),
+        ("x.at[idx[pl.ds(0, 16)]]", "rows", True),
+        ("x.at[plsc.Indices(idx.at[pl.ds(0, 16)], ignored_value=-1)]", "rows", False),
+        ("x.at[plsc.Indices(smem, ignored_value=-1)]", "rows", True),
+        ("shared.at[idx.at[pl.ds(0, 16)]]", "narrow", False),
+        ("wide.at[idx.at[pl.ds(0, 16)], pl.ds(0, 128)]", "rows", False),
+        ("wide.at[idx.at[pl.ds(0, 16)], pl.ds(0, 64)]", "rows.at[:, pl.ds(0, 64)]", True),
+        ("rows", "o.at[idx.at[pl.ds(0, 16)]]", False),
+        ("numbers", "smem", True),
+        ("smem", "idx", True),
+        ("shared_numbers", "smem", False),
+        ("numbers", "idx", False),
+        ("idx", "shared_numbers", False),
+    ],
+)
+def test_ends_of_copies(source: str, target: str, refused: bool) -> None:
+    """Compiled for v6e and v7x with jax 0.10.2 and 0.12.0.1."""
+    code = COPIED.replace("MESH", VECTORS).replace("BODY", f"pltpu.sync_copy({source}, {target})")
+    assert len(lint(code, "0.12.0.1", "tpu:v6e", "PAL217")) == refused
+
+
+def test_scalar_subcores_copy_to_their_smem() -> None:
+    body = "pltpu.sync_copy(x_hbm.at[0, pl.ds(0, 64)], buf)"
+    assert with_scratch("pltpu.SMEM((64,), jnp.float32)", body, mesh=SCALARS) == []
+    assert with_scratch("pltpu.SMEM((64,), jnp.float32)", body) == ["PAL217"]
+
+
+@pytest.mark.parametrize(
+    ("mesh", "target", "refused"),
+    [
+        (VECTORS, "tpu:v6e", False),
+        (VECTORS.replace("num_cores=2", "num_cores=4"), "tpu:v6e", True),
+        (VECTORS.replace("num_cores=2", "num_cores=4"), "tpu:v5p", False),
+        (VECTORS.replace("num_cores=2", "num_cores=4"), "tpu", False),
+        (VECTORS.replace("num_cores=2", "num_cores=8"), "tpu", True),
+        (VECTORS.replace("num_subcores=16", "num_subcores=32"), "tpu:tpu7x", True),
+        (VECTORS.replace("num_subcores=16", "num_subcores=1"), "tpu:tpu7x", False),
+        (SCALARS.replace("num_cores=2", "num_cores=3"), "tpu:tpu7x", True),
+    ],
+)
+def test_meshes_of_more_cores_than_there_are(mesh: str, target: str, refused: bool) -> None:
+    found = with_scratch("pltpu.SMEM((8,), jnp.int32)", target=target, mesh=mesh)
+    assert found == (["PAL217"] if refused else [])
+
+
+def test_scalar_subcores_have_no_vmem_and_no_barrier() -> None:
+    assert with_scratch("pltpu.VMEM((8,), jnp.int32)", mesh=SCALARS) == ["PAL217"]
+    assert with_scratch("pltpu.SMEM((8,), jnp.int32)", "plsc.subcore_barrier()", mesh=SCALARS) == ["PAL217"]
+    assert with_scratch("pltpu.SMEM((8,), jnp.int32)", "plsc.subcore_barrier()") == []
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "index", "passes", "refused"),
+    [
+        ("tpu:v6e", "float32", "0, pl.ds(0, 8)", "False", False),
+        ("tpu:v6e", "float32", "0, pl.ds(0, 16)", "False", True),
+        ("tpu:v6e", "float32", "0, pl.ds(0, 16)", "True", False),
+        ("tpu:v6e", "float32", "0, pl.ds(0, 16)", "FLAG", False),
+        ("tpu:tpu7x", "float32", "0, pl.ds(0, 8)", "False", True),
+        ("tpu:tpu7x", "float32", "0, pl.ds(0, 16)", "False", False),
+        ("tpu", "float32", "0, pl.ds(0, 16)", "False", False),
+        ("tpu", "float32", "0, pl.ds(0, 32)", "False", True),
+        ("tpu:v6e", "bfloat16", "0, pl.ds(0, 8)", "False", True),
+        ("tpu:v6e", "bfloat16", "pl.ds(0, 2), pl.ds(0, 8)", "False", False),
+        ("tpu:tpu7x", "bfloat16", "pl.ds(0, 2), pl.ds(0, 16)", "False", False),
+        ("tpu:v6e", "int8", "pl.ds(0, 4), pl.ds(0, 8)", "False", False),
+        ("tpu:v6e", "int8", "pl.ds(0, 2), pl.ds(0, 8)", "False", True),
+    ],
+)
+def test_registers_without_layout_passes(target: str, dtype: str, index: str, passes: str, refused: bool) -> None:
+    code = MEMORIES.replace("MESH", VECTORS).replace("SCRATCH", f"pltpu.VMEM((8, 128), jnp.{dtype})")
+    code = code.replace("mesh=mesh", f"mesh=mesh, compiler_params=pltpu.CompilerParams(needs_layout_passes={passes})")
+    found = lint(
+        code.replace("BODY", f"buf[{index}] = -buf[{index}]").replace("run()", "run(FLAG)"), "0.12.0.1", target
+    )
+    assert ("PAL217" in [finding.code for finding in found]) is refused
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "refused"),
+    [
+        ("lax.iota(jnp.int32, 8)", "tpu:v6e", False),
+        ("lax.iota(jnp.int32, 16)", "tpu:v6e", True),
+        ("lax.iota(jnp.float32, 16)", "tpu:tpu7x", True),
+        ("jnp.arange(16)", "tpu:tpu7x", False),
+        ("jnp.sort(buf[0, pl.ds(0, 16)])", "tpu:v6e", True),
+        ("jnp.sort(buf[0, pl.ds(0, 16)])", "tpu:tpu7x", False),
+        ("plsc.sort_key_val(buf[0, pl.ds(0, 16)], buf[0, pl.ds(0, 16)])[0]", "tpu:v6e", True),
+    ],
+)
+def test_vectors_of_one_register(value: str, target: str, refused: bool) -> None:
+    body = f"buf[0, pl.ds(0, 16)] = {value}.astype(jnp.float32)"
+    found = with_scratch("pltpu.VMEM((8, 128), jnp.float32)", body, target)
+    assert found == (["PAL217"] if refused else [])
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ("", "compiler_params=pltpu.CompilerParams(needs_layout_passes=False)"),
+        ("compiler_params=pltpu.CompilerParams(),", "pltpu.CompilerParams(needs_layout_passes=False)"),
+        (
+            "compiler_params=pltpu.CompilerParams(use_tc_tiling_on_sc=False),",
+            "pltpu.CompilerParams(use_tc_tiling_on_sc=False, needs_layout_passes=False)",
+        ),
+        (
+            "compiler_params=pltpu.CompilerParams(needs_layout_passes=True),",
+            "pltpu.CompilerParams(needs_layout_passes=False)",
+        ),
+        ("compiler_params=PARAMS,", ""),
+    ],
+)
+def test_layout_passes_are_turned_off(params: str, expected: str) -> None:
+    code = MEMORIES.replace("MESH", VECTORS).replace("SCRATCH", "pltpu.VMEM((8, 128), jnp.float32)")
+    body = "buf[0, pl.ds(0, 16)] = jnp.cumsum(buf[0, pl.ds(0, 16)])"
+    code = code.replace("mesh=mesh,", f"mesh=mesh, {params}").replace("BODY", body)
+    after = fixed(code, "0.12.0.1", "tpu:tpu7x", "PAL217")
+    assert expected in after if expected else "needs_layout_passes" not in after
+    assert lint(after, "0.12.0.1", "tpu:tpu7x", "PAL217") == [] or not expected
+    # On v6e a register has 8 numbers: without layout passes the load would be refused instead.
+    assert "needs_layout_passes=False" not in fixed(code, "0.12.0.1", "tpu:v6e", "PAL217")
 
 
 @pytest.mark.parametrize(

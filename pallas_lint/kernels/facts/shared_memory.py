@@ -38,19 +38,12 @@ def shared_memory(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
     trace = launch.traces[0]
     scratch = list(_buffers(ref for ref in trace.refs if ref.role == "scratch" and ref.owner is None))
     scopes = [
-        [part for held in _held(allocation) for part in _parts(held, analysis)]
+        [part for held in allocation.held() for part in _parts(held, analysis)]
         for allocation in trace.allocations
         if allocation.certain
     ]
     largest = max(scopes, key=lambda parts: sum(part.total for part in parts), default=[])
     return (*scratch, *largest, *_tensor_memory(trace))
-
-
-def _held(allocation: Allocation | None) -> Iterator[Allocation]:
-    """It and what is held around it."""
-    while allocation is not None:
-        yield allocation
-        allocation = allocation.outer
 
 
 def _parts(allocation: Allocation, analysis: Analysis) -> Iterator[Part]:

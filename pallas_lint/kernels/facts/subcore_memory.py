@@ -1,22 +1,26 @@
-"""Memory of SparseCores: what a launch surely needs of a subcore's VMEM, and what there is."""
+"""Memory of SparseCores that a launch surely needs."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.facts.memory_budget import Part, compiler_param, filled_rows
+from pallas_lint.kernels.facts.memory_budget import Part, compiler_param, filled_rows, hidden_space
+from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import NONE, Const
 
 if TYPE_CHECKING:
-    from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.values import Shape
+    from collections.abc import Iterable, Iterator
 
-_KIB = 2**10
-# VMEM of a vector subcore in bytes, of the generations that libtpu compiles SparseCore kernels for. Compiled with jax
-# 0.10.2 and 0.12.0.1: what is exactly as large fits, and a row more does not.
-SUBCORE_VMEM: dict[str, int] = {"v5p": 512 * _KIB, "v6e": 256 * _KIB, "tpu7x": 512 * _KIB}
+    from pallas_lint.kernels.analysis.analysis import Analysis
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Allocation
+    from pallas_lint.kernels.model.values import Ref, Shape
+
+_PIPELINE = f"{PALLAS}.tpu.emit_pipeline"
+_WORD = 4  # bytes: SMEM is allocated in words
 
 
 def is_tiled(launch: Launch) -> bool:
@@ -24,23 +28,50 @@ def is_tiled(launch: Launch) -> bool:
     return compiler_param(launch, "use_tc_tiling_on_sc") in (None, NONE, Const(True))
 
 
-def subcore_memory(launch: Launch) -> tuple[Part, ...]:
-    """What a launch surely holds of a vector subcore's VMEM: its scratch, rows filled up to whole tiles."""
+def subcore_memory(launch: Launch, space: str, analysis: Analysis) -> tuple[Part, ...]:
+    """What a launch surely holds at once of one memory: "vmem" of a vector subcore, "smem" of either, "vmem_shared".
+
+    It is scratch, what `run_scoped` allocates where that is most, and in VMEM the buffers of pipelines. Rows are filled
+    up to whole lanes.
+    """
     if len(launch.traces) != 1:  # a branch decides which kernel it is
         return ()
-    tiled = is_tiled(launch)
-    found = []
-    for ref in launch.traces[0].refs:
-        if ref.role == "scratch" and ref.owner is None and ref.space == "vmem" and not ref.optional:
-            held = _bytes(ref.shape, ref.dtype, tiled=tiled)
-            found += [Part(ref.parameter, held, 1)] if held else []
-    return tuple(found)
+    trace, tiled = launch.traces[0], is_tiled(launch)
+    scratch = list(_buffers((ref for ref in trace.refs if ref.role == "scratch" and ref.owner is None), space, tiled))
+    scopes = [
+        [part for held in allocation.held() for part in _parts(held, space, analysis, tiled)]
+        for allocation in trace.allocations
+        if allocation.certain
+    ]
+    return (*scratch, *max(scopes, key=lambda parts: sum(part.total for part in parts), default=[]))
 
 
-def _bytes(shape: Shape | None, dtype: str | None, *, tiled: bool) -> int:
+def _parts(allocation: Allocation, space: str, analysis: Analysis, tiled: bool) -> Iterator[Part]:
+    yield from _buffers(allocation.refs, space, tiled)
+    pipeline = allocation.pipeline
+    if pipeline is None or pipeline.api != _PIPELINE or pipeline.open or space != "vmem":
+        return
+    blocks = blocks_of(pipeline, analysis)
+    for block in () if blocks is None else (*(blocks.inputs or ()), *(blocks.outputs or ())):
+        if block is not None and block.sure and block.space in (None, "vmem") and not hidden_space(block):
+            held = _bytes(block.block_shape, block.dtype, "vmem", tiled)
+            # Two buffers, also where the block stays where it is.
+            yield from [Part(f"{block.role}put {block.index}", held, block.buffers or 2)] if held else ()
+
+
+def _buffers(refs: Iterable[Ref], space: str, tiled: bool) -> Iterator[Part]:
+    for ref in refs:
+        if ref.space == space and not ref.optional:
+            held = _bytes(ref.shape, ref.dtype, space, tiled)
+            yield from [Part(ref.parameter, held, 1)] if held else ()
+
+
+def _bytes(shape: Shape | None, dtype: str | None, space: str, tiled: bool) -> int:
     """The size of a buffer in bytes; 0 where it is not known."""
     sizes = [size for size in shape or () if isinstance(size, int)]
     if shape is None or len(sizes) != len(shape) or dtype in (None, "semaphore") or not sizes:
         return 0
+    if space == "smem":
+        return prod(sizes) * _WORD if bits(dtype or "") == 32 else 0
     numbers = filled_rows(sizes) if tiled else prod(sizes)
     return numbers * (32 if dtype == "bool" else bits(dtype)) // 8

@@ -176,6 +176,13 @@ class Allocation:
     outer: Allocation | None
     certain: bool
 
+    def held(self) -> Iterator[Allocation]:
+        """It and what is held around it."""
+        allocation: Allocation | None = self
+        while allocation is not None:
+            yield allocation
+            allocation = allocation.outer
+
 
 @define(eq=False)
 class KernelTrace:

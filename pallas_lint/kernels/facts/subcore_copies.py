@@ -1,0 +1,175 @@
+"""Copies on a vector subcore of a SparseCore that its lowering or its compiler refuses.
+
+Compiled for v6e and v7x with jax 0.10.2 and 0.12.0.1: every pair of memories, gathers and scatters with indices of
+every form, parts of rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.compat.chips import LANES
+from pallas_lint.kernels.facts.copies import LOCAL
+from pallas_lint.kernels.facts.memory_spaces import tpu_space
+from pallas_lint.kernels.facts.subcore_memory import is_tiled
+from pallas_lint.kernels.library.indexing import result_shape
+from pallas_lint.kernels.model.called import last_part
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.known_names import PALLAS, integer
+from pallas_lint.kernels.model.values import Array, CallResult, Ref, Seq, Slice, Value
+
+if TYPE_CHECKING:
+    from pallas_lint.compat.chips import SparseCores
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Op
+
+COPIES = (*sorted(LOCAL), f"{PALLAS}.tpu.sync_copy", f"{PALLAS}.sync_copy")
+_SPACES = {"hbm": "HBM", "any": "HBM", "vmem": "VMEM", "smem": "SMEM", "vmem_shared": "VMEM_SHARED"}
+_FAR = ("HBM", "VMEM_SHARED")
+_INDICES = "Indices"  # `plsc.Indices(ref, ignored_value=-1)`
+_UNTILED = "take multiples of 128, or `use_tc_tiling_on_sc=False`"
+Problem = tuple[str, str]  # what is refused, and what to do
+
+
+def copy_problem(op: Op, launch: Launch, chips: tuple[SparseCores, ...]) -> Problem | None:
+    """What is wrong with a copy on every one of the chips, if anything."""
+    source, target = (_end(op, at, name) for at, name in enumerate(("src_ref", "dst_ref")))
+    if source is None or target is None:
+        return None
+    indexed = [(end, indices) for end in (source, target) if (indices := _indices(end)) is not None]
+    problems = [_pair(source, target, indexed, launch)]
+    problems += [_indexed(end, indices, launch, chips) for end, indices in indexed]
+    problems += [_part(end, launch) for end in (source, target)]
+    return next(filter(None, problems), None)
+
+
+def _end(op: Op, at: int, name: str) -> Ref | None:
+    value = op.argument(name, at)
+    return value if isinstance(value, Ref) else None
+
+
+def _whole(ref: Ref) -> Ref:
+    """The buffer that a view is part of."""
+    while ref.view and ref.parent is not None:
+        ref = ref.parent
+    return ref
+
+
+def _space(ref: Ref, launch: Launch) -> str | None:
+    """ "HBM", "VMEM", "SMEM" or "VMEM_SHARED", where the ref or the buffer that it is a part of surely lies there."""
+    return _SPACES.get(tpu_space(_whole(ref), launch) or "")
+
+
+def _pair(from_: Ref, to: Ref, indexed: list[tuple[Ref, Value]], launch: Launch) -> Problem | None:
+    """Memories between which nothing is copied."""
+    source, target = _space(from_, launch), _space(to, launch)
+    if source is None or target is None:
+        return None
+    between = f"from {source} to {target}"
+    if indexed:
+        if not ((source in _FAR and target == "VMEM") or (source == "VMEM" and target in _FAR)):
+            return f"rows are gathered {between}", "gather from HBM or VMEM_SHARED into VMEM, and scatter the other way"
+        if any((ref is to) is (target == "VMEM") for ref, _ in indexed):
+            return (
+                "the side in VMEM is indexed by a ref",
+                "index the side in HBM or VMEM_SHARED: of a gather the source, of a scatter the destination",
+            )
+    elif "SMEM" in (source, target) and (source, target) != ("VMEM_SHARED", "SMEM"):
+        return (
+            f"a vector subcore copies nothing {between}",
+            "copy into VMEM and take numbers of a loaded vector: `ref[pl.ds(i, 8)][0]`",
+        )
+    return None
+
+
+# -- gathers and scatters ------------------------------------------------------------------------------------------
+
+
+def _indices(view: Ref) -> Value | None:
+    """What numbers the rows of an indirect copy, in the first place of the index."""
+    first = _parts(view)[:1]
+    if not first:
+        return None
+    value = first[0]
+    if isinstance(value, CallResult) and last_part(value.function) == _INDICES:
+        value = value.argument("values", 0) or value
+    return value if isinstance(value, Ref) or (isinstance(value, Array) and value.shape) else None
+
+
+def _parts(view: Ref) -> tuple[Value, ...]:
+    if not view.view or view.indexer is None:
+        return ()
+    return view.indexer.items if isinstance(view.indexer, Seq) else (view.indexer,)
+
+
+def _indexed(view: Ref, indices: Value, launch: Launch, chips: tuple[SparseCores, ...]) -> Problem | None:
+    """What is wrong with an indirect copy of rows."""
+    name, rows = _whole(view).parameter, view.parent
+    if isinstance(indices, Array) and indices.shape is not None:
+        lanes = sorted({chip.lanes for chip in chips})
+        if len(indices.shape) == 1 and isinstance(indices.shape[0], int) and indices.shape[0] not in lanes:
+            return (
+                f"{indices.shape[0]} indices in a vector, of which the register has {' or '.join(map(str, lanes))}",
+                "pass the ref in VMEM that they were loaded from: `x_hbm.at[indices_ref]`",
+            )
+    if isinstance(indices, Ref):
+        space = _space(indices, launch)
+        if space not in (None, "VMEM"):
+            return (
+                f"the indices in `{indices.parameter}` lie in {space}: an indirect copy takes them from VMEM",
+                "copy them into VMEM before",
+            )
+        if indices.shape is not None and len(indices.shape) != 1:
+            return (
+                f"indices of {len(indices.shape)} dimensions in `{indices.parameter}`, where one is taken",
+                "copy row by row: `x_hbm.at[indices.at[i]]`",
+            )
+    if rows is None or rows.shape is None or not is_tiled(launch):
+        return None
+    if rows.dtype not in (None, "semaphore", "bool") and bits(rows.dtype or "") < 32:
+        return (
+            f"rows of {rows.dtype} of `{name}` are gathered, of which a SparseCore takes 32-bit numbers only",
+            "bitcast them to 32 bits before the kernel, or `use_tc_tiling_on_sc=False`",
+        )
+    *_, width = rows.shape
+    taken = _parts(view)
+    if len(taken) == len(rows.shape) and isinstance(taken[-1], Slice):
+        width = integer(taken[-1].size) if taken[-1].size is not None else width
+    elif len(taken) >= len(rows.shape):
+        return None
+    if _space(view, launch) == "HBM" and len(rows.shape) > 1 and isinstance(width, int) and width % LANES:
+        return f"rows of {width} of `{name}` are gathered, which have to be multiples of {LANES}", _UNTILED
+    return None
+
+
+# -- parts of rows -------------------------------------------------------------------------------------------------
+
+
+def _part(view: Ref, launch: Launch) -> Problem | None:
+    """A part of rows that cuts tiles in two."""
+    whole, parts = view.parent, _parts(view)
+    if whole is None or whole.view or whole.shape is None or len(whole.shape) < 2 or _space(view, launch) == "SMEM":
+        return None
+    *_, width = whole.shape
+    if len(parts) != len(whole.shape) or not isinstance(width, int) or not is_tiled(launch):
+        return None
+    last = parts[-1]
+    if not isinstance(last, Slice) or last.size is None or result_shape(whole.shape, view.indexer or last) is None:
+        return None
+    size, start = integer(last.size), integer(last.start)
+    if size is None or size >= width or not _is_cut(start, size, width):
+        return None
+    at = "" if start is None else f" at {start}"
+    return (
+        f"{size} of {width} numbers of a row{at} of `{view.parameter}`: a copy takes whole tiles of {LANES}",
+        _UNTILED,
+    )
+
+
+def _is_cut(start: int | None, size: int, width: int) -> bool:
+    """Whether the slice of a row surely cuts tiles in two, other than the last one."""
+    if size > LANES:
+        if start is None:  # it may be the end of the row
+            return size % LANES != 0 and (width - size) % LANES != 0
+        return size % LANES != 0 and not (start % LANES == 0 and start + size == width)
+    return start is not None and size < LANES and start % LANES + size > LANES

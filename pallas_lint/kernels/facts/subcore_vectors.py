@@ -1,0 +1,76 @@
+"""Vectors on a vector subcore of a SparseCore: what takes exactly one register, and what goes across its lanes.
+
+Compiled for v6e and v7x with jax 0.10.2 and 0.12.0.1, with layout passes and without.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.facts.memory_budget import compiler_param
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.values import NONE, Array, Const
+
+if TYPE_CHECKING:
+    from pallas_lint.compat.chips import SparseCores
+    from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import Op
+    from pallas_lint.kernels.model.values import Shape, Value
+
+_SC = f"{PALLAS}.tpu_sc"
+PARAMETER = "needs_layout_passes"
+# Reductions, scans and packing, which the layout passes do not take.
+WITHOUT_LAYOUT_PASSES = frozenset(
+    (
+        *(f"jax.numpy.{name}" for name in "sum max min amax amin any all mean ptp count_nonzero cumsum".split()),
+        *(f"jax.lax.{name}" for name in "reduce_sum reduce_max reduce_min reduce_and reduce_or cumsum".split()),
+        *(f"{_SC}.{name}" for name in "cumsum cummax cummin all_reduce_population_count all_reduce_ffs".split()),
+        *(f"{_SC}.{name}" for name in ("pack", "unpack")),
+    )
+)
+# What takes or makes a whole register in either case; by the operand that has its shape, or None for the result.
+_MAKING = frozenset(("jax.lax.iota", "jax.lax.broadcasted_iota", "jax.numpy.arange"))
+_TAKING = frozenset(("jax.lax.sort", "jax.numpy.sort", "jax.lax.rev", "jax.numpy.flip", f"{_SC}.sort_key_val"))
+ONE_REGISTER = _MAKING | _TAKING
+
+
+def layout_passes(launch: Launch) -> bool | None:
+    """Whether vectors go through the compiler's layout passes, as by default; None where that is not known."""
+    given = compiler_param(launch, PARAMETER)
+    if given in (None, NONE, Const(True)):
+        return True
+    return False if given == Const(False) else None
+
+
+def shape_of_register(op: Op, chips: tuple[SparseCores, ...]) -> str | None:
+    """What is wrong with the length of a vector that has to be one register, on every one of the chips."""
+    making = op.name in _MAKING
+    value = op.result if making else next(iter(op.args), None)
+    if not isinstance(value, Array) or not value.shape or len(value.shape) != 1 or not op.is_traced:
+        return None
+    (size,) = value.shape
+    if making and value.dtype == "f32":
+        return "floats: a vector subcore counts in integers"
+    if not isinstance(size, int):
+        return None
+    lanes = sorted({chip.lanes for chip in chips})
+    if size in lanes:
+        return None
+    return f"{size} numbers, where a vector subcore takes the {' or '.join(map(str, lanes))} of a register"
+
+
+def shapes_loaded(dtype: str | None, shape: Shape | None, chips: tuple[SparseCores, ...]) -> str | None:
+    """The shapes of registers, spelled, where none of the chips has one of this shape and dtype; else None."""
+    known = (
+        dtype is not None and dtype not in ("semaphore", "bool") and shape and all(isinstance(n, int) for n in shape)
+    )
+    if not known or dtype is None or bits(dtype) not in (8, 16, 32):
+        return None
+    taken = [each for chip in chips for each in chip.shapes(bits(dtype))]
+    return None if shape in taken else " or ".join(map(str, dict.fromkeys(taken)))
+
+
+def loaded_shape(value: Value) -> Shape | None:
+    """The shape of a value that is loaded or stored; None where it is not known."""
+    return value.shape if isinstance(value, Array) else None
