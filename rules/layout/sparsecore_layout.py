@@ -23,6 +23,7 @@ from pallas_lint.compat.chips import sparse_cores
 from pallas_lint.fixes.compiler_parameter import set_compiler_parameter
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.facts.subcore_copies import COPIES, copy_problem
+from pallas_lint.kernels.facts.subcore_memory import is_tiled
 from pallas_lint.kernels.facts.subcore_vectors import (
     ONE_REGISTER,
     PARAMETER,
@@ -31,6 +32,7 @@ from pallas_lint.kernels.facts.subcore_vectors import (
     loaded_shape,
     shape_of_register,
     shapes_loaded,
+    unaligned_indices,
 )
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.syntax.nesting import spelled_function
@@ -60,7 +62,10 @@ class SparseCoreLayout(Rule):
     counts across lanes: `Operation not supported in the Mosaic-SC infer-vector-layout pass. Set
     needs_layout_passes=False`. Without these passes every load and store is one register: 8 numbers of 32 bits on v5p
     and v6e, 16 on v7x, twice and four times as many of 16 and 8 bits (`Get only supports bfloat16 arrays of shapes
-    [(16,), (2, 8)]`). `lax.iota`, sorting and reversing take one register in either case.
+    [(16,), (2, 8)]`). `lax.iota`, sorting and reversing take one register in either case. With the passes, an index
+    that moves along a row does so in steps of a register's length, as along a vector of 8 or 16 bits, of which as many
+    are taken, or a whole tile; rows of 16 or 8 bits are taken two or four at a time (`expected second minor index to be
+    divisible by 2 when dynamic`).
 
     A mesh has at most the cores and subcores of the chip: 4 x 16 on v5p, 2 x 16 on v6e and v7x.
 
@@ -79,8 +84,8 @@ class SparseCoreLayout(Rule):
 
     ## Known limits
 
-    Judged are slices of known size of arrays of known shape, where tiles are not turned off. Rows at offsets that are
-    no multiple of eight, and widths of packed vectors in the layout passes, are left to the probe.
+    Judged are slices of known size of arrays of known shape, where tiles are not turned off. Rows at offsets that
+    are no multiple of eight are left to the probe.
 
     ## References
 
@@ -217,21 +222,30 @@ class SparseCoreLayout(Rule):
             yield context.finding(op.site, problem, help=help, op=op, versions=versions, fixes=fixes)
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        """Loads and stores that are no register, where no layout pass cuts them up."""
+        """Loads and stores that are no register without layout passes, or that these do not take."""
         launch, target = trace.launch, context.target
-        if target is None or launch.core != "sc_vector" or not launch.is_pallas or layout_passes(launch) is not False:
+        if target is None or launch.core != "sc_vector" or not launch.is_pallas:
             return
-        versions = context.failing(lambda version: within(version, _MEASURED_SINCE))
-        for access, taken in _not_registers(trace, target.device) if versions else ():
-            doing = "load from" if access.kind == "load" else "store to"
-            yield context.finding(
-                access.site,
-                f"{doing} `{access.ref.parameter}` of {loaded_shape(access.value)}: without layout passes a vector of"
-                f" {access.ref.dtype} has the shape {taken}",
-                help="take `pl.ds(i, plsc.get_sparse_core_info().num_lanes)` numbers of 32 bits at a time, in a loop",
-                op=access,
-                versions=versions,
-            )
+        versions, passes = context.failing(lambda version: within(version, _MEASURED_SINCE)), layout_passes(launch)
+        if not versions or passes is None:
+            return
+        if passes:
+            unaligned = unaligned_indices(trace, sparse_cores(target.device)) if is_tiled(launch) else ()
+            found = [(each.access, each.problem, each.help) for each in unaligned]
+        else:
+            found = [
+                (
+                    access,
+                    f"`{access.ref.parameter}` of {loaded_shape(access.value)}: without layout passes a vector of"
+                    f" {access.ref.dtype} has the shape {taken}",
+                    "take `pl.ds(i, plsc.get_sparse_core_info().num_lanes)` numbers of 32 bits at a time, in a loop",
+                )
+                for access, taken in _not_registers(trace, target.device)
+            ]
+        for access, problem, help in found:
+            doing = "load" if access.kind == "load" else "store"
+            doing = f"{doing} that {problem}" if passes else f"{doing} of {problem}"
+            yield context.finding(access.site, doing, help=help, op=access, versions=versions)
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         if launch.form.is_over_blocks and launch.api == _PIPELINE:

@@ -285,6 +285,51 @@ def test_registers_without_layout_passes(target: str, dtype: str, index: str, pa
 
 
 @pytest.mark.parametrize(
+    ("shape", "dtype", "index", "target", "refused"),
+    [
+        ("2048,", "bfloat16", "pl.ds(8 * i, 8)", "tpu:v6e", False),
+        ("2048,", "bfloat16", "pl.ds(8 * i, 8)", "tpu:tpu7x", True),
+        ("2048,", "bfloat16", "pl.ds(16 * i, 16)", "tpu:v6e", True),
+        ("2048,", "bfloat16", "pl.ds(16 * i, 16)", "tpu:tpu7x", False),
+        ("2048,", "bfloat16", "pl.ds(16 * i, 16)", "tpu", False),
+        ("2048,", "bfloat16", "pl.ds(256 * i, 256)", "tpu:v6e", False),
+        ("2048,", "bfloat16", "pl.ds(32 * i, 32)", "tpu", True),
+        ("2048,", "int8", "pl.ds(8 * i, 8)", "tpu:v6e", False),
+        ("2048,", "int8", "pl.ds(32 * i, 32)", "tpu:v6e", True),
+        ("2048,", "float32", "pl.ds(4 * i, 32)", "tpu:v6e", False),
+        ("32, 256", "float32", "i, pl.ds(0, 16)", "tpu:v6e", False),
+        ("32, 256", "float32", "0, pl.ds(8 * i, 16)", "tpu:v6e", False),
+        ("32, 256", "float32", "0, pl.ds(8 * i, 16)", "tpu:tpu7x", True),
+        ("32, 256", "bfloat16", "i, pl.ds(0, 16)", "tpu:v6e", True),
+        ("32, 256", "bfloat16", "i", "tpu:v6e", True),
+        ("32, 256", "bfloat16", "2 * i, pl.ds(0, 16)", "tpu:v6e", False),
+        ("32, 256", "bfloat16", "pl.ds(2 * i, 2), pl.ds(0, 16)", "tpu:v6e", False),
+        ("32, 256", "bfloat16", "3, pl.ds(16 * i, 16)", "tpu:v6e", False),
+        ("4, 8, 256", "bfloat16", "i, 0, pl.ds(0, 16)", "tpu:v6e", False),
+        ("4, 8, 256", "bfloat16", "0, i, pl.ds(0, 16)", "tpu:v6e", True),
+    ],
+)
+def test_indices_that_move(shape: str, dtype: str, index: str, target: str, refused: bool) -> None:
+    """Compiled for v6e and v7x with jax 0.10.2 and 0.12.0.1; the older one takes no packed vectors at all."""
+    loop = f"@pl.loop(0, 4)\n            def _(i):\n                buf[{index}] = buf[{index}] * 2"
+    scratch = f"pltpu.VMEM(({shape}), jnp.{dtype})"
+    assert set(with_scratch(scratch, loop, target)) == ({"PAL217"} if refused else set())
+    code = MEMORIES.replace("MESH", VECTORS).replace("SCRATCH", scratch).replace("BODY", loop)
+    untiled = code.replace("mesh=mesh,", "mesh=mesh, compiler_params=pltpu.CompilerParams(use_tc_tiling_on_sc=False),")
+    assert lint(untiled, "0.12.0.1", target, "PAL217") == []
+
+
+def test_steps_of_loops_count() -> None:
+    loop = (
+        "@pl.loop(0, 2048, step=STEP)\n            def _(i):\n"
+        "                buf[pl.ds(i, STEP)] = -buf[pl.ds(i, STEP)]"
+    )
+    for step, found in ((8, set()), (16, {"PAL217"})):
+        body = loop.replace("STEP", str(step))
+        assert set(with_scratch("pltpu.VMEM((2048,), jnp.bfloat16)", body)) == found
+
+
+@pytest.mark.parametrize(
     ("value", "target", "refused"),
     [
         ("lax.iota(jnp.int32, 8)", "tpu:v6e", False),

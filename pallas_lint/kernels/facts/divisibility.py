@@ -134,9 +134,7 @@ def is_counted(op: Op) -> bool:
     node = op.site.node
     node = node.decorator if isinstance(node, nodes.Decorator) else node
     arguments = node.args if isinstance(node, nodes.Call) else ()
-    if any(
-        argument.star or (argument.keyword and argument.keyword.value in ("unroll", "step")) for argument in arguments
-    ):
+    if any(argument.star or (argument.keyword and argument.keyword.value == "unroll") for argument in arguments):
         return False
     if len([argument for argument in arguments if argument.keyword is None]) > 4:
         return False

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.compat.chips import LANES
+from pallas_lint.kernels.facts.divisibility import loaded_values, proven_divisor
 from pallas_lint.kernels.facts.memory_budget import compiler_param
+from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.values import NONE, Array, Const
+from pallas_lint.kernels.model.known_names import PALLAS, integer
+from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Value
+from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from pallas_lint.compat.chips import SparseCores
+    from pallas_lint.identity import ById
     from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import Op
-    from pallas_lint.kernels.model.values import Shape, Value
+    from pallas_lint.kernels.model.trace import Access, KernelTrace, Op
+    from pallas_lint.kernels.model.values import Shape
 
 _SC = f"{PALLAS}.tpu_sc"
 PARAMETER = "needs_layout_passes"
@@ -69,6 +76,65 @@ def shapes_loaded(dtype: str | None, shape: Shape | None, chips: tuple[SparseCor
         return None
     taken = [each for chip in chips for each in chip.shapes(bits(dtype))]
     return None if shape in taken else " or ".join(map(str, dict.fromkeys(taken)))
+
+
+@frozen
+class UnalignedIndex:
+    """An index of a load or store that the layout passes do not take, and what they would."""
+
+    access: Access
+    problem: str
+    help: str
+
+
+def unaligned_indices(trace: KernelTrace, chips: tuple[SparseCores, ...]) -> Iterator[UnalignedIndex]:
+    """Loads and stores of VMEM in tiles, at an index that moves, which the layout passes refuse on all of the chips."""
+    loaded = loaded_values(trace)
+    for access in trace.accesses():
+        ref = access.ref
+        if access.kind == "escape" or ref.view or is_copy(access) or tpu_space(ref, trace.launch) != "vmem":
+            continue
+        if ref.shape is None or ref.dtype in (None, "bool", "semaphore") or bits(ref.dtype or "") > 32:
+            continue
+        found = _unaligned(ref, access.index, 32 // bits(ref.dtype or ""), loaded, chips)
+        if found is not None:
+            yield UnalignedIndex(access, *found)
+
+
+def _unaligned(
+    ref: Ref, index: Value, packed: int, loaded: Collection[ById], chips: tuple[SparseCores, ...]
+) -> tuple[str, str] | None:
+    parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and not index.open else (index,)
+    rank = len(ref.shape or ())
+    if any(part in (NONE, Const(...)) for part in parts):
+        return None
+    lanes = sorted({chip.lanes for chip in chips})
+    vector = f"a vector of {' or '.join(map(str, lanes))}"
+    if len(parts) == rank:
+        last = parts[-1]
+        start = last.start if isinstance(last, Slice) else last
+        divisor = _divisor_of_moving(start, loaded)
+        size = integer(last.size) if isinstance(last, Slice) and last.size is not None else None
+        if divisor is not None and (rank > 1 or packed > 1) and all(divisor % each for each in lanes):
+            return f"moves along `{ref.parameter}` in steps of {divisor}", f"go in steps of {vector}"
+        cut = size is not None and size not in lanes and size % (LANES * packed) != 0
+        if divisor is not None and rank == 1 and packed > 1 and cut:
+            what = f"takes {size} numbers of {ref.dtype} of `{ref.parameter}` at an index that moves"
+            return what, f"take {vector} at a time, or all {LANES * packed} of a tile"
+    row = parts[rank - 2] if rank > 1 and len(parts) >= rank - 1 else None
+    first = row.start if isinstance(row, Slice) else row
+    divisor = _divisor_of_moving(first, loaded) if first is not None and packed > 1 else None
+    if divisor is not None and divisor % packed:
+        return (
+            f"moves over rows of {ref.dtype} of `{ref.parameter}` one by one, of which {packed} share a word",
+            f"take {packed} rows at a time, `pl.ds({packed} * i, {packed})`, or `use_tc_tiling_on_sc=False`",
+        )
+    return None
+
+
+def _divisor_of_moving(start: Value, loaded: Collection[ById]) -> int | None:
+    """What is proven to divide an index that is computed while the kernel runs; None for one that is not known."""
+    return proven_divisor(start, loaded) or None if isinstance(start, Array) else None
 
 
 def loaded_shape(value: Value) -> Shape | None:
