@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from pallas_lint.api import Context, Example, Finding, KernelTrace, Rule, Severity, Site, blocks_of
 from pallas_lint.kernels.facts.copies import copies_of
+from pallas_lint.kernels.facts.subcore_mesh import axes_of_subcores
+from pallas_lint.kernels.facts.subcore_races import guarded_barriers, meetings
 from pallas_lint.kernels.launches.dimension_semantics import semantics_of, semantics_site
 
 _TWO_CORES = ("v4", "v5p")
@@ -23,6 +25,9 @@ class CopyOrder(Rule):
 
     The kernel is laid out as a line of events for each device and core, and every order in which they can happen is
     looked at, as by the probe's `verify`.
+
+    The vector subcores of a SparseCore share `VMEM_SHARED`, and none waits for another: between a copy to it and a copy
+    of the same rows by another subcore there has to be a `plsc.subcore_barrier()`, which all of them come to.
 
     ## How to fix
 
@@ -46,6 +51,7 @@ class CopyOrder(Rule):
     name = "copy-order"
     severity = Severity.WARNING
     backends = frozenset({"tpu"})
+    cores = frozenset({"tensor", "sparse"})
     invalid = (
         Example(
             """
@@ -93,7 +99,11 @@ class CopyOrder(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         target, launch = context.target, trace.launch
-        if target is None or target.backend != "tpu" or not any(copies_of(trace).of("start")):
+        if target is None or target.backend != "tpu":
+            return
+        if target.core == "sparse":
+            yield from _of_subcores(trace, target.device, context)
+        if not any(copies_of(trace).of("start")):
             return
         found = [*self._orders(trace, context, None)]
         yield from found
@@ -135,3 +145,30 @@ class CopyOrder(Rule):
             yield context.finding(site, message, help=help, related=[(each, "here") for each in places[1:2]])
             if shared is not None:
                 return
+
+
+def _of_subcores(trace: KernelTrace, device: str | None, context: Context) -> Iterator[Finding]:
+    """Copies of subcores that meet in what these share, and barriers that not all of them come to."""
+    axes = axes_of_subcores(trace.launch, device) if trace.launch.core == "sc_vector" else None
+    if axes is None:
+        return
+    for found in meetings(trace, axes):
+        one, other = found.subcores
+        does, did = (
+            f"copies {'to' if each.kind == 'store' else 'from'} row {found.row} of `{each.ref.parameter}`"
+            for each in (found.second, found.first)
+        )
+        yield context.finding(
+            found.second.site,
+            f"subcore {other} {does}, while subcore {one} {did}: nothing orders the two",
+            help="call `plsc.subcore_barrier()` between them",
+            related=[(found.first.site, "here")],
+        )
+        return
+    for op in guarded_barriers(trace, axes):
+        yield context.finding(
+            op.site,
+            "only some subcores of a core come to this barrier, and wait for the others for ever",
+            help="call it outside the condition",
+            op=op,
+        )

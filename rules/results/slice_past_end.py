@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.api import Const, Context, Example, Finding, KernelTrace, Rule, Severity, Slice, Sym, Value
 from pallas_lint.compat.versions import parse
+from pallas_lint.kernels.facts.subcore_mesh import axes_of_subcores, indices_in, subcore_points
 from pallas_lint.kernels.grid.block_counts import count_of, may_be_any
 from pallas_lint.kernels.grid.grid_points import axes_in, loops_in, terms_in
 from pallas_lint.kernels.grid.index_ranges import (
@@ -52,6 +53,8 @@ class SlicePastEnd(Rule):
 
     ## References
 
+    - SparseCores: a slice at `lax.axis_index(...)` that leaves the array on one of the subcores compiles for v6e and
+      v7x with 0.12.0.1.
     - helion issue 2104: `pl.ds` past the end, unlike `BlockSpec`, has no out-of-bounds masking.
     - Run and lowered with jax 0.4.35, 0.8.3, 0.10.2 and 0.12.0.1. A constant slice past the end: "Out of bound slice"
       while tracing, with a mask too; one that starts at 0 passes up to 0.11.2, where a mask makes it right. A constant
@@ -141,6 +144,7 @@ class SlicePastEnd(Rule):
             finding = _constant(part, is_masked, trace, context)
             if finding is None and not is_masked:
                 finding = (_guarded if conditions else _counted)(part, trace, context)
+                finding = finding or _on_subcores(part, trace, context)
             if finding is not None:
                 yield finding
 
@@ -275,6 +279,29 @@ def _guarded(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
             f"the condition lets a slice through that {passed}",
             help="test the step that is accessed, `i + 1 < n` for the next one, not the one at hand",
             related=[(part.access.site, "the slice")],
+        )
+    return None
+
+
+def _on_subcores(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | None:
+    """A slice that ends past the end on one of the subcores of a SparseCore mesh."""
+    start, size, length = start_of(part), number(size_of(part)), _length(part, trace)
+    if size is None or length is None or not part.access.certain or not any(indices_in(start)):
+        return None
+    axes = axes_of_subcores(trace.launch, device=None)
+    if axes is None:
+        return None
+    conditions = [guard.condition for guard in part.access.guards if guard.kind not in ("loop", "checkify")]
+    for point in subcore_points([start, *conditions], trace.launch, axes):
+        first = point.value(start)
+        if not isinstance(first, int) or first + size <= length or not point.runs(part.access.guards):
+            continue
+        at = ", ".join(f"{axis} {index}" for axis, index in point.coordinates.items())
+        return context.finding(
+            part.access.site,
+            f"on {at} of {' x '.join(map(str, axes.values()))} the slice ends at {first + size}, but dimension"
+            f" {part.axis} of `{part.ref.parameter}` has size {length}",
+            help="divide the rows by the number of subcores, or guard the copy with `pl.when`",
         )
     return None
 

@@ -416,3 +416,90 @@ def test_parameters_that_are_copied() -> None:
     changed = KERNEL.replace("CompilerParams(PARAMS)", "CompilerParams(needs_layout_passes=False).replace(PARAMS)")
     code = changed.replace("BODY", body).replace("ROWS", "8").replace("WIDTH", "128").replace("DTYPE", "float32")
     assert lint(code.replace("PARAMS", "use_tc_tiling_on_sc=True"), "0.12.0.1", "tpu:v6e", "PAL217") == []
+
+
+SHARED = """
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+    from jax.experimental.pallas import tpu_sc as plsc
+
+    def run():
+        @pl.kernel(
+            out_type=jax.ShapeDtypeStruct((256, 128), jnp.float32),
+            mesh=plsc.VectorSubcoreMesh(core_axis_name="c", subcore_axis_name="s", num_cores=1, num_subcores=16),
+            scratch_types=[
+                pltpu.VMEM_SHARED((256, 128), jnp.float32), pltpu.VMEM((16, 128), jnp.float32),
+                pltpu.SemaphoreType.REGULAR,
+            ],
+        )
+        def kernel(x_hbm, o_hbm, shared, rows, free):
+            s = lax.axis_index("s")
+            own = pl.ds(s * 16, 16)
+            BODY
+            pltpu.sync_copy(rows, o_hbm.at[own])
+
+        return kernel(jnp.zeros((256, 128)))
+"""
+OWN = "pltpu.sync_copy(rows, shared.at[own])"
+MIRRORED = "pltpu.sync_copy(shared.at[pl.ds((15 - s) * 16, 16)], rows)"
+BARRIER = "plsc.subcore_barrier()"
+
+
+@pytest.mark.parametrize(
+    ("body", "meets"),
+    [
+        ((OWN, BARRIER, MIRRORED), False),
+        ((OWN, MIRRORED), True),
+        ((OWN, "pltpu.sync_copy(shared.at[own], rows)"), False),
+        ((OWN, BARRIER, MIRRORED, BARRIER, OWN), False),
+        ((OWN, BARRIER, MIRRORED, OWN), True),  # what another subcore still reads is written
+        (("pl.when(s == 0)(lambda: pltpu.sync_copy(x_hbm, shared))", BARRIER, MIRRORED), False),
+        (("pl.when(s == 0)(lambda: pltpu.sync_copy(x_hbm, shared))", MIRRORED), True),
+        (("pl.when(s == 0)(lambda: pltpu.sync_copy(x_hbm.at[0:16], shared.at[0:16]))", MIRRORED), True),
+        (
+            (
+                "pl.when(s == 15)(lambda: pltpu.sync_copy(x_hbm.at[pl.ds(0, 16)], shared.at[pl.ds(0, 16)]))",
+                "pl.when(s == 15)(lambda: pltpu.sync_copy(shared.at[pl.ds(0, 16)], rows))",
+            ),
+            False,
+        ),
+        ((OWN, "pl.semaphore_wait(free, 1)", MIRRORED), False),
+    ],
+)
+def test_barriers_between_subcores(body: tuple[str, ...], meets: bool) -> None:
+    code = SHARED.replace("BODY", "\n            ".join(body))
+    assert len(lint(code, "0.12.0.1", "tpu:v6e", "PAL422")) == meets
+
+
+@pytest.mark.parametrize(
+    ("condition", "stuck"), [("s < 8", True), ("s < 16", False), ('lax.axis_index("c") == 0', False), ("FLAG", False)]
+)
+def test_barriers_that_some_subcores_do_not_come_to(condition: str, stuck: bool) -> None:
+    code = SHARED.replace("BODY", f"pl.when({condition})(lambda: plsc.subcore_barrier())").replace("run()", "run(FLAG)")
+    assert len(lint(code, "0.12.0.1", "tpu:v6e", "PAL422")) == stuck
+
+
+@pytest.mark.parametrize(
+    ("mesh", "start", "target", "leaves"),
+    [
+        ("num_cores=2", '(lax.axis_index("c") * 16 + lax.axis_index("s")) * 8', "tpu:v6e", False),
+        ("num_cores=2", '(lax.axis_index("c") * 16 + lax.axis_index("s")) * 16', "tpu:v6e", True),
+        ("num_cores=1", '(lax.axis_index("c") * 16 + lax.axis_index("s")) * 16', "tpu:v6e", False),
+        ("num_subcores=16", '(lax.axis_index("c") * 16 + lax.axis_index("s")) * 8', "tpu:v6e", False),
+        ("num_subcores=16", '(lax.axis_index("c") * 16 + lax.axis_index("s")) * 9', "tpu:v5p", True),
+        ("num_cores=CORES", '(lax.axis_index("c") * 16 + lax.axis_index("s")) * 16', "tpu:v6e", False),
+    ],
+)
+def test_slices_past_the_end_on_some_subcore(mesh: str, start: str, target: str, leaves: bool) -> None:
+    """A mesh that leaves its size to the chip has at least 2 cores."""
+    made = f'plsc.VectorSubcoreMesh(core_axis_name="c", subcore_axis_name="s", {mesh})'
+    code = MEMORIES.replace("MESH", made).replace("SCRATCH", "pltpu.VMEM((8, 128), jnp.float32)")
+    code = code.replace("BODY", f"pltpu.sync_copy(x_hbm.at[pl.ds({start}, 8)], buf)").replace("run()", "run(CORES)")
+    assert len(lint(code, "0.12.0.1", target, "PAL412")) == leaves
+    guarded = code.replace("pltpu.sync_copy(", f"pl.when({start} < 249)(lambda: pltpu.sync_copy(").replace(
+        "buf)", "buf))"
+    )
+    assert lint(guarded, "0.12.0.1", target, "PAL412") == []
