@@ -25,9 +25,11 @@ from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.facts.subcore_copies import COPIES, copy_problem
 from pallas_lint.kernels.facts.subcore_memory import is_tiled
 from pallas_lint.kernels.facts.subcore_vectors import (
+    JOINING,
     ONE_REGISTER,
     PARAMETER,
     WITHOUT_LAYOUT_PASSES,
+    joined_within_a_tile,
     layout_passes,
     loaded_shape,
     shape_of_register,
@@ -103,7 +105,7 @@ class SparseCoreLayout(Rule):
     backends = frozenset({"tpu"})
     cores = frozenset({"sparse"})
     fix = "safe"
-    ops = (*COPIES, *sorted(WITHOUT_LAYOUT_PASSES), *sorted(ONE_REGISTER), _BARRIER)
+    ops = (*COPIES, *sorted(WITHOUT_LAYOUT_PASSES), *sorted(ONE_REGISTER), *sorted(JOINING), _BARRIER)
     invalid = (
         Example(
             """
@@ -211,6 +213,10 @@ class SparseCoreLayout(Rule):
             if problem is not None:
                 problem = f"`{spelled_function(op.site)}` of {problem}"
                 help = "go over the vector in pieces of `plsc.get_sparse_core_info().num_lanes`"
+        elif op.name in JOINING:
+            if joined_within_a_tile(op):
+                problem = f"`{spelled_function(op.site)}` joins parts of vectors, which a subcore does not"
+                help = "store the parts into VMEM at their places, and load the whole; `plsc.load_gather` permutes"
         elif op.name in WITHOUT_LAYOUT_PASSES:
             if layout_passes(launch) and op.is_traced:
                 problem = f"`{spelled_function(op.site)}` of a vector does not get through the layout passes"

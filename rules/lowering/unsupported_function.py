@@ -191,12 +191,12 @@ class UnsupportedFunction(Rule):
             return
         if context.target is None and of_name(op.name) is not None:
             return  # a backend's own function in a kernel for an unknown one: it is meant for that backend
-        forms = variants(op)
-        found = failure(context, lambda *where: _refusal(support, *where, forms) is not None)
+        forms, dtype = variants(op), _float_of(op) if sparse else None
+        found = failure(context, lambda *where: _refusal(support, *where, forms, dtype) is not None)
         if found is None:
             return
         backend, version = found.backends[0], found.versions[-1]
-        refusal = _refusal(support, backend, found.device, version, forms)
+        refusal = _refusal(support, backend, found.device, version, forms, dtype)
         if refusal is None:
             return
         primitive, certain = refusal
@@ -268,18 +268,33 @@ def _claimed() -> frozenset[str]:
     return frozenset(name for code in _SPECIALISTS if code in rules for name in rules[code].rule.ops)
 
 
+def _float_of(op: Op) -> str | None:
+    """The dtype that an operation of floats is computed in, which decides whether SparseCores need a primitive."""
+    dtypes = op.dtypes() or frozenset()
+    return next(iter(dtypes)) if len(dtypes) == 1 and dtypes <= {"f32", "bf16"} else None
+
+
 @lru_cache(maxsize=4096)
 def _refusal(
-    support: FunctionSupport, backend: str, device: str | None, version: str, forms: tuple[str, ...] | None
+    support: FunctionSupport,
+    backend: str,
+    device: str | None,
+    version: str,
+    forms: tuple[str, ...] | None,
+    dtype: str | None = None,
 ) -> tuple[str, bool] | None:
     """The unsupported primitive, and whether every form of the call needs it; None: it may work."""
-    if forms is not None:
-        refusals = [
-            _verdict(support.verdict(backend, version, device=device, variant=v), support, backend, device, version)
-            for v in forms
-        ]
-        return refusals[0] if all(refusals) else None
-    return _verdict(support.verdict(backend, version, device=device), support, backend, device, version)
+    refusals = [
+        _verdict(
+            support.verdict(backend, version, device=device, variant=variant, dtype=dtype),
+            support,
+            backend,
+            device,
+            version,
+        )
+        for variant in (None,) * (forms is None) + (forms or ())
+    ]
+    return refusals[0] if refusals and all(refusals) else None
 
 
 def _verdict(

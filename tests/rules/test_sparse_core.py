@@ -23,10 +23,12 @@ KERNEL = """
         @pl.kernel(
             out_type=jax.ShapeDtypeStruct((8192, WIDTH), jnp.DTYPE),
             mesh=mesh,
-            scratch_types=[pltpu.VMEM((ROWS, 128), jnp.float32), pltpu.VMEM((8,), jnp.int32)],
+            scratch_types=[
+                pltpu.VMEM((ROWS, 128), jnp.float32), pltpu.VMEM((8,), jnp.int32), pltpu.VMEM((8, WIDTH), jnp.DTYPE)
+            ],
             compiler_params=pltpu.CompilerParams(PARAMS),
         )
-        def kernel(x_hbm, o_hbm, buf, idx):
+        def kernel(x_hbm, o_hbm, buf, idx, whole):
             BODY
 
         return kernel(jnp.zeros((8192, WIDTH), jnp.DTYPE))
@@ -50,6 +52,18 @@ def test_what_lowers_on_a_subcore(target: str | None) -> None:
     assert on_subcores(f"{HALF} = jnp.exp({HALF})", target) == []
     found = on_subcores(f"{HALF} = lax.erf({HALF})", target)
     assert found == [("PAL101", "warning" if target is None else "error")] or found == [("PAL101", "error")]
+
+
+@pytest.mark.parametrize(
+    ("value", "missing"),
+    [
+        ("jnp.floor(x)", "floor"), ("x ** 2", "integer_pow"), ("x ** x", "pow"), ("x * x", ""),
+        ("jnp.floor(x.astype(jnp.int32)).astype(x.dtype)", ""),
+    ],
+)  # fmt: skip
+def test_what_lowers_for_integers_only(value: str, missing: str) -> None:
+    """The table knows of these functions that they lower for integers."""
+    assert on_subcores(f"x = {HALF}; {HALF} = {value}", "tpu:v6e") == ([("PAL101", "error")] if missing else [])
 
 
 @pytest.mark.parametrize("target", ["tpu:v5e", "tpu:v4", "triton"])
@@ -79,10 +93,10 @@ def test_tensor_core_kernels_are_not_judged_for_sparse_cores() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "target", "fits"),
-    [(496, "tpu:v6e", True), (512, "tpu:v6e", False), (512, "tpu:tpu7x", True), (1024, "tpu", False)],
+    [(480, "tpu:v6e", True), (512, "tpu:v6e", False), (512, "tpu:tpu7x", True), (1024, "tpu", False)],
 )
 def test_memory_of_a_subcore(rows: int, target: str, fits: bool) -> None:
-    """There is an index buffer beside the rows."""
+    """There are two small buffers beside the rows."""
     found = [code for code, _ in on_subcores(f"{HALF} = {HALF} * 2.0", target, rows=rows)]
     assert found == ([] if fits else ["PAL213"])
 
@@ -219,6 +233,9 @@ COPIED = """
         ("shared_numbers", "smem", False),
         ("numbers", "idx", False),
         ("idx", "shared_numbers", False),
+        ("x.at[pl.ds(0, 8)]", "rows", True),
+        ("x.at[idx.at[pl.ds(0, 8)]]", "rows", True),
+        ("numbers.at[pl.ds(0, 16)]", "rows.at[0, pl.ds(0, 16)]", True),
     ],
 )
 def test_ends_of_copies(source: str, target: str, refused: bool) -> None:
@@ -339,6 +356,8 @@ def test_steps_of_loops_count() -> None:
         ("jnp.sort(buf[0, pl.ds(0, 16)])", "tpu:v6e", True),
         ("jnp.sort(buf[0, pl.ds(0, 16)])", "tpu:tpu7x", False),
         ("plsc.sort_key_val(buf[0, pl.ds(0, 16)], buf[0, pl.ds(0, 16)])[0]", "tpu:v6e", True),
+        ("jnp.concatenate([buf[0, pl.ds(0, 8)], buf[1, pl.ds(0, 8)]])", "tpu:tpu7x", True),
+        ("jnp.roll(buf[0, pl.ds(0, 16)], 1)", "tpu:tpu7x", True),
     ],
 )
 def test_vectors_of_one_register(value: str, target: str, refused: bool) -> None:
@@ -383,7 +402,8 @@ def test_layout_passes_are_turned_off(params: str, expected: str) -> None:
     ],
 )  # fmt: skip
 def test_parts_of_rows(start: str, size: int, width: int, cut: bool) -> None:
-    body = f"pltpu.sync_copy(x_hbm.at[pl.ds(0, 8), pl.ds({start}, {size})], buf)"
+    part = f"at[pl.ds(0, 8), pl.ds({start}, {size})]"
+    body = f"pltpu.sync_copy(x_hbm.{part}, o_hbm.{part})"
     assert on_subcores(body, width=width) == ([("PAL217", "error")] if cut else [])
     assert on_subcores(body, width=width, params="use_tc_tiling_on_sc=False") == []
     assert on_subcores(body, width=width, jax="0.10.1") == []
@@ -393,7 +413,7 @@ def test_parts_of_rows(start: str, size: int, width: int, cut: bool) -> None:
     ("width", "dtype", "refused"), [(128, "float32", False), (100, "float32", True), (128, "bfloat16", True)]
 )
 def test_rows_that_are_gathered(width: int, dtype: str, refused: bool) -> None:
-    body = "pltpu.sync_copy(x_hbm.at[idx], buf)"
+    body = "pltpu.sync_copy(x_hbm.at[idx], whole)"
     assert on_subcores(body, width=width, dtype=dtype) == ([("PAL217", "error")] if refused else [])
     assert on_subcores(body, width=width, dtype=dtype, params="use_tc_tiling_on_sc=False") == []
 

@@ -37,7 +37,7 @@ def copy_problem(op: Op, launch: Launch, chips: tuple[SparseCores, ...]) -> Prob
     if source is None or target is None:
         return None
     indexed = [(end, indices) for end in (source, target) if (indices := _indices(end)) is not None]
-    problems = [_pair(source, target, indexed, launch)]
+    problems = [_pair(source, target, indexed, launch), _unlike(source, target, bool(indexed))]
     problems += [_indexed(end, indices, launch, chips) for end, indices in indexed]
     problems += [_part(end, launch) for end in (source, target)]
     return next(filter(None, problems), None)
@@ -80,6 +80,31 @@ def _pair(from_: Ref, to: Ref, indexed: list[tuple[Ref, Value]], launch: Launch)
             "copy into VMEM and take numbers of a loaded vector: `ref[pl.ds(i, 8)][0]`",
         )
     return None
+
+
+def _unlike(source: Ref, target: Ref, gathered: bool) -> Problem | None:
+    """Ends of different shapes or dtypes."""
+    if "semaphore" in (source.dtype, target.dtype):
+        return None
+    if None not in (source.dtype, target.dtype) and source.dtype != target.dtype:
+        return f"a copy of {source.dtype} to {target.dtype}", "copies convert nothing: load, convert and store"
+    shapes = [_shape(end, gathered) for end in (source, target)]
+    if None in shapes or shapes[0] == shapes[1]:
+        return None
+    return f"a copy of {shapes[0]} to {shapes[1]}", "take as many rows of both: `ref.at[pl.ds(start, size)]`"
+
+
+def _shape(view: Ref, gathered: bool) -> tuple[int, ...] | None:
+    """The shape of an end of a copy, where it is known in numbers."""
+    shape = view.shape
+    if gathered and (indices := _indices(view)) is not None:
+        rest, taken = view.parent.shape if view.parent is not None else None, _parts(view)
+        numbers = indices.shape if isinstance(indices, Ref | Array) else None
+        if rest is None or numbers is None or len(taken) > 1:
+            return None
+        shape = (*numbers, *rest[1:])
+    known = tuple(size for size in shape or () if isinstance(size, int))
+    return known if shape is not None and len(known) == len(shape) else None
 
 
 # -- gathers and scatters ------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ WITHOUT_LAYOUT_PASSES = frozenset(
 _MAKING = frozenset(("jax.lax.iota", "jax.lax.broadcasted_iota", "jax.numpy.arange"))
 _TAKING = frozenset(("jax.lax.sort", "jax.numpy.sort", "jax.lax.rev", "jax.numpy.flip", f"{_SC}.sort_key_val"))
 ONE_REGISTER = _MAKING | _TAKING
+JOINING = frozenset(f"jax.{name}" for name in ("numpy.concatenate", "lax.concatenate", "numpy.hstack", "numpy.roll"))
 
 
 def layout_passes(launch: Launch) -> bool | None:
@@ -76,6 +77,12 @@ def shapes_loaded(dtype: str | None, shape: Shape | None, chips: tuple[SparseCor
         return None
     taken = [each for chip in chips for each in chip.shapes(bits(dtype))]
     return None if shape in taken else " or ".join(map(str, dict.fromkeys(taken)))
+
+
+def joined_within_a_tile(op: Op) -> bool:
+    """Whether the operation surely joins parts of a vector that is shorter than a tile."""
+    shape = op.result.shape if isinstance(op.result, Array) else None
+    return bool(shape and len(shape) == 1 and isinstance(shape[0], int) and shape[0] < LANES and op.is_traced)
 
 
 @frozen
