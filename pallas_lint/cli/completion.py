@@ -52,9 +52,9 @@ def _option(action: argparse.Action) -> _Option:
 def _values(destination: str) -> tuple[str, ...]:
     """The choices of options for which argparse has none."""
     if destination == "target":
-        from pallas_lint.config.targets import all_targets
+        from pallas_lint.config.targets import all_targets_and_cores
 
-        return all_targets()
+        return all_targets_and_cores()
     if destination in ("stage", "skip"):
         from pallas_lint.probe.session import COST, STAGES
 
@@ -76,7 +76,9 @@ def _selectors() -> tuple[str, ...]:
 
 def _arguments(command: str) -> tuple[str, ...]:
     """What a command is given besides options, where that is no file."""
-    return {"rule": _selectors(), "completion": SHELLS, "server": (), "support": ()}.get(command, ())
+    if command == "facts":
+        return _values("target")
+    return {"rule": _selectors(), "completion": SHELLS}.get(command, ())
 
 
 _ON_FILES = ("", "probe", "config", "advisories")  # commands that are given files or folders

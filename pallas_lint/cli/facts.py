@@ -8,7 +8,17 @@ from pallas_lint import compat
 from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import OK
-from pallas_lint.compat.chips import CHIPS, LANES, knowing, sublanes
+from pallas_lint.compat.chips import (
+    CHIPS,
+    LANES,
+    SCALAR_SUBCORE_SMEM,
+    SPARSE,
+    VECTOR_SUBCORE_SMEM,
+    knowing,
+    sparse_cores,
+    sublanes,
+)
+from pallas_lint.compat.functions import SUBCORES
 from pallas_lint.compat.support import PALLAS, short
 from pallas_lint.config.targets import parse_target
 from pallas_lint.kernels.facts.memory_budget import SMEM, size
@@ -37,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
 
 def text(target: Target, version: str) -> str:
     """All facts of one target, as short lines."""
-    lines = [f"{target}, jax {version}", *_of_tpu(target, version), *_of_gpu(target), *_functions(target, version)]
+    of_core = _of_sparse_cores(target) if target.core == "sparse" else _of_tpu(target, version)
+    lines = [f"{target}, jax {version}", *of_core, *_of_gpu(target), *_functions(target, version)]
     lines += _renamed(target, version)
     lines.append("more: `pallas-lint support NAME`, `pallas-lint rule CODE`")
     return "".join(f"{line}\n" for line in lines)
@@ -87,6 +98,40 @@ def _of_tpu(target: Target, version: str) -> Iterator[str]:
     yield f"products take {taken}, two-dimensional; pass preferred_element_type=jnp.float32"
 
 
+def _of_sparse_cores(target: Target) -> Iterator[str]:
+    """Memories, registers and copies of SparseCores, as PAL211, PAL212, PAL213 and PAL217 judge them."""
+    devices = list(SPARSE) if target.device is None else [target.device]
+    if not sparse_cores(target.device):
+        yield f"{target.device} has no SparseCores that libtpu compiles for"
+        return
+    yield "kernels: `pl.kernel` over plsc.VectorSubcoreMesh or plsc.ScalarSubcoreMesh; operands lie in HBM"
+    for device in devices:
+        chip = SPARSE[device]
+        yield (
+            f"{device}: {chip.cores} cores of {chip.subcores} vector subcores; VMEM of each {size(chip.vmem)}, blocks"
+            f" of pipelines count twice; VMEM_SHARED of a core {size(chip.shared)}, of which the VMEM of all is a part"
+        )
+        shapes = ", ".join(
+            f"{name} {' or '.join(map(str, chip.shapes(width)))}"
+            for name, width in (("32 bits", 32), ("16 bits", 16), ("8 bits", 8))
+        )
+        yield f"registers of {device}: {shapes}"
+    yield (
+        f"SMEM: {VECTOR_SUBCORE_SMEM // 4} words on a vector subcore, {SCALAR_SUBCORE_SMEM // 4} on a scalar one, which"
+        " has no VMEM"
+    )
+    yield "loads: vectors from VMEM, numbers from SMEM, nothing from HBM or VMEM_SHARED; `ref[pl.ds(i, n)][0]` of VMEM"
+    yield (
+        "layout passes (the default) take vectors of other lengths, and no sum, max, any, cumsum or count across lanes:"
+        " pltpu.CompilerParams(needs_layout_passes=False), and every load and store is one register"
+    )
+    yield (
+        f"copies: parts of rows are multiples of {LANES}; gathers `x_hbm.at[indices_vmem]` take rows of multiples of "
+        f"{LANES} of 32-bit numbers; pltpu.CompilerParams(use_tc_tiling_on_sc=False) gives up the tiles"
+    )
+    yield "between a copy to VMEM_SHARED and a copy from it by another subcore: plsc.subcore_barrier()"
+
+
 def _of_gpu(target: Target) -> Iterator[str]:
     if target.backend == "triton":
         yield "sizes of blocks and of values in the kernel are powers of two; products need sides of 16 and more"
@@ -115,18 +160,20 @@ def _functions(target: Target, version: str) -> Iterator[str]:
     """What lowers for no dtype: by what is written instead, the others by name alone."""
     by_substitute: dict[str, list[str]] = {}
     others: list[str] = []
+    sparse = target.core == "sparse"
+    device = SUBCORES[0] if sparse else target.device
     for name in compat.function_names():
         support = compat.function(name)
         if support is None or not name.startswith(_COMMON):
             continue
-        if support.verdict(target.backend, version, device=target.device).status != "unsupported":
+        if support.verdict(target.backend, version, device=device).status != "unsupported":
             continue
-        substitutes = compat.substitutes(name, target.backend)
+        substitutes = () if sparse else compat.substitutes(name, target.backend)
         if substitutes:
             by_substitute.setdefault(substitutes[0], []).append(_short(name))
         else:
             others.append(_short(name))
-    yield f"do not lower on {BACKENDS[target.backend]}:"
+    yield f"do not lower on {'a vector subcore' if sparse else BACKENDS[target.backend]}:"
     for instead, names in by_substitute.items():
         yield f"- {' '.join(dict.fromkeys(names))}: {instead}"
     rest = list(dict.fromkeys(others))

@@ -180,7 +180,7 @@ def parse_facts(arguments: list[str]) -> argparse.Namespace:
     """The options of `facts`. Raises UsageError."""
     options = parse(_facts_parser(), arguments)
     try:
-        options.target = [str(parse_target(target)) for target in options.target]
+        options.target = [str(parse_target(target)) for target in (*options.targets, *options.target)]
         if options.jax_version:
             compat.versions_in(options.jax_version)
     except (TargetError, ValueError) as error:
@@ -196,7 +196,8 @@ def _facts_parser() -> argparse.ArgumentParser:
         formatter_class=formatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--target", action="append", default=[], metavar="T", help="tpu:v6e, triton, ...; repeatable")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="tpu:v6e, tpu:v6e/sc, triton, ... (default: tpu)")
+    parser.add_argument("--target", action="append", default=[], metavar="T", help="the same; repeatable")
     parser.add_argument("--jax-version", metavar="V", help="default: the newest known")
     parser.add_argument("--output-format", choices=("agent",), metavar="F", help="agent: the only one")
     return parser
@@ -228,16 +229,23 @@ def _advisories_parser() -> argparse.ArgumentParser:
 
 def parse_skill(arguments: list[str]) -> argparse.Namespace:
     """The options of `skill`, which are none. Raises UsageError."""
-    parser = Parser(
+    return parse(_skill_parser(), arguments)
+
+
+def _skill_parser() -> argparse.ArgumentParser:
+    return Parser(
         "pallas-lint skill",
         description="Print a skill file for coding agents: pallas-lint skill > .agents/skills/pallas-lint/SKILL.md",
         allow_abbrev=False,
     )
-    return parse(parser, arguments)
 
 
 def parse_mcp(arguments: list[str]) -> argparse.Namespace:
     """The options of `mcp`. Raises UsageError."""
+    return parse(_mcp_parser(), arguments)
+
+
+def _mcp_parser() -> argparse.ArgumentParser:
     parser = Parser(
         "pallas-lint mcp",
         description="Tools for coding agents, by the Model Context Protocol on standard input and output.",
@@ -248,7 +256,7 @@ def parse_mcp(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="offer tools that run the project's code, too: probe, predict and tune (nothing else allows it)",
     )
-    return parse(parser, arguments)
+    return parser
 
 
 def parse_probe(arguments: list[str]) -> argparse.Namespace:
@@ -450,6 +458,9 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
         "": lint_parser(_EPILOG),
         "rule": _rule_parser(),
         "support": _support_parser(),
+        "facts": _facts_parser(),
+        "skill": _skill_parser(),
+        "mcp": _mcp_parser(),
         "advisories": _advisories_parser(),
         "probe": _probe_parser(),
         "server": _server_parser(),

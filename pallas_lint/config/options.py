@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pallas_lint.config.targets import JaxVersionError, Target, all_targets, check_jax_version, parse_target
+from pallas_lint.config.targets import JaxVersionError, Target, all_targets_and_cores, check_jax_version, parse_target
 from pallas_lint.finding import Severity
 from pallas_lint.records import field, frozen
 from pallas_lint.text import paths
@@ -306,7 +306,12 @@ SEVERITY = Kind(lambda value: Severity(one_of(*SEVERITIES).parse(value)), {"enum
 JAX_VERSION = Kind(_jax_version, {"type": "string"})
 TARGETS = Kind(
     _targets,
-    {"anyOf": [{"enum": list(all_targets())}, {"type": "array", "items": {"enum": list(all_targets())}}]},
+    {
+        "anyOf": [
+            {"enum": list(all_targets_and_cores())},
+            {"type": "array", "items": {"enum": list(all_targets_and_cores())}},
+        ]
+    },
 )
 _CALL_LIST: Schema = {"type": "array", "items": {"type": "string"}}
 CALLS = Kind(_calls, {"anyOf": [_CALL_LIST, {"type": "object", "additionalProperties": _CALL_LIST}]})

@@ -79,8 +79,15 @@ class JaxVersions:
         return self.versions[0]
 
 
+def all_targets_and_cores() -> tuple[str, ...]:
+    """The targets, and the SparseCores of those that have any, as `--target` and the settings take them."""
+    from pallas_lint.compat.chips import SPARSE
+
+    return (*all_targets(), *(f"tpu{device}/sc" for device in ("", *(f":{name}" for name in SPARSE))))
+
+
 def all_targets() -> tuple[str, ...]:
-    """Every spelling that `parse_target` takes."""
+    """Every target, without its cores."""
     return tuple(
         spelling
         for name, (_, devices) in TARGETS.items()
@@ -97,7 +104,7 @@ def parse_target(text: str) -> Target:
     name, _, device = place.partition(":")
     known = TARGETS.get(name.replace("_", "-"))
     if known is None:
-        raise TargetError(f"unknown target '{text}'{_nearest(text, all_targets())}")
+        raise TargetError(f"unknown target '{text}'{_nearest(text, all_targets_and_cores())}")
     backend, devices = known
     if core not in _CORES or (core and backend != "tpu"):
         raise TargetError(f"unknown core '{core}' in target '{text}': a TPU has tc and sc, as in tpu:v6e/sc")

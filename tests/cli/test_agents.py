@@ -109,6 +109,7 @@ def test_an_agent_gets_it_without_asking(
         (("support", "jnp.cumsum bf16 tpu", "--output-format", "agent"), 110),
         (("facts", "--target", "tpu:v6e", "--jax-version", "0.12.0.1"), 1200),
         (("facts", "--target", "triton", "--jax-version", "0.10.2"), 1200),
+        (("facts", "tpu:v6e/sc", "--jax-version", "0.12.0.1"), 1200),
         (("facts", "--target", "mosaic-gpu", "--jax-version", "0.12.0.1"), 1300),
         (("skill",), 750),
     ],
@@ -137,6 +138,17 @@ def test_facts_follow_target_and_version(folder: Path, lint: Lint) -> None:
     assert "pltpu.TPUCompilerParams -> pltpu.CompilerParams" in new
     assert "VMEM" not in lint("facts", "--target", "triton").out
     assert lint("facts", "--target", "tpu:v99").status == 2
+
+
+def test_facts_of_sparse_cores(folder: Path, lint: Lint) -> None:
+    out = lint("facts", "tpu:v6e/sc").out
+    assert out == lint("facts", "--target", "tpu:v6e/sc").out
+    assert "v6e: 2 cores of 16 vector subcores; VMEM of each 256 KiB" in out
+    assert "16 bits (16,) or (2, 8)" in out
+    assert "lower on a vector subcore" in out
+    assert "argmax" in out
+    assert "triu(jnp.ones" not in out  # what stands in for a cumsum on the tensor core
+    assert "no SparseCores" in lint("facts", "tpu:v5e/sc").out
 
 
 def test_the_skill_is_that_of_the_repository(folder: Path, lint: Lint) -> None:
