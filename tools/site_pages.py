@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint import compat
 from pallas_lint.compat import support
 from pallas_lint.compat.advisories import advisories
+from pallas_lint.compat.chips import CHIPS, LANES, SPARSE
 from pallas_lint.cli.rule import markdown
 from pallas_lint.config.settings import Settings, configurable, schema
+from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pallas_lint.ruleset.registry import RuleEntry
 
@@ -53,6 +55,7 @@ def made() -> dict[str, str]:
         **{f"rules/{code}.md": _rule_page(entry) for code, entry in all_rules().items()},
         "settings.md": "".join(_settings_page(_template("settings"))),
         "upgrading.md": "".join(_upgrading(_template("upgrading"))),
+        "chips.md": _chips(_template("chips")),
         "support.md": _template("support").replace("<!-- legend -->\n", "".join(_legend())),
         "changelog.md": (_REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"),
         "assets/support-data.js": f"window.pallasSupport = {json.dumps(_support(), separators=(',', ':'))};\n",
@@ -236,6 +239,52 @@ def _apis() -> Iterator[dict[str, Any]]:
             if "replacement" in described:
                 found["instead"] = described["replacement"]["note"]
             yield found
+
+
+# -- chips -------------------------------------------------------------------------------------------------------------
+
+
+def _chips(template: str) -> str:
+    """What chips have, and what compiles on some of them only."""
+    parts = {
+        "memories": _table(
+            ("", "VMEM", "default limit", "tile of 32 bits", "since jax"),
+            (
+                (name, size(chip.vmem), size(chip.default_vmem) if chip.default_vmem else "?",
+                 f"{chip.sublanes} x {LANES}", chip.since or "")
+                for name, chip in CHIPS.items()
+            ),
+        ),
+        "sparse-cores": _table(
+            ("", "cores", "vector subcores", "VMEM of each", "VMEM_SHARED of a core", "registers of 32, 16 and 8 bits"),
+            (
+                (name, chip.cores, f"{chip.subcores} a core", size(chip.vmem), size(chip.shared),
+                 "; ".join(" or ".join(map(str, chip.shapes(width))) for width in (32, 16, 8)))
+                for name, chip in SPARSE.items()
+            ),
+        ),
+        "functions": _table(("function", "dtypes", ""), _by_chip()),
+    }  # fmt: skip
+    for name, text in parts.items():
+        template = template.replace(f"<!-- {name} -->\n", text)
+    return template.replace("<!-- version -->", compat.measured_versions()[-1])
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def _by_chip() -> Iterator[tuple[str, str, str]]:
+    """Functions of which some chips take dtypes that others refuse; those that fare alike in one row."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name in compat.function_names():
+        found = compat.function(name)
+        if found is not None:
+            for where, dtypes in support.generations(found, compat.measured_versions()[-1]).items():
+                alike.setdefault((", ".join(dtypes), where), []).append(support.short(name))
+    for (dtypes, where), names in sorted(alike.items(), key=lambda row: (row[0][1], row[0][0])):
+        yield ", ".join(f"`{name}`" for name in sorted(set(names))), dtypes, where
 
 
 # -- upgrading ---------------------------------------------------------------------------------------------------------
