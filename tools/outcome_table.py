@@ -132,12 +132,12 @@ class OutcomeTable:
         for name, variants in content["functions"].items():
             for variant, row in variants.items():
                 by_target = self.table.setdefault((name, variant), {})
-                for target, history in zip(content["targets"], row, strict=True):
+                for target, history in zip(content["targets"], map(int, row.split()), strict=True):
                     by_target[target] = _unpacked(content, history, len(measured)) if history >= 0 else {}
         return self
 
     def content(self) -> dict[str, Any]:
-        """The packed form."""
+        """The packed form: numbers in rows of text, which are taken apart when they are asked for."""
         cells: dict[str, int] = {}
         histories: dict[str, int] = {}
         used: Counter[int] = Counter()
@@ -148,7 +148,7 @@ class OutcomeTable:
         # Frequent outcomes get short numbers.
         order = [0] + [number for number, _ in used.most_common() if number]
         renumbered = {number: place for place, number in enumerate(order)}
-        functions: dict[str, dict[str, list[int]]] = {}
+        functions: dict[str, dict[str, str]] = {}
         for (name, variant), by_target in sorted(self.table.items()):
             row = []
             for target in TARGETS:
@@ -164,15 +164,16 @@ class OutcomeTable:
                 if history == [[0, -1]]:
                     row.append(-1)
                 else:
-                    row.append(histories.setdefault(json.dumps(history), len(histories)))
-            functions.setdefault(name, {})[variant] = row
+                    spelled = " ".join(f"{since}:{cell}" for since, cell in history)
+                    row.append(histories.setdefault(spelled, len(histories)))
+            functions.setdefault(name, {})[variant] = " ".join(map(str, row))
         return {
             "targets": TARGETS,
             "dtypes": DTYPES,
             "compiled": self.compiled,
             "outcomes": [self.outcomes[number] for number in order],
             "cells": list(cells),
-            "histories": [json.loads(history) for history in histories],
+            "histories": list(histories),
             "functions": functions,
             "primitives": {name: self._primitives(by) for name, by in sorted(self.primitives.items())},
         }
@@ -188,7 +189,7 @@ class OutcomeTable:
 
 def _unpacked(content: dict[str, Any], history: int, versions: int) -> dict[int, dict[str, int]]:
     """Outcome numbers by version index and dtype."""
-    since = dict(content["histories"][history])
+    since = dict(tuple(map(int, step.split(":"))) for step in content["histories"][history].split())
     found: dict[int, dict[str, int]] = {}
     cells = -1
     for index in range(versions):

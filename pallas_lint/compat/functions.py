@@ -191,15 +191,15 @@ def _compiled(target: str, index: int) -> bool:
 def _row(name: str, variant: str, target: str, index: int) -> tuple[int, ...] | None:
     """Outcome numbers by dtype at the measured version with this index; None if nothing was measured."""
     data = tables.functions()
-    rows: list[int] = data["functions"][name][variant]
-    history_number = rows[data["targets"].index(target)]
+    history_number = int(data["functions"][name][variant].split()[data["targets"].index(target)])
     if history_number < 0:
         return None
     found: int | None = None
-    for since, cells in data["histories"][history_number]:
-        if since > index:
+    for step in data["histories"][history_number].split():
+        since, _, cells = step.partition(":")
+        if int(since) > index:
             break
-        found = cells
+        found = int(cells)
     if found is None or found < 0:
         return None
     return tuple(int(number) for number in data["cells"][found].split())

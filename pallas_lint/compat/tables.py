@@ -39,7 +39,10 @@ def parameters() -> dict[str, Any]:
 
 @functools.cache
 def functions() -> dict[str, Any]:
-    """Outcomes of lowering and compiling, by function, variant, target, version and dtype."""
+    """Outcomes of lowering and compiling, by function, variant, target, version and dtype.
+
+    Rows of numbers are text, which makes few objects: one is taken apart where it is asked for.
+    """
     return _packed("functions")
 
 
