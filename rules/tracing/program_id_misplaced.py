@@ -20,6 +20,7 @@ from pallas_lint.api import (
     Severity,
 )
 from pallas_lint.compat.versions import parse
+from pallas_lint.kernels.facts.subcore_mesh import AXIS_INDEX, axes_of_subcores
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer, is_tensorcore_mesh
 
 _PROGRAM_ID = re.compile("program_id")
@@ -36,7 +37,8 @@ class ProgramIdMisplaced(Rule):
     - An axis that the grid does not have: `ValueError: Axis 1 is out of bounds for grid (2,)`; without a grid there is
       none at all. A negative axis counts from the end in interpret mode and on Triton, and is refused on TPU.
     - In a body of `pl.kernel` on TPU the lowering dies since jax 0.10.2; in `plgpu.kernel` the changelog of 0.10.2
-      says both are gone, though 0.12.0.1 still lowers them: `lax.axis_index(name)` works in all.
+      says both are gone, though 0.12.0.1 still lowers them: `lax.axis_index(name)` works in all. On the subcores of a
+      SparseCore the name is one of the mesh: others are unbound.
     - Under `interpret=True` `pl.program_id` inside the body of a `pl.when`, `lax.cond` or loop has no rule: "MLIR
       translation rule for primitive 'program_id' not found for platform cpu".
 
@@ -142,6 +144,11 @@ class ProgramIdMisplaced(Rule):
             if found is not None:
                 yield found
 
+        for op in trace.ops(AXIS_INDEX):
+            found = _unbound(op, launch, context)
+            if found is not None:
+                yield found
+
     def check_module(self, context: Context) -> Iterator[Finding]:
         launchers = {
             launch.callers[-1].node
@@ -224,7 +231,8 @@ class ProgramIdMisplaced(Rule):
                 fixes=[fix] if fix is not None else [],
             )
         on_tensor_core = is_tensorcore_mesh(launch.argument("mesh"))
-        if launch.backend != "tpu" or launch.core is not None or not on_tensor_core:
+        on_subcores = launch.core is not None and axes_of_subcores(launch, device=None) is not None
+        if launch.backend != "tpu" or not (on_subcores or (launch.core is None and on_tensor_core)):
             return None
         return context.finding(
             op.site,
@@ -253,6 +261,24 @@ class ProgramIdMisplaced(Rule):
             severity=Severity.WARNING,
             op=op,
         )
+
+
+def _unbound(op: Op, launch: Launch, context: Context) -> Finding | None:
+    """The index along an axis that neither the mesh of subcores nor a `shard_map` around the launch has."""
+    axes, name = axes_of_subcores(launch, device=None), op.argument("axis_name", 0)
+    if axes is None or not isinstance(name, Const) or not isinstance(name.value, str) or name.value in axes:
+        return None
+    alone = all(each.shard_map is None and not each.hidden and not each.nested for each in launch.sharding_contexts)
+    if not alone or not launch.sharding_contexts:
+        return None  # that of a `shard_map` or a `vmap` around is one, too
+    known = " and ".join(f'"{axis}"' for axis in axes)
+    return context.finding(
+        op.site,
+        f'no axis "{name.value}" here: the mesh of the kernel has {known}',
+        help=f"ask for {known}, as the mesh spells them",
+        op=op,
+        severity=Severity.ERROR if launch.known_call is not None else Severity.WARNING,
+    )
 
 
 def _short(op: Op) -> str:

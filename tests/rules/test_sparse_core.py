@@ -523,3 +523,24 @@ def test_slices_past_the_end_on_some_subcore(mesh: str, start: str, target: str,
         "buf)", "buf))"
     )
     assert lint(guarded, "0.12.0.1", target, "PAL412") == []
+
+
+@pytest.mark.parametrize(
+    ("index", "found"),
+    [
+        ('lax.axis_index("s")', []),
+        ('lax.axis_index("subcore")', ["PAL504"]),
+        ('lax.axis_index(("c", "s"))', []),
+        ("pl.program_id(0)", ["PAL504"]),
+    ],
+)
+def test_indices_of_subcores_are_those_of_the_mesh(index: str, found: list[str]) -> None:
+    code = SHARED.replace("BODY", f"pltpu.sync_copy(x_hbm.at[pl.ds({index} * 8, 16)], rows)")
+    assert [each.code for each in lint(code, "0.12.0.1", "tpu:v6e", "PAL504")] == found
+
+
+def test_an_axis_of_a_shard_map_around_the_kernel() -> None:
+    code = SHARED.replace("BODY", 'lax.axis_index("x")').replace(
+        "return kernel(", "return jax.shard_map(kernel, mesh=M)("
+    )
+    assert lint(code, "0.12.0.1", "tpu:v6e", "PAL504") == []
