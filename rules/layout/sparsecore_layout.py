@@ -34,6 +34,7 @@ from pallas_lint.kernels.facts.subcore_vectors import (
     loaded_shape,
     shape_of_register,
     shapes_loaded,
+    taken_behind_a_slice,
     unaligned_indices,
 )
 from pallas_lint.kernels.model.known_names import PALLAS, integer
@@ -233,7 +234,20 @@ class SparseCoreLayout(Rule):
         if target is None or launch.core != "sc_vector" or not launch.is_pallas:
             return
         versions, passes = context.failing(lambda version: within(version, _MEASURED_SINCE)), layout_passes(launch)
-        if not versions or passes is None:
+        if not versions:
+            return
+        for access in trace.accesses():
+            vector = access.kind != "escape" and not is_copy(access) and tpu_space(access.ref, launch) == "vmem"
+            if vector and taken_behind_a_slice(access):
+                yield context.finding(
+                    access.site,
+                    f"an element of a dimension of `{access.ref.parameter}` behind several of another: a subcore takes"
+                    " rows",
+                    help="`plsc.load_gather` and `plsc.store_scatter` take a column; or keep the dimension in front",
+                    op=access,
+                    versions=versions,
+                )
+        if passes is None:
             return
         if passes:
             unaligned = unaligned_indices(trace, sparse_cores(target.device)) if is_tiled(launch) else ()

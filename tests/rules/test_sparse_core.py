@@ -336,6 +336,18 @@ def test_indices_that_move(shape: str, dtype: str, index: str, target: str, refu
     assert lint(untiled, "0.12.0.1", target, "PAL217") == []
 
 
+@pytest.mark.parametrize(
+    ("index", "refused"),
+    [
+        ("pl.ds(0, 8), 3", True), (":, 3", True), ("3, pl.ds(0, 8)", False), ("pl.ds(3, 1), 3", False),
+        (":, pl.ds(0, 8)", False),
+    ],
+)  # fmt: skip
+def test_elements_behind_a_slice(index: str, refused: bool) -> None:
+    found = with_scratch("pltpu.VMEM((8, 128), jnp.float32)", f"buf[{index}] = buf[{index}] * 2.0")
+    assert ("PAL217" in found) is refused
+
+
 def test_steps_of_loops_count() -> None:
     loop = (
         "@pl.loop(0, 2048, step=STEP)\n            def _(i):\n"

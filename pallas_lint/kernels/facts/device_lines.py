@@ -226,7 +226,7 @@ class _Layout:
             raise _NotLaidOut
         if access.kind == "delete" or access.site.key in self.copied or access.ref.dtype == "semaphore":
             return
-        if access.ref.role not in ("scratch", "in", "out"):
+        if access.ref.role not in ("scratch", "in", "out") and not self._is_scoped(access.ref):
             return
         region = self._region(access.ref, access.index, point, step)
         if not region.exact:
@@ -290,7 +290,7 @@ class _Layout:
         home = self.line if to is None else to
         if isinstance(value, CallResult) and value.function == _BARRIER:
             return Semaphore(home, "barrier", (), "barrier")
-        if not isinstance(value, Ref) or value.role != "scratch" or value.owner is not None:
+        if not isinstance(value, Ref) or not (self._is_scoped(value) or (value.role == "scratch" and not value.owner)):
             raise _NotLaidOut
         index: tuple[int, ...] = ()
         if value.view:
@@ -304,9 +304,13 @@ class _Layout:
         kind: Kind = "dma" if value.buffer in self.of_copies else "regular"
         return Semaphore(home, value.parameter, index, kind)
 
+    def _is_scoped(self, ref: Ref) -> bool:
+        """Whether a `run_scoped` of this kernel, outside loops, has allocated the buffer."""
+        return ref.owner is not None and self.trace.owns(ref)
+
     def _region(self, ref: Ref, index: Value | None, point: DevicePoint, step: int, to: int | None = None) -> Region:
         """The part of a buffer that a view, or an access to it, is of: of this line's, or of another's."""
-        if ref.owner is not None:
+        if ref.owner is not None and not self._is_scoped(ref):
             raise _NotLaidOut
         root = ref
         if ref.view:

@@ -11,6 +11,7 @@ from pallas_lint.compat.chips import LANES
 from pallas_lint.kernels.facts.divisibility import loaded_values, proven_divisor
 from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
+from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Value
@@ -83,6 +84,22 @@ def joined_within_a_tile(op: Op) -> bool:
     """Whether the operation surely joins parts of a vector that is shorter than a tile."""
     shape = op.result.shape if isinstance(op.result, Array) else None
     return bool(shape and len(shape) == 1 and isinstance(shape[0], int) and shape[0] < LANES and op.is_traced)
+
+
+def taken_behind_a_slice(access: Access) -> bool:
+    """Whether a load or store surely takes one element of a dimension behind several of another: `ref[0:8, 3]`."""
+    index, shape = access.index, access.ref.shape
+    parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and not index.open else ()
+    if shape is None or any(part in (NONE, Const(...)) for part in parts):
+        return False
+    several = False
+    for part, size in zip(parts, shape, strict=False):
+        if isinstance(part, Slice):
+            taken = result_shape((size,), part)
+            several = several or bool(taken and isinstance(taken[0], int) and taken[0] > 1)
+        elif several and is_scalar_index(part):
+            return True
+    return False
 
 
 @frozen
