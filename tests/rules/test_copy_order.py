@@ -186,3 +186,34 @@ def run():
 """
     findings = lint(source, "0.12.0.1", f"tpu:{device}", "PAL422")
     assert [(f.span.start.line, "two cores share axis 0" in f.message) for f in findings] == [(33, True)] * count
+
+
+_SCOPED = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_hbm, o_ref):
+    def scoped(buf, sem):
+        copy = pltpu.async_copy(x_hbm.at[pl.ds(0, 8)], buf, sem)
+{body}
+
+    pl.run_scoped(scoped, pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA)
+
+
+def run():
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.HBM)],
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+    )(jnp.zeros((64, 128), jnp.float32))
+"""
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_buffers_of_run_scoped(late: bool) -> None:
+    lines = ["        copy.wait()", "        o_ref[...] = buf[...]"]
+    source = _SCOPED.format(body="\n".join(reversed(lines) if late else lines))
+    assert len(lint(source, "0.12.0.1", "tpu:v5e", "PAL422")) == late
