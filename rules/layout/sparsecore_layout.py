@@ -268,7 +268,7 @@ class SparseCoreLayout(Rule):
             yield context.finding(access.site, doing, help=help, op=access, versions=versions)
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.form.is_over_blocks and launch.api == _PIPELINE:
+        if launch.api == _PIPELINE:
             yield from self._pipeline(launch, context)
         elif launch.core is not None and launch.is_pallas and not launch.form.is_inner:
             versions = context.failing(lambda version: within(version, _MEASURED_SINCE))

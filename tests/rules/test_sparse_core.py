@@ -268,6 +268,40 @@ def test_meshes_of_more_cores_than_there_are(mesh: str, target: str, refused: bo
     assert found == (["PAL217"] if refused else [])
 
 
+def test_pipelines_need_the_vmem_of_a_vector_subcore() -> None:
+    blocks = "[pl.BlockSpec((8, 128), lambda i: (i, 0))]"
+    body = f"pltpu.emit_pipeline(lambda x, o: None, grid=(32,), in_specs={blocks}, out_specs={blocks})(x_hbm, o_hbm)"
+    assert with_scratch("pltpu.SMEM((8,), jnp.int32)", body) == []
+    assert with_scratch("pltpu.SMEM((8,), jnp.int32)", body, mesh=SCALARS) == ["PAL217"]
+
+
+def test_operands_of_a_pipeline_that_lie_in_vmem() -> None:
+    code = """
+        import jax
+        import jax.numpy as jnp
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas import tpu as pltpu
+
+        def run():
+            def kernel(x_ref, o_ref):
+                def body(x, o):
+                    o[...] = x[...]
+
+                blocks = [pl.BlockSpec((8, 128), lambda i: (i, 0))]
+                pltpu.emit_pipeline(body, grid=(4,), in_specs=blocks, out_specs=blocks)(x_ref, o_ref)
+
+            return pl.pallas_call(
+                kernel,
+                out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+                in_specs=[pl.BlockSpec(SPACE)],
+                out_specs=pl.BlockSpec(memory_space=pltpu.HBM),
+                compiler_params=pltpu.CompilerParams(kernel_type=pltpu.KernelType.SC_VECTOR_SUBCORE),
+            )(jnp.zeros((32, 128)))
+    """
+    assert len(lint(code.replace("SPACE", ""), "0.9.2", "tpu:tpu7x", "PAL217")) == 1
+    assert lint(code.replace("SPACE", "memory_space=pltpu.HBM"), "0.9.2", "tpu:tpu7x", "PAL217") == []
+
+
 def test_scalar_subcores_have_no_vmem_and_no_barrier() -> None:
     assert with_scratch("pltpu.VMEM((8,), jnp.int32)", mesh=SCALARS) == ["PAL217"]
     assert with_scratch("pltpu.SMEM((8,), jnp.int32)", "plsc.subcore_barrier()", mesh=SCALARS) == ["PAL217"]
