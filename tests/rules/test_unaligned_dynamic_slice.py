@@ -290,3 +290,33 @@ def test_other_guards_do_not(guard: str) -> None:
 
 def test_an_unrolled_loop_starts_at_numbers() -> None:
     assert not _named(unroll=", unroll=True")
+
+
+@pytest.mark.parametrize(
+    ("step", "index", "dtype", "refused"),
+    [
+        (64, ":, pl.ds(i, 128)", "float32", True), (128, ":, pl.ds(i, 128)", "float32", False),
+        (4, "pl.ds(i, 8), :", "float32", True), (8, "pl.ds(i, 8), :", "float32", False),
+        (4, "pl.ds(i, 8), :", "bfloat16", True), (8, "pl.ds(i, 8), :", "bfloat16", False),
+    ],
+)  # fmt: skip
+def test_steps_of_loops_are_proven(step: int, index: str, dtype: str, refused: bool) -> None:
+    """Compiled for v5e and v6e with jax 0.12.0.1."""
+    code = f"""
+        import jax
+        import jax.numpy as jnp
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas import tpu as pltpu
+
+        def kernel(x_ref, o_ref):
+            @pl.loop(0, 256, step={step})
+            def _(i):
+                o_ref[{index}] = x_ref[{index}]
+
+        def run(x):
+            shape = jax.ShapeDtypeStruct((512, 512), jnp.{dtype})
+            return pl.pallas_call(kernel, out_shape=shape, compiler_params=pltpu.CompilerParams())(x)
+
+        run(jnp.zeros((512, 512), jnp.{dtype}))
+    """
+    assert bool(lint(code, "0.12.0.1", "tpu:v6e", "PAL204")) is refused
