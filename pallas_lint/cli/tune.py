@@ -74,7 +74,7 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
     terminal.write(rendered(options.output_format, style, width_of(sys.stdout)))
     if not finished:
         terminal.say(f"interrupted: {len(tuning.tried)} of {tuning.count} were tried")
-    return OK if any(one.took for one in tuning.tried) else TROUBLE
+    return OK if any(one.took or one.clocks for one in tuning.tried) else TROUBLE
 
 
 def _text_of(file: Path) -> str:
@@ -109,8 +109,15 @@ def _text(tuning: Tuning, style: Style) -> Iterator[str]:
             apart = took / found[0].took[target] - 1
             rank = "best" if at == 0 else "as fast" if apart <= TIE else f"+{apart:.0%}"
             yield f"  {microseconds(took):>9}  {rank:<8} {visible(one.spelled)}\n"
-        if len(found) > _SHOWN:
-            yield f"  and {len(found) - _SHOWN} slower ones\n"
+        ordered = tuning.in_order(target)
+        if ordered:
+            said = f"{target}: the predicted order of {len(ordered)} of {tuning.count} choices, and no times"
+            yield style.bold(said) + "\n"
+        for at, one in enumerate(ordered[:_SHOWN]):
+            yield f"  {at + 1:>9}  {visible(one.spelled)}\n"
+        slower = max(len(found), len(ordered)) - _SHOWN
+        if slower > 0:
+            yield f"  and {slower} slower ones\n"
     for one in tuning.tried:
         for target, why in one.why.items():
             where = f" ({target})" if target != ANY and len(tuning.targets) > 1 else ""
@@ -125,7 +132,8 @@ def _document(tuning: Tuning) -> dict[str, Any]:
             {
                 "target": target,
                 "choices": [
-                    {"values": dict(one.values), "microseconds": one.took[target]} for one in tuning.best(target)
+                    *({"values": dict(one.values), "microseconds": one.took[target]} for one in tuning.best(target)),
+                    *({"values": dict(one.values), "rank": at} for at, one in enumerate(tuning.in_order(target), 1)),
                 ],
                 "untold": [{"values": dict(o.values), "why": o.why[target]} for o in tuning.tried if target in o.why],
             }

@@ -296,6 +296,31 @@ class Begin(_Begin, total=False):
     share: float  # that the task may take of the time that is left
 
 
+class WarpWork(TypedDict):
+    """What one warp of a GPU kernel does, by unit."""
+
+    wgmma: float  # clocks of the tensor cores of a multiprocessor
+    mma: float  # the same, of `mma.sync`
+    shared: float  # clocks of shared memory
+    special: int  # instructions of the special function units
+    shuffles: int
+    barriers: int
+    copies: int  # from global memory, that nobody waits for yet
+    issued: int  # instructions, but for those of tensor cores
+
+
+class BlockWork(TypedDict):
+    """What a block of a GPU kernel does, and how many there are. `lines`: of 128 bytes in global memory."""
+
+    once: WarpWork
+    turn: WarpWork  # of the loop
+    turns: int
+    lines: float
+    turn_lines: float
+    stages: int  # of software pipelining
+    blocks: int
+
+
 class TaskReport(TypedDict, total=False):
     """What a stage's work comes to. `detail` says why, where it could not be tried."""
 
@@ -303,6 +328,8 @@ class TaskReport(TypedDict, total=False):
     unreached: bool  # for want of time
     problems: list[Problem]
     figures: dict[str, int]  # that the compiler tells
+    work: BlockWork
+    no_work: str  # why it is not known, as a clause
     cost: Cost
     function: FunctionCost
     states: int  # steps that were looked at, of devices

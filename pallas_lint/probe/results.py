@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.cost.results import Cost, FunctionCost
     from pallas_lint.probe.devices.report import Row
     from pallas_lint.probe.protocol import (
+        BlockWork,
         Checked,
         Culprit,
         Died,
@@ -46,6 +47,8 @@ class Stage:
     detail: str | None = None
     problems: list[Problem] = field(factory=list)
     figures: dict[str, int] = field(factory=dict)
+    work: BlockWork | None = None  # of a GPU kernel
+    no_work: str | None = None
     states: int | None = None  # steps of devices that were looked at
     unreached: bool = False  # for want of time
 
@@ -205,6 +208,7 @@ def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
     detail = event.get("detail")
     stage = Stage(event["stage"], event["target"], event["ok"], event["seconds"], detail and without_internals(detail))
     stage.problems, stage.figures = event.get("problems") or [], event.get("figures") or {}
+    stage.work, stage.no_work = event.get("work"), event.get("no_work")
     stage.states, stage.unreached = event.get("states"), event.get("unreached", False)
     launch = found[event["launch"]]
     launch.model = event.get("model", launch.model)

@@ -9,7 +9,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
+from pallas_lint.probe import reasons
 from pallas_lint.probe.client import Worker, WorkerError
+from pallas_lint.probe.perf import gpu_order
 from pallas_lint.probe.session import Session
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.run.runner import usable_cores
@@ -32,10 +34,12 @@ Choices = dict[str, list[tuple[str, "Argument"]]]  # by keyword: each value as i
 
 @frozen
 class Tried:
-    """One choice of values. `took`: microseconds by target, of all launches together; `why`: for what has no number."""
+    """One choice of values. By target: `took`, microseconds of all launches together; `clocks`, by which choices are
+    put in order for a GPU, whose times are not predicted; `why` it has neither."""
 
     values: tuple[tuple[str, str], ...]
     took: Mapping[str, float] = field(factory=dict)
+    clocks: Mapping[str, float] = field(factory=dict)
     why: Mapping[str, str] = field(factory=dict)
 
     @property
@@ -125,9 +129,13 @@ class Tuning:
         """What has a number on a target, the fastest first."""
         return sorted((one for one in self.tried if target in one.took), key=lambda one: one.took[target])
 
+    def in_order(self, target: str) -> list[Tried]:
+        """What has a place in the order that is predicted for a GPU, the fastest first."""
+        return sorted((one for one in self.tried if target in one.clocks), key=lambda one: one.clocks[target])
+
     @property
     def targets(self) -> list[str]:
-        return list(dict.fromkeys(target for one in self.tried for target in (*one.took, *one.why)))
+        return list(dict.fromkeys(target for one in self.tried for target in (*one.took, *one.clocks, *one.why)))
 
 
 def _tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
@@ -145,14 +153,34 @@ def _tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried
                 why |= dict.fromkeys((*took, *why), reason)
             elif reason is not None and stage.target in why:
                 why[stage.target] = reason
-    if not took and not why:
+    clocks = _clocks(result, why)
+    if not took and not clocks and not why:
         from pallas_lint.probe import messages
 
         trouble = next((messages.sentence(each) for each in result.trouble if each["kind"] == "raised"), None)
         why[ANY] = trouble or next(iter(result.errors), "it launches no kernel")
-    return Tried(values, {target: time for target, time in took.items() if target not in why}, why)
+    known, ordered = ({at: n for at, n in each.items() if at not in why} for each in (took, clocks))
+    return Tried(values, known, ordered, why)
 
 
+def _clocks(result: ProbeResult, why: dict[str, str]) -> dict[str, float]:
+    """By GPU target, of all launches together; adds to `why` what keeps a launch from having them."""
+    found: dict[str, float] = {}
+    for launch, stage in ((each, stage) for each in result.launches for stage in each.stages):
+        target = stage.target
+        if target is None or target.startswith("tpu") or stage.stage not in ("lower", "compile"):
+            continue
+        clocks = gpu_order.clocks(stage.figures, stage.work) if stage.work is not None else None
+        if clocks is not None:
+            found[target] = found.get(target, 0.0) + clocks
+        elif not stage.ok:
+            why.setdefault(target, reasons.why(launch, stage) or stage.detail or f"{stage.stage} fails")
+        elif stage.stage == "compile":
+            why.setdefault(target, stage.no_work or _NOT_MEASURED)
+    return found
+
+
+_NOT_MEASURED = "an order is predicted of Triton kernels on an H100, where ptxas is installed"
 # Of the grid, lowering and compiling. What computes something else, or not all, is no choice.
 _REASONS = {
     "uncovered": "part of the output is never written",

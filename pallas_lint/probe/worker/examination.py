@@ -36,6 +36,7 @@ from .stages import (
     checks,
     cost,
     fillings,
+    gpu_work,
     grid,
     interpret,
     lowering,
@@ -461,7 +462,14 @@ class _Examination:
         alone = lowering.Alone(assembly.options, lambda _: None)
         with assembly.asked():
             figures = self._compiled(target, alone)
-        return {"figures": {**figures, **assembly.figures()}}
+        result: StageResult = {"figures": {**figures, **assembly.figures()}}
+        text = assembly.ptx() if target.backend == "triton" else None
+        if text is not None:
+            try:
+                result["work"] = gpu_work.of_block(self.launch, text)
+            except gpu_work.UnknownWork as error:
+                result["no_work"] = str(error)
+        return result
 
     def _compiled(self, target: devices.DeviceTarget, alone: lowering.Alone | None = None) -> dict[str, int]:
         return self._as_made(lambda: lowering.compiled(self.launch, target, alone))

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from typing import Any
 
 _SCRIPT = """#!/bin/sh
-# Runs ptxas as it was asked to, and keeps what it says of each kernel.
+# Runs ptxas as it was asked to, and keeps what it says of each kernel, and the PTX.
+[ -s "$1" ] && cp "$1" {log}.ptx.$$
 {ptxas} "$@" -v 2>{log}.$$
 code=$?
 cat {log}.$$ >>{log}
@@ -81,6 +82,12 @@ class Assembly:
         *threads, shared = launched[0]
         found = {"registers": int(used[0]), "threads": math.prod(threads), "shared_bytes": shared}
         return {**found, "spilled_bytes": sum(int(each) for pair in spilled for each in pair)}
+
+    def ptx(self) -> str | None:
+        """The PTX of a Triton kernel; None where none was compiled, or several were."""
+        folder, name = os.path.split(self.log)
+        kept = [each for each in os.listdir(folder) if each.startswith(f"{name}.ptx.")]
+        return _read(os.path.join(folder, kept[0])) if len(kept) == 1 else None
 
     def _launched(self) -> Iterator[tuple[str, ...]]:
         """Threads, and at last the shared memory, of each kernel."""
