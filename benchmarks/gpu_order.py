@@ -4,7 +4,8 @@
     python benchmarks/gpu_order.py measure order.json   # on an H100; nothing but jax is needed there
 
 The first asks `probe --tune` for the order of the configurations of some kernels, and writes it down; the second
-measures each of them and prints how well the order agrees, and how much slower than the fastest the first ones are.
+measures each of them, adds the times, and prints how well the order agrees, and how much slower than the fastest the
+first ones are.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def measure(file: Path) -> None:
     import gpu_kernels
 
     print(jax.devices()[0].device_kind, "jax", jax.__version__)
-    for problem in json.loads(file.read_text()):
+    problems = json.loads(file.read_text())
+    for problem in problems:
         shapes = [_read(text) for text in problem["arrays"]]
         structs = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
         function = getattr(gpu_kernels, problem["kernel"])
@@ -73,13 +75,17 @@ def measure(file: Path) -> None:
             jax.random.normal(key, shape, jnp.dtype(dtype)) for key, (shape, dtype) in zip(keys, shapes, strict=True)
         ]
         times = _times(programs, arrays)
+        for each, nanoseconds in zip(problem["choices"], times, strict=True):
+            each["nanoseconds"] = nanoseconds
         best = min(times)
         first, three = times[0] / best - 1, min(times[:3]) / best - 1
         print(
             f"{problem['kernel']} {' '.join(problem['arrays'])}: {len(times)} configurations, Spearman "
             f"{_spearman(times):.3f}; slower than the fastest: the first {first:.1%}, the best of the first three "
-            f"{three:.1%}, any {statistics.median(times) / best - 1:.0%} (median)"
+            f"{three:.1%}, any {statistics.median(times) / best - 1:.0%} (median)",
+            flush=True,
         )
+        file.write_text(json.dumps(problems, indent=1))
 
 
 def _read(text: str) -> tuple[tuple[int, ...], str]:

@@ -106,7 +106,8 @@ async def _offered(
     """
     from pallas_lint.server.views.tried import page
 
-    best = tuning.best(tuning.targets[0])[0] if known is not None else None
+    fastest = (one for target in tuning.targets for one in tuning.best(target)[:1])
+    best = next(fastest, None) if known is not None else None
     places = known.places if known is not None else {}
     texts = [(places[name], text) for name, text in (best.values if best is not None else ()) if name in places]
     edits = [lsp.TextEdit(range_of(state.source, span, ls.workspace.position_codec), text) for span, text in texts]

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def page(tuning: Tuning) -> Markdown:
-    """Each choice with what it is predicted to take, the fastest first; then those that have no number, and why."""
+    """Each choice with what it is predicted to take, or for a GPU its place in the order alone, the fastest first; then
+    those that have neither, and why.
+    """
     return joined("\n", _lines(tuning))
 
 
@@ -33,6 +35,11 @@ def _lines(tuning: Tuning) -> Iterator[Markdown]:
             rank = "fastest" if at == 0 else "as fast" if apart <= TIE else f"+{apart:.0%}"
             now = ", now" if dict(one.values) == {name: told for name, (told, _) in tuning.now.items()} else ""
             yield put("| {} | {} | {} |", code(one.spelled), text(microseconds(one.took[target])), text(f"{rank}{now}"))
+        ordered = tuning.in_order(target)
+        if ordered:
+            yield put("\n## {}, the predicted order\n", text(target))
+        for at, one in enumerate(ordered, 1):
+            yield put("{}. {}", text(str(at)), code(one.spelled))
     untold = [(one, target, why) for one in tuning.tried for target, why in one.why.items()]
     if untold:
         yield put("\n## No number\n")

@@ -82,6 +82,15 @@ def test_ptxas_is_asked_and_answers_as_ever(compiled: assembly.Assembly, tmp_pat
     assert compiled.figures() == {}, "of several kernels nobody knows which is which"
 
 
+def test_the_ptx_of_one_kernel_is_kept(compiled: assembly.Assembly, tmp_path: Path) -> None:
+    assert compiled.ptx() is None
+    for text in (".visible .entry one()", ".visible .entry two()"):
+        (tmp_path / "a file").write_text(text)
+        command = [f"{compiled.options['xla_gpu_cuda_data_dir']}/bin/ptxas", str(tmp_path / "a file"), "-o", "x"]
+        subprocess.run(command, capture_output=True, check=False)
+        assert compiled.ptx() == (text if "one" in text else None), "of several kernels nobody knows which is which"
+
+
 def test_without_ptxas_nothing_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assembly, "_cuda", lambda: None)
     assert assembly.Assembly(str(tmp_path)).options == {}

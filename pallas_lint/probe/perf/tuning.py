@@ -146,14 +146,14 @@ def _tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried
             why[cost["target"]] = "; ".join(cost["doubts"])
         else:
             took[cost["target"]] = took.get(cost["target"], 0.0) + cost["microseconds"]
+    clocks = _clocks(result, why)
     for launch in result.launches:
         for stage in launch.stages:
             reason = _REASONS.get(stage.problems[0]["kind"]) if stage.problems else None
             if reason is not None and stage.target is None:
-                why |= dict.fromkeys((*took, *why), reason)
+                why |= dict.fromkeys((*took, *clocks, *why), reason)
             elif reason is not None and stage.target in why:
                 why[stage.target] = reason
-    clocks = _clocks(result, why)
     if not took and not clocks and not why:
         from pallas_lint.probe import messages
 
