@@ -51,8 +51,8 @@ def of_block(launch: Launch, text: str) -> BlockWork:
     if not products:
         raise UnknownWork("it multiplies no matrices")
     once, turn = counts
-    if turns > 1 and not turn["issued"]:
-        raise UnknownWork("its loop is unrolled")
+    if not turn["issued"]:
+        raise UnknownWork("its loop is unrolled" if turns > 1 else "it has no loop")
     return {
         "once": once, "turn": turn, "turns": turns, "lines": lines[False], "turn_lines": lines[True],
         "stages": _stages(launch), "blocks": launch.points,
