@@ -141,8 +141,9 @@ def _packed(content: object) -> bytes:
 def _ended(stage: Stage) -> dict[str, Any]:
     """The event of a stage that has ended."""
     verdict = {each.name: getattr(stage, each.name) for each in fields(type(stage))}
-    if stage.states is None:
-        del verdict["states"]
+    for optional in ("states", "work", "no_work"):
+        if verdict[optional] is None:
+            del verdict[optional]
     task = f"{stage.stage}:0" + (f":{stage.target}" if stage.target else "")
     return {**verdict, "event": "end", "task": task, "launch": 0}
 
