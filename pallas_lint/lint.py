@@ -218,10 +218,11 @@ class _RuleRunner:
         own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
         others = [rule for rule in rules if rule not in own]
         for some, kept in ((own, self.kept), (others, None)):
-            yield from self._index_maps(
-                [rule for rule in some if rule.check_index_map is not Rule.check_index_map], kept
-            )
-            yield from self._launches(some, kept)
+            if some:
+                yield from self._index_maps(
+                    [rule for rule in some if rule.check_index_map is not Rule.check_index_map], kept
+                )
+                yield from self._launches(some, kept)
 
     def _index_maps(self, rules: list[type[Rule]], kept: FindingCache | None) -> Iterator[Finding]:
         """Run the rules on the index maps of launches, then on those that no launch is seen to use."""
@@ -233,7 +234,6 @@ class _RuleRunner:
         self.analysis.memo.register_query(USED, lambda functions: functions & used)
         every: list[Launch | CallResult] = [*self.analysis.launches, *outcome.effects.specs_made]
         for what in every:
-            self._stop_if_stale()
             found, maps = (
                 self._maps_of(what, rules, used)
                 if kept is None
@@ -248,6 +248,7 @@ class _RuleRunner:
         self, what: Launch | CallResult, rules: list[type[Rule]], used: AbstractSet[nodes.Node]
     ) -> tuple[list[Finding], Maps]:
         """What the rules say of the index maps of a launch, or of a spec of which those in `used` are left out."""
+        self._stop_if_stale()
         entered = self.analysis.outcome.entered
         before = set(entered)
         every = list(_maps(what, self.analysis))
@@ -270,10 +271,10 @@ class _RuleRunner:
                     by_op.setdefault(name, []).append(rule)
 
         def find(launch: Launch) -> list[Finding]:
+            self._stop_if_stale()
             return list(self._launch(launch, launch_rules, kernel_rules, by_op))
 
         for launch in self.analysis.launches:
-            self._stop_if_stale()
             yield from find(launch) if kept is None else kept.of_launch(launch, partial(find, launch))
 
     def _launch(
@@ -357,13 +358,13 @@ class _RuleRunner:
         own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
         if self.kept is not None and own:
             for piece in self.module.outline.walk():
-                self._stop_if_stale()
                 yield from self.kept.of_piece(piece, partial(self._uses_checked, own))
             rules = [rule for rule in rules if rule not in own]
         uses = [use for use in self.module.uses.all if use.name.startswith("jax")] if rules else []
         yield from self._uses_checked(rules, uses)
 
     def _uses_checked(self, rules: list[type[Rule]], uses: list[Use]) -> list[Finding]:
+        self._stop_if_stale()
         return [
             finding
             for rule in (rules if uses else ())

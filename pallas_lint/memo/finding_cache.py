@@ -59,12 +59,15 @@ class CachedFindings:
 
         False where not all of it is there, or a fix may write comments that have changed.
         """
-        if any(piece.source is not source for piece, _, _ in self.positions):
+        has_moved = has_other_comments = False
+        for piece, first, edition in self.positions:
+            if piece.source is not source:
+                return False
+            has_moved |= piece.first != first
+            has_other_comments |= piece.edition != edition
+        if has_other_comments and any(finding.fixes for finding in self.findings):
             return False
-        commented = any(piece.edition != edition for piece, _, edition in self.positions)
-        if commented and any(finding.fixes for finding in self.findings):
-            return False
-        if any(piece.first != first for piece, first, _ in self.positions):
+        if has_moved:
             for index, (finding, lines) in enumerate(zip(self.findings, self.lines, strict=True)):
                 now = {line: piece.first + below for line, (piece, below) in lines.items()}
                 if any(before != after for before, after in now.items()):

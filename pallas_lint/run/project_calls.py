@@ -40,14 +40,14 @@ class ProjectCalls:
     _callers: dict[tuple[Path, tuple[str, ...]], Callers] = field(factory=dict)  # by folder and jax versions
     _shapes: dict[Path, Shapes] = field(factory=dict)  # by shapes file
     _shapes_of: dict[Path, Path | None] = field(factory=dict)  # the shapes file that is found from a folder
+    _folders: dict[Path, Path] = field(factory=dict)  # of projects, by a folder in them
+    _overlay_of_folders: Mapping[Path, Source] | None = None  # the overlay with which they were looked up
     _overlaid: Mapping[Path, Source] | None = None  # the overlay that the callers know
     _seen: dict[Path, Source] = field(factory=dict)  # ... and what was in it
 
     def callers(self, file: Path, settings: Settings) -> Callers:
         """The files of the project that a file belongs to, and who of them calls whom."""
-        from pallas_lint.kernels.analysis.project_text import project_folder
-
-        folder = project_folder(file)
+        folder = self._folder(file)
         known = self._callers.get((folder, settings.jax.versions))
         if known is None:
             from pallas_lint.known_calls.callers import Callers
@@ -100,9 +100,18 @@ class ProjectCalls:
 
     def _knows_callers(self, file: Path, settings: Settings) -> bool:
         """Whether the files of its project have been looked through: that takes a while where there are many."""
+        return (self._folder(file), settings.jax.versions) in self._callers
+
+    def _folder(self, file: Path) -> Path:
+        """The folder of the project that a file belongs to, looked up on disk once for each overlay."""
         from pallas_lint.kernels.analysis.project_text import project_folder
 
-        return (project_folder(file), settings.jax.versions) in self._callers
+        if self.project.overlay is not self._overlay_of_folders:
+            self._overlay_of_folders = self.project.overlay
+            self._folders.clear()
+        if file.parent not in self._folders:
+            self._folders[file.parent] = project_folder(file)
+        return self._folders[file.parent]
 
     def rests_on(self, file: Path, settings: Settings) -> Iterator[Path]:
         """The files whose calls count for a file, and those that they rest on, as far as they are known."""
@@ -158,6 +167,7 @@ class ProjectCalls:
         for callers in self._callers.values():
             callers.forget(file)
         self._shapes.pop(file, None)
+        self._folders.clear()
         if file.suffix == ".toml":
             self._shapes_of.clear()
 
@@ -168,5 +178,6 @@ class ProjectCalls:
 
     def invalidate(self) -> None:
         """Where modules lie may have changed: all calls are to be found out again."""
+        self._folders.clear()
         for callers in self._callers.values():
             callers.invalidate_all()

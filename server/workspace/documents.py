@@ -66,6 +66,7 @@ class Documents:
     lenses: LastShown[lsp.CodeLens] = field(factory=lambda: LastShown(lambda lens: lens.range.start.line), init=False)
     ready: asyncio.Event = field(factory=asyncio.Event, init=False)  # settings are known, judging may begin
     _texts: dict[str, tuple[int | None, Source]] = field(factory=dict, init=False)
+    _named: dict[str, tuple[Source, Named]] = field(factory=dict, init=False)  # the backends that a text names
     _states: dict[str, DocumentState] = field(factory=dict, init=False)
     _reported: dict[str, DocumentState] = field(factory=dict, init=False)  # what the client was told last
     _picked: dict[str, dict[str, KnownCall]] = field(factory=dict, init=False)  # by document and function
@@ -124,7 +125,7 @@ class Documents:
 
     def close(self, uri: str) -> None:
         """A document was closed: what is on disk counts again."""
-        for known in (self._texts, self._states, self._reported, self._last_active, self._picked):
+        for known in (self._texts, self._named, self._states, self._reported, self._last_active, self._picked):
             known.pop(uri, None)
         self.hints.forget(uri)
         self.lenses.forget(uri)
@@ -199,8 +200,12 @@ class Documents:
 
     def _backends_named(self, uri: str) -> Named:
         """What a document as it is now has others presume: it may be none yet."""
-        known = self._texts.get(uri)
-        return {} if known is None else backends_named(known[1].text.encode("utf-8", "surrogatepass"))
+        source, known = self.source(uri), self._named.get(uri)
+        if source is None:
+            return {}
+        if known is None or known[0] is not source:
+            known = self._named[uri] = source, backends_named(source.text.encode("utf-8", "surrogatepass"))
+        return known[1]
 
     def invalidate_dependents(self, files: AbstractSet[Path], *, inferred_backends: bool) -> None:
         """Judge again the documents whose verdict rests on one of these files.

@@ -59,6 +59,7 @@ class RootRuns:
     is_stale: Callable[[], bool]  # whether there is a newer text
     made: int = 0
     reused: int = 0  # runs taken from the cache
+    _met: dict[nodes.Node, dict[Launch, None]] = field(factory=dict, init=False)  # of finished runs, by launching node
 
     def begin(self) -> None:
         """Start a revision, with the inputs of an earlier one if they are equal."""
@@ -97,6 +98,7 @@ class RootRuns:
             self.reused += 1
             interp.spent += entry.value.outcome.steps
         for launch in entry.value.outcome.launches:
+            self._met.setdefault(launch.site.key, {})[launch] = None
             if launch not in interp.runs and launch.known_call is None:
                 interp.launched[launch.site.key] += 1
             interp.runs.setdefault(launch, []).append(entry)
@@ -104,7 +106,7 @@ class RootRuns:
         return entry.value.result
 
     def _launches_at(self, node: nodes.Node) -> tuple[Launch, ...]:
-        return tuple(launch for launch in self.interp.outcome.launches if launch.site.key is node)
+        return tuple(self._met.get(node, ()))
 
 
 def _text_of(file: Path, graph: ModuleGraph) -> str | None:
