@@ -231,7 +231,7 @@ class _RuleRunner:
         outcome = self.analysis.outcome
         failing = [launch for launch in outcome.launches if launch.meant_to_fail]
         used: set[nodes.Node] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
-        self.analysis.memo.register_query(USED, lambda functions: functions & used)
+        self.analysis.memo.register_query(USED, lambda functions: functions & used, settled=False)
         every: list[Launch | CallResult] = [*self.analysis.launches, *outcome.effects.specs_made]
         for what in every:
             found, maps = (

@@ -13,12 +13,18 @@ class World:
     def __init__(self, **numbers: int) -> None:
         self.numbers = numbers
         self.memo = Memo(persistent=True)
-        self.memo.register_query("number", self.numbers.get)
         self.added: list[str] = []
+        self.evaluated: list[str] = []
 
     def revise(self, inputs: object = "inputs", **numbers: int) -> None:
         self.numbers.update(numbers)
         self.memo.begin_revision(inputs)
+        self.memo.register_query("number", self._value)
+        self.memo.register_query("unsettled", self._value, settled=False)
+
+    def _value(self, name: str) -> int:
+        self.evaluated.append(name)
+        return self.numbers[name]
 
     def number(self, name: str) -> int:
         self.memo.record_dependency("number", name)
@@ -96,6 +102,52 @@ def test_dependencies_can_be_added_to_an_entry(world: World) -> None:
     assert world.memo.lookup("late") is entry
     world.revise(c=30)
     assert world.memo.lookup("late") is None
+
+
+def test_each_query_is_evaluated_once_a_revision(world: World) -> None:
+    for names in ("a", "ab", "abc"):
+        world.sum(*names)
+    world.evaluated.clear()
+    world.revise(b=20)
+    assert [world.sum(*names) for names in ("a", "ab", "abc")] == [1, 21, 24]
+    assert world.added == ["a", "ab", "abc", "ab", "abc"]
+    assert sorted(world.evaluated[:3]) == ["a", "b", "c"]
+    world.evaluated.clear()
+    world.revise()
+    assert [world.sum(*names) for names in ("a", "ab", "abc")] == [1, 21, 24]
+    assert sorted(world.evaluated) == ["a", "b", "c"]
+
+
+def test_queries_nobody_depends_on_any_more_are_not_evaluated(world: World) -> None:
+    world.sum("a")
+    for _ in range(50):
+        world.revise()
+        world.sum("b")
+    world.evaluated.clear()
+    world.revise()
+    assert world.evaluated == ["b"]
+
+
+def test_values_may_change_during_a_revision_where_they_are_not_settled(world: World) -> None:
+    def compute() -> int:
+        world.memo.record_dependency("unsettled", "a")
+        return world.numbers["a"]
+
+    world.memo.get_or_compute("late", compute)
+    world.revise()
+    world.numbers["a"] = 10
+    assert world.memo.get_or_compute("late", compute).value == 10
+
+
+def test_an_entry_that_was_not_looked_up_for_a_while_is_compared_with_all(world: World) -> None:
+    world.sum("a")
+    world.revise(a=10)
+    world.revise(b=20)
+    assert world.sum("a") == 10
+    world.revise(a=1)
+    world.revise(b=2)
+    assert world.sum("a") == 1
+    assert world.added == ["a", "a"]
 
 
 def test_unused_entries_are_dropped(world: World) -> None:

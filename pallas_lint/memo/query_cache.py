@@ -2,10 +2,15 @@
 
 An entry is valid while every query it read returns the same value, wherever the code now is in the file. The last few
 revisions count: results are still known after broken code is mended, or an edit is undone.
+
+Hundreds of entries read the same few queries. Each query is evaluated once a revision, and an entry that was valid in
+the revision before is valid if it reads none of those that changed. Only queries whose values change during a revision
+are evaluated for each entry.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
@@ -22,10 +27,12 @@ _MAX_INPUTS = 4
 class CacheEntry(Generic[_T]):
     """A cached value with its dependencies."""
 
+    key: Hashable
     value: _T
     inputs: object  # the revision inputs that it was computed with
     dependencies: dict[Query, object]
     used: int  # the last revision in which it was valid
+    unsettled: list[Query] = field(factory=list)  # its dependencies whose values may change during a revision
 
     def __repr__(self) -> str:
         return f"CacheEntry({self.value!r})"
@@ -41,6 +48,10 @@ class Memo:
     _entries: dict[Hashable, list[CacheEntry[Any]]] = field(factory=dict, init=False)
     _interned: dict[Hashable, Any] = field(factory=dict, init=False)
     _queries: dict[Hashable, Callable[..., object]] = field(factory=dict)
+    # By settled kind: the queries that entries depend on, each with its newest value.
+    _settled: dict[Hashable, dict[Query, object]] = field(factory=dict, init=False)
+    _readers: Counter[Query] = field(factory=Counter, init=False)  # how many entries depend on a query
+    _changed: set[Query] = field(factory=set, init=False)  # those with another value than in the revision before
     _tracked: list[set[Query]] = field(factory=list)  # the dependencies of the entries that are being computed
     _attributed: dict[Query, list[set[Query]]] = field(factory=dict)
 
@@ -49,17 +60,40 @@ class Memo:
         self._revision += 1
         self.inputs = [*(earlier for earlier in self.inputs[1 - _MAX_INPUTS :] if earlier is not inputs), inputs]
         self._attributed.clear()
+        self._changed.clear()
         if not self.persistent:
-            self._entries.clear()
+            self.clear()
         oldest = self._revision - _MAX_REVISIONS
-        for key, entries in list(self._entries.items()):
-            entries[:] = [entry for entry in entries if entry.used >= oldest]
-            if not entries:
-                del self._entries[key]
+        outdated = [entry for entries in self._entries.values() for entry in entries if entry.used < oldest]
+        for entry in outdated:
+            self._drop(entry)
 
-    def register_query(self, kind: Hashable, function: Callable[..., object]) -> None:
-        """Evaluate queries of a kind with `function` in this revision."""
+    def _drop(self, entry: CacheEntry[Any]) -> None:
+        """Drop an entry, and queries that no other depends on."""
+        entries = self._entries[entry.key]
+        entries.remove(entry)
+        if not entries:
+            del self._entries[entry.key]
+        for query in entry.dependencies:
+            self._readers[query] -= 1
+            if not self._readers[query]:
+                del self._readers[query]
+                self._settled.get(query[0], {}).pop(query, None)
+
+    def register_query(self, kind: Hashable, function: Callable[..., object], *, settled: bool = True) -> None:
+        """Evaluate queries of a kind with `function` in this revision.
+
+        `settled`: from now on, their values stay the same in this revision.
+        """
         self._queries[kind] = function
+        if not settled:
+            return
+        values = self._settled.setdefault(kind, {})
+        for query, value in values.items():
+            now = function(*query[1:])
+            if now != value:
+                values[query] = now
+                self._changed.add(query)
 
     def interned(self, kind: Hashable, value: _T) -> _T:
         """The value of the previous revision if equal, which makes comparing it with cached ones quick."""
@@ -71,6 +105,9 @@ class Memo:
     def clear(self) -> None:
         """Drop all entries."""
         self._entries.clear()
+        self._readers.clear()
+        for values in self._settled.values():
+            values.clear()
 
     def record_dependency(self, *query: Hashable) -> None:
         """Record a dependency of the entry being computed."""
@@ -119,19 +156,23 @@ class Memo:
         for entry in entries[::-1]:
             if entry.used == self._revision:
                 return entry
-            if entry.inputs is self.inputs[-1] and self._is_valid(entry.dependencies):
+            if entry.inputs is self.inputs[-1] and self._is_valid(entry):
                 entry.used = self._revision
                 return entry
         return None
 
-    def _is_valid(self, dependencies: dict[Query, object]) -> bool:
-        queries = self._queries  # a local: this runs for every entry after every edit
-        return all(queries[query[0]](*query[1:]) == value for query, value in dependencies.items())
+    def _is_valid(self, entry: CacheEntry[Any]) -> bool:
+        dependencies = entry.dependencies
+        if entry.used < self._revision - 1:
+            return all(self._evaluate(query) == value for query, value in dependencies.items())
+        if not dependencies.keys().isdisjoint(self._changed):
+            return False
+        return all(self._evaluate(query) == dependencies[query] for query in entry.unsettled)
 
     def store(self, key: Hashable, value: _T, read: Iterable[Query]) -> CacheEntry[_T]:
         """Add an entry."""
-        dependencies = {query: self._evaluate(query) for query in self._transitive(read)}
-        entry = CacheEntry(value, self.inputs[-1], dependencies, self._revision)
+        entry = CacheEntry(key, value, self.inputs[-1], {}, self._revision)
+        self.extend_dependencies(entry, read)
         self._entries.setdefault(key, []).append(entry)
         return entry
 
@@ -144,7 +185,13 @@ class Memo:
         """Add dependencies to a finished entry, whose value was completed later."""
         for query in self._transitive(read):
             if query not in entry.dependencies:
-                entry.dependencies[query] = self._evaluate(query)
+                value = entry.dependencies[query] = self._evaluate(query)
+                self._readers[query] += 1
+                settled = self._settled.get(query[0])
+                if settled is None:
+                    entry.unsettled.append(query)
+                else:
+                    settled[query] = value
 
     def _transitive(self, read: Iterable[Query]) -> set[Query]:
         """Queries with all that is attributed to them."""

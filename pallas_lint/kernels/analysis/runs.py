@@ -71,8 +71,8 @@ class RootRuns:
         self.module.graph.read = inputs.others
         memo.begin_revision(inputs)
         self.module.register_queries(memo)
-        memo.register_query(MET, self._launches_at)
-        memo.register_query(CROWDED, lambda node: launching.is_crowded(self.interp, node))
+        memo.register_query(MET, self._launches_at, settled=False)
+        memo.register_query(CROWDED, lambda node: launching.is_crowded(self.interp, node), settled=False)
 
     def end(self) -> None:
         """End of analysis. Drop the cache if runs were not independent."""
