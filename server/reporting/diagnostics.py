@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding, Span
+    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.text.source import Source
 
 _SEVERITIES = {
@@ -39,6 +40,7 @@ class Diagnostics:
 
     _made: dict[ById, tuple[Finding, Related | None, lsp.Diagnostic]] = field(factory=dict, init=False)
     _spelled: dict[ById, str] = field(factory=dict, init=False)
+    _kernels: dict[Launch, tuple[object, Span, Related]] = field(factory=dict, init=False)
 
     def of(
         self,
@@ -72,18 +74,24 @@ class Diagnostics:
         self._spelled = spelled
         return digest("".join(spelled.values()).encode("utf-8", "surrogatepass"))
 
-
-def launched_kernels(state: DocumentState) -> dict[int, list[tuple[Span, Related]]]:
-    """The kernel behind each launch in a document, with the launch's place, by every line of that."""
-    found: dict[int, list[tuple[Span, Related]]] = {}
-    for launch in state.file_analysis.analysis.launches if state.file_analysis and state.file_analysis.analysis else ():
-        for body in launch.bodies[:1]:
-            place = launch.called_at.span
-            kernel = Related(body.piece.span(getattr(body.node, "name", body.node)), f"the kernel `{body.name}`")
-            if place.path == state.source.path:
-                for line in range(place.start.line, place.end.line + 1):
-                    found.setdefault(line, []).append((place, kernel))
-    return found
+    def launched_kernels(self, state: DocumentState) -> dict[int, list[tuple[Span, Related]]]:
+        """The kernel behind each launch in a document, with the launch's place, by every line of that."""
+        found: dict[int, list[tuple[Span, Related]]] = {}
+        known, self._kernels = self._kernels, {}
+        analysis = state.file_analysis.analysis if state.file_analysis is not None else None
+        for launch in analysis.launches if analysis is not None else ():
+            for body in launch.bodies[:1]:
+                # Between edits a piece moves as a whole, or has other comments.
+                where = [(piece.source.path, piece.first, piece.edition) for piece in (launch.site.piece, body.piece)]
+                before = known.get(launch)
+                if before is None or before[0] != where:
+                    span = body.piece.span(getattr(body.node, "name", body.node))
+                    before = where, launch.called_at.span, Related(span, f"the kernel `{body.name}`")
+                _, place, kernel = self._kernels[launch] = before
+                if place.path == state.source.path:
+                    for line in range(place.start.line, place.end.line + 1):
+                        found.setdefault(line, []).append((place, kernel))
+        return found
 
 
 def _within(span: Span, around: Span) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 from pallas_lint.server.reporting.diagnostic_store import DiagnosticStore
-from pallas_lint.server.reporting.diagnostics import Diagnostics, launched_kernels, problem_at
+from pallas_lint.server.reporting.diagnostics import Diagnostics, problem_at
 from pallas_lint.server.workspace import settings_files
 from pygls import uris
 
@@ -105,9 +105,9 @@ class Reporter:
         source = state.source if state is not None else server.documents.text_of(path)
         if source is None:
             return []
-        launched = launched_kernels(state) if state is not None else {}
         findings, codec, text_of = self.findings(path), server.workspace.position_codec, server.documents.text_of
         made = self._made.setdefault(path, Diagnostics()) if state is not None else Diagnostics()
+        launched = made.launched_kernels(state) if state is not None else {}
         found = made.of(findings, source, codec, text_of, launched)
         if state is not None and isinstance(state.problem, str):
             found.append(problem_at(state.problem))
