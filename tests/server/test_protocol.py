@@ -103,6 +103,25 @@ def uri(tmp_path: Path) -> str:
     return (tmp_path / "k.py").as_uri()
 
 
+async def test_a_launch_points_at_its_kernel_wherever_an_edit_moves_that(client: LanguageClient, uri: str) -> None:
+    large = CODE.replace("(8, B)", "(8192, 8192)").replace("(8 * n, B)", "(8192 * n, 8192)")
+    versions = (
+        large,
+        large.replace("def kernel", "# one line more\ndef kernel"),
+        large.replace("def run", "# one line more\ndef run"),
+        large.replace("def kernel", "MORE = 1\n\n\ndef kernel"),
+        large,
+    )
+    open_document(client, uri, large)
+    for version, text in enumerate(versions, start=2):
+        change(client, uri, text, version)
+        found = [each for each in await diagnostics(client, uri) if each.range.start == place("pl.pallas_call", text)]
+        related = [each for finding in found for each in finding.related_information or ()]
+        kernels = [each.location.range.start for each in related if each.message == "the kernel `kernel`"]
+        assert kernels
+        assert all(each == place("kernel(x_ref", text) for each in kernels)
+
+
 async def test_diagnostics_with_links_and_related_places(client: LanguageClient, uri: str) -> None:
     open_document(client, uri)
     found = await diagnostics(client, uri)
