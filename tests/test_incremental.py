@@ -195,6 +195,14 @@ def test_a_line_continued_by_a_blank_one_is_whole(before: str, more: str) -> Non
     assert not result(text, Project()).findings
 
 
+def test_a_backslash_in_a_broken_file() -> None:
+    """tree-sitter has other nodes for it after an edit than from scratch."""
+    text = 'import pallas as pl\\\n\n """A."""\n    return pl.pallas_call(\n         in_specs=[\n        ],\n    )(a)\n'
+    project = Project(Path("/nonexistent"), incremental=True)
+    result("    return pl.pallas_call(\n", project)
+    assert reported(result(text, project)) == reported(result(text, Project()))
+
+
 METHODS = "".join(f"    @case({n})\n    def test_{n}(self):\n        run({n})\n\n" for n in range(12))
 CLASSES = "\n".join(f"class Test{n}(Case):\n{METHODS}" for n in range(3))
 

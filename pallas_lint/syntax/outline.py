@@ -7,7 +7,6 @@ libcst then parses only the pieces that are needed.
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from pallas_lint.finding import Position
@@ -136,7 +135,7 @@ def _add_statements(
     for at, node in enumerate(nodes):
         if node.type in ("comment", "line_continuation") or (not node.is_named and node.type != "ERROR"):
             continue
-        first, last = node.start_point.row + 1, _continued(nodes, at)
+        first, last = node.start_point.row + 1, _continued(node, source)
         if last <= done:
             continue
         shares_line = previous is not None and first <= previous.last
@@ -158,7 +157,7 @@ def _add_statements(
             continue
         piece = Piece(source, _kind(node), first, last, _bound_names(node), nested=nested, suspect=node.has_error)
         piece.in_tree = in_tree and not node.has_error
-        if result.whole is not None and result.earlier is None and not _is_joined(nodes, at):
+        if result.whole is not None and result.earlier is None and not _is_joined(node, source):
             piece.in_file = node
         if node.has_error:
             piece.error_at = _first_error(node, source)
@@ -176,7 +175,7 @@ def _add_statements(
         _add_imports(result, piece, node, nested)
         if piece.kind == "class" and not nested and (last - first >= _SMALL_CLASS or piece.deep):
             _add_members(result, piece, node, in_tree)
-            if piece.members and _is_joined(nodes, at):
+            if piece.members and _is_joined(node, source):
                 piece.members[-1].last, piece.members[-1].in_file = last, None
         pieces.append(piece)
         previous = piece
@@ -208,21 +207,25 @@ def last_line(node: tree_sitter.Node) -> int:
     return max(node.start_point.row + 1, end.row + (1 if end.column else 0))
 
 
-def _continued(nodes: list[tree_sitter.Node], at: int) -> int:
-    """The same with the blank lines that backslashes join to it: without them its text ends in the middle of a line."""
-    last = own = last_line(nodes[at])
-    for joined in islice(nodes, at + 1, None):
-        if joined.start_point.row + 1 != last or joined.type == "comment":
-            break
-        if joined.type != "line_continuation":
-            return own  # the line is not blank
-        last = joined.end_point.row + 1
-    return last
+def _continued(node: tree_sitter.Node, source: Source) -> int:
+    """The same with the blank lines, or the comment, that backslashes join to it, or its text ends in mid-line.
+
+    From the text: where a tree has errors, not all of its backslashes are nodes, nor the same ones after an edit.
+    """
+    own = last_line(node)
+    if not _is_joined(node, source):
+        return own
+    for number in range(own + 1, source.line_count + 1):
+        text = source.line(number).strip(" \t\f")
+        if text != "\\":
+            return own if text and not text.startswith("#") else number
+    return own
 
 
-def _is_joined(nodes: list[tree_sitter.Node], at: int) -> bool:
+def _is_joined(node: tree_sitter.Node, source: Source) -> bool:
     """Whether a backslash ends the last line of a statement."""
-    return at + 1 < len(nodes) and nodes[at + 1].type == "line_continuation"
+    line = source.line(last_line(node))
+    return line.endswith("\\") and line.encode()[node.end_point.column :].strip(b" \t\f") == b"\\"
 
 
 def _definition(node: tree_sitter.Node) -> tree_sitter.Node:

@@ -213,6 +213,9 @@ def test_a_function_beside_plain_jax(tmp_path: Path) -> None:
     (tmp_path / "functions.py").write_text(commented)
     (named,) = json.loads(run(*words, *given, cwd=tmp_path).stdout)["functions"]
     assert named["against"] == found["against"], "as its comment says"
+    (alone,) = json.loads(run(*words, *given, "--against", "nowhere", cwd=tmp_path).stdout)["functions"]
+    assert alone["microseconds"] == found["microseconds"] and alone["against"]["microseconds"] is None
+    assert alone["against"]["missing"] == ["module 'functions' has no attribute 'nowhere'"]
     assert beside["against"]["microseconds"] == beside["microseconds"] == found["microseconds"]
     assert found["missing"] == [] and found["against"]["microseconds"] > 0
     assert found["microseconds"] == pytest.approx(found["kernels"] + found["xla"])

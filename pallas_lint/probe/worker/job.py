@@ -128,7 +128,10 @@ class _Job:
         found = cost_of(self.request["function"], function, "function")
         other = self.request["against"]
         if other:
-            found["against"] = whole.against(cost_of(other, self._named(other), "against"))
+            try:
+                found["against"] = whole.against(cost_of(other, self._named(other), "against"))
+            except Exception as error:  # its mistakes are not the function's
+                found["against"] = whole.without_cost(other.rpartition("::")[2], interpret.first_line(str(error)))
         return {"function": found}
 
     def _named(self, name: str) -> Any:

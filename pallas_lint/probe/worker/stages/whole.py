@@ -63,6 +63,11 @@ def against(found: FunctionCost) -> AgainstCost:
     }  # fmt: skip
 
 
+def without_cost(function: str, reason: str) -> AgainstCost:
+    """The same of a function that has no cost."""
+    return {"function": function, "microseconds": None, "low": None, "high": None, "missing": [reason]}
+
+
 def _compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarget) -> str:
     """The text of the program that a function is compiled to."""
     import jax
