@@ -271,9 +271,14 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     if options.record and not options.capture:
         raise UsageError("probe: write `probe --capture --record -- COMMAND`")
     options.perf |= bool(options.tune or options.perf_baseline or options.write_perf_baseline or options.against)
-    options.perf |= "cost" in (options.stage or ())
+    options.perf |= "cost" in (options.stage or ()) or options.tune_table is not None
     if options.perf and (options.capture or options.stage not in (None, ["compile"], ["cost"])):
         raise UsageError("probe: --perf is for functions, and tells of what was compiled")
+    of_table = (options.tune_key, options.tune_value, options.tune_results, options.shard)
+    if options.tune_table is None and any(of_table):
+        raise UsageError("probe: --tune-key, --tune-value, --tune-results and --shard are for --tune-table")
+    if options.tune_table is not None and (options.tune or not options.paths or "::" not in options.paths[0]):
+        raise UsageError("probe: --tune-table is for one FILE::FUNCTION, without --tune")
     if not options.capture and not options.paths:
         raise UsageError("probe: name a function, as in `pallas-lint probe kernels.py::matmul 'f32[512,512]'`")
     try:
@@ -374,6 +379,17 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= 4096:
         raise argparse.ArgumentTypeError(f"'{text}' is no number of devices")
     return int(text)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _shard(text: str) -> tuple[int, int]:
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and len(text) < 19 and 0 < int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"'{text}' is no part of a table, as in 1/8")
+    return int(number), int(count)
 
 
 def _share(text: str) -> float:

@@ -58,6 +58,10 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     conditions = _conditions(options, settings)
     if options.capture:
         return _capture(options, conditions, finder, cwd)
+    if options.tune_table is not None:
+        from pallas_lint.cli import tune_table
+
+        return tune_table.run(options, conditions, settings.get("python"), cwd)
     record = _record_of_costs(options.perf_baseline)
     comments = list(_specs(options.paths, cwd))
     wanted = [spec for spec in comments if isinstance(spec, specs.Spec)]
@@ -196,7 +200,7 @@ def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> Pro
         given["stage"] = ",".join(options.stage)
     # The shapes of which it matters what they cost take an interpreter minutes.
     runs = not options.perf or options.stage is not None
-    whole = options.perf and not options.tune
+    whole = options.perf and not options.tune and options.tune_table is None
     return evolve(
         configured, perf=options.perf, whole=whole, real=options.run, promela=bool(options.promela), runs=runs, **given
     )

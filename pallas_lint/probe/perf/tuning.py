@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-import queue
-import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
 from pallas_lint.probe import reasons
-from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.perf import gpu_order
+from pallas_lint.probe.perf.worker_pool import WorkerPool
 from pallas_lint.probe.session import Session
 from pallas_lint.records import define, evolve, field, frozen
-from pallas_lint.run.runner import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pallas_lint.probe.client import Worker
     from pallas_lint.probe.protocol import Argument
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.probe.session import ProbeOptions
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 
 ANY = "any"  # in place of a target: what stands in the way of each
 TIE = 0.01  # what is no further apart is equally fast
-_MOST_WORKERS = 8
 
 Choices = dict[str, list[tuple[str, "Argument"]]]  # by keyword: each value as it was written, and read
 
@@ -60,8 +56,10 @@ class Tuning:
     now: Mapping[str, tuple[str, Argument]] = field(factory=dict)  # values that are tried whatever the choices are
     texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved
     tried: list[Tried] = field(factory=list, init=False)
-    _workers: list[Worker] = field(factory=list, init=False)
-    _stopped: threading.Event = field(factory=threading.Event, init=False)
+    _pool: WorkerPool = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._pool = WorkerPool(self.python, self.cwd)
 
     @property
     def count(self) -> int:
@@ -77,53 +75,26 @@ class Tuning:
         every = list(itertools.product(*named))
         if self._adds_now:
             every.append(tuple((name, *value) for name, value in self.now.items()))
-        free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        for _ in range(min(usable_cores(), len(every), _MOST_WORKERS)):
-            self._workers.append(Worker(self.python, self.cwd))
-            free.put(self._workers[-1])
-        pool = ThreadPoolExecutor(len(self._workers))
         self.tell(f"0 of {len(every)} tried")
-        try:
-            running = [pool.submit(self._try, free, one) for one in every]
-            for done in as_completed(running):
-                self.tried.append(done.result())
-                self.tell(f"{len(self.tried)} of {len(every)} tried")
-            self.tried[:] = [one.result() for one in running]  # in their own order, whichever ended first
-            return not self._stopped.is_set()
-        except KeyboardInterrupt:
-            return False
-        except WorkerError:
-            if not self._stopped.is_set():
-                raise
-            return False
-        finally:
-            self._stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            for worker in self._workers:
-                worker.stop()
-            pool.shutdown()
-            for worker in self._workers:
-                worker.close()
+        found: dict[int, Tried] = {}
+
+        def add(at: int, one: Tried) -> None:
+            found[at] = one
+            self.tried[:] = [found[each] for each in sorted(found)]  # in their own order, whichever ended first
+            self.tell(f"{len(self.tried)} of {len(every)} tried")
+
+        return self._pool.run(every, self._try, add)
 
     def stop(self) -> None:
         """Have `run`, on another thread, come to an end."""
-        self._stopped.set()
-        for worker in self._workers:
-            worker.stop()
+        self._pool.stop()
 
-    def _try(self, free: queue.SimpleQueue[Worker], chosen: Sequence[tuple[str, str, Argument]]) -> Tried:
+    def _try(self, worker: Worker, chosen: Sequence[tuple[str, str, Argument]]) -> Tried:
         names = {name for name, _, _ in chosen}
         keywords = tuple(keyword for keyword in self.spec.keywords if keyword[0] not in names)
         spec = evolve(self.spec, keywords=(*keywords, *((name, value) for name, _, value in chosen)))
-        values = tuple((name, text) for name, text, _ in chosen)
-        if self._stopped.is_set():
-            return Tried(values)
-        worker = free.get()
-        try:
-            result = Session(worker, self.cwd, self.conditions, texts=self.texts).probe(spec)
-        finally:
-            free.put(worker)
-        return _tried_of(values, result)
+        result = Session(worker, self.cwd, self.conditions, texts=self.texts).probe(spec)
+        return tried_of(tuple((name, text) for name, text, _ in chosen), result)
 
     def best(self, target: str) -> list[Tried]:
         """What has a number on a target, the fastest first."""
@@ -138,7 +109,8 @@ class Tuning:
         return list(dict.fromkeys(target for one in self.tried for target in (*one.took, *one.clocks, *one.why)))
 
 
-def _tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
+def tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
+    """What a probe with some values came to."""
     took: dict[str, float] = {}
     why: dict[str, str] = {}
     for cost in (cost for launch in result.launches for cost in launch.costs):

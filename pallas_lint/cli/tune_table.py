@@ -1,0 +1,208 @@
+"""`probe --tune-table`: from a table of tuned block sizes to the rows that something is wrong with."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pallas_lint.cli import progress, report_files, signatures, terminal
+from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
+from pallas_lint.config.environment import InterpreterError, find_python
+from pallas_lint.config.flags import UsageError
+from pallas_lint.probe import specs
+from pallas_lint.probe.client import WorkerError
+from pallas_lint.probe.perf import table_trials, tune_table
+from pallas_lint.probe.perf.figures import microseconds
+from pallas_lint.probe.perf.table_trials import BAD, Row, Trials, Verdict
+from pallas_lint.report.style import Style, visible, visible_file, wants_colour
+from pallas_lint.report.wrapping import width_of, wrapped
+from pallas_lint.text import files
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pallas_lint.probe.session import ProbeOptions
+
+_STATES = {
+    "holds": "hold",
+    "beaten": "beaten by a neighbour",
+    "too-large": "do not fit",
+    "fails": "fail",
+    "unknown": "without a number",
+}
+
+
+def run(options: argparse.Namespace, conditions: ProbeOptions, python: str | None, cwd: Path) -> int:
+    """Probe the rows that the results files do not have, report, and return the exit status. Raises UsageError."""
+    not_tpu = [target for target in conditions.targets if not target.startswith("tpu")]
+    if not_tpu:
+        raise UsageError(f"--tune-table: times are predicted for TPUs, and not for {not_tpu[0]}")
+    table, name = _table(options.tune_table)
+    rows, errors = _rows(options, table, name, cwd)
+    if not rows:
+        for error in errors:
+            terminal.plain_say(f"{error}\n")
+        raise UsageError(f"--tune-table: {table} has no row that can be read")
+    function = rows[0].call.spec
+    trials = _trials(options, function, conditions, cwd)
+    mismatch = signatures.mismatch(function, _text(cwd / function.file))
+    if mismatch is not None:
+        raise UsageError(f"{table}:{rows[0].entry.line}: {mismatch}")
+    if options.shard is not None:
+        rows = table_trials.shard(rows, *options.shard)
+    finished = _probe(options, trials, rows, python, conditions, cwd)
+    verdicts = list(trials.verdicts(rows))
+    _report(options, table, rows, verdicts, errors, cwd)
+    for error in errors:
+        terminal.plain_say(f"{error}\n")
+    if not finished:
+        left = "; the same command goes on from there" if options.tune_results else ""
+        terminal.say(f"interrupted: {len(trials.missing(rows))} calls are left{left}")
+    if errors or not finished:
+        return TROUBLE
+    return FINDINGS if any(each.state in BAD for each in verdicts) else OK
+
+
+def _table(text: str) -> tuple[str, str | None]:
+    """The file, and the variable in it."""
+    file, mark, name = text.rpartition("::")
+    return (file, name) if mark else (text, None)
+
+
+def _rows(options: argparse.Namespace, table: str, name: str | None, cwd: Path) -> tuple[Sequence[Row], list[str]]:
+    """The rows with their calls, and what is wrong with others, with file and line. Raises UsageError."""
+    fields = tune_table.Fields(options.tune_key or (), options.tune_value or ())
+    rows: list[Row] = []
+    errors: list[str] = []
+    shown = visible_file(table)
+    try:
+        for entry in tune_table.entries(_text(cwd / table), fields, is_json=table.endswith(".json"), name=name):
+            if isinstance(entry, tune_table.TableError):
+                errors.append(f"{shown}:{entry.line}: error: {visible(entry.message)}")
+                continue
+            try:
+                rows.append(table_trials.row_of(entry, options.paths[0], options.paths[1:]))
+            except specs.SpecError as error:
+                errors.append(f"{shown}:{entry.line}: error: {visible(str(error))}")
+    except tune_table.TableError as error:
+        raise UsageError(f"{table}:{error.line}: {error.message}") from error
+    return rows, errors
+
+
+def _text(file: Path) -> str:
+    """The text of a file. Raises UsageError."""
+    try:
+        return files.read(file).decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: it is not UTF-8") from error
+
+
+def _trials(options: argparse.Namespace, function: specs.Spec, conditions: ProbeOptions, cwd: Path) -> Trials:
+    """The outcomes that the results files have. Raises UsageError."""
+    try:
+        trials = Trials.of(cwd / function.file, function.text, conditions.targets)
+    except OSError as error:
+        raise UsageError(f"{function.file}: cannot be read: {error.strerror or error}") from error
+    for at, file in enumerate(options.tune_results):
+        try:
+            trials.read(cwd / file)
+        except FileNotFoundError as error:
+            if at > 0:
+                raise UsageError(f"--tune-results: {file}: no such file") from error
+        except OSError as error:
+            raise UsageError(f"--tune-results: {file}: cannot be read: {error.strerror or error}") from error
+        except table_trials.ResultsError as error:
+            raise UsageError(f"--tune-results: {file}: {error}") from error
+    return trials
+
+
+def _probe(
+    options: argparse.Namespace, trials: Trials, rows: Sequence[Row], python: str | None, conditions: ProbeOptions,
+    cwd: Path,
+) -> bool:  # fmt: skip
+    """Probe what is missing, and write it down call by call. Raises UsageError."""
+
+    def write() -> None:
+        if options.tune_results:
+            report_files.write_text(cwd, trials.text(), options.tune_results[0], "--tune-results")
+
+    if not trials.missing(rows):
+        write()
+        return True
+    try:
+        interpreter = find_python((cwd / rows[0].call.spec.file).parent, options.python or python)
+    except InterpreterError as error:
+        raise UsageError(str(error)) from error
+    with progress.shown(cwd, quiet=options.quiet) as display:
+
+        def ended(count: int, of: int) -> None:
+            write()
+            display.say(f"{count} of {of} calls tried")
+
+        try:
+            return trials.run(rows, interpreter, cwd, conditions, ended)
+        except WorkerError as error:
+            raise UsageError(str(error)) from error
+
+
+def _report(
+    options: argparse.Namespace, table: str, rows: Sequence[Row], verdicts: Sequence[Verdict], errors: Sequence[str],
+    cwd: Path,
+) -> None:  # fmt: skip
+    document = {"version": 1, "table": table, "rows": [_document(each) for each in verdicts], "errors": list(errors)}
+
+    def rendered(output_format: str, style: Style, width: int | None) -> Iterator[str]:
+        if output_format == "json":
+            yield json.dumps(document, indent=2) + "\n"
+        else:
+            yield from _lines(visible_file(table), rows, verdicts, style, width)
+
+    for output_format, file in options.report:
+        report_files.write_text(cwd, "".join(rendered(output_format, Style(), None)), file, "--report")
+    style = Style(wants_colour(options.color, sys.stdout))
+    terminal.write(rendered(options.output_format, style, width_of(sys.stdout)))
+
+
+def _document(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "line": verdict.row.entry.line,
+        "target": verdict.target,
+        "key": verdict.row.entry.key,
+        "values": verdict.row.call.values,
+        "state": verdict.state,
+        "microseconds": verdict.took,
+        "why": verdict.why,
+        "best": None if verdict.best is None else {"values": verdict.best.values, "microseconds": verdict.best_took},
+    }
+
+
+def _lines(
+    table: str, rows: Sequence[Row], verdicts: Sequence[Verdict], style: Style, width: int | None
+) -> Iterator[str]:
+    for target in dict.fromkeys(verdict.target for verdict in verdicts):
+        here = [verdict for verdict in verdicts if verdict.target == target]
+        counts = {state: sum(each.state == state for each in here) for state in _STATES}
+        told = ", ".join(f"{count} {_STATES[state]}" for state, count in counts.items() if count)
+        yield style.bold(f"{target}: {len(here)} of {len(rows)} rows: {told}") + "\n"
+        for each in here:
+            if each.state in BAD:
+                line = f"  {table}:{each.row.entry.line} {visible(_spelled(each.row.call.values))}: {_said(each)}"
+                yield from (f"{part}\n" for part in wrapped(line, width, 0, 4))
+
+
+def _said(verdict: Verdict) -> str:
+    best = ""
+    if verdict.best is not None and verdict.best_took is not None:
+        best = f"{visible(_spelled(verdict.best.values))} takes {microseconds(verdict.best_took)}"
+    if verdict.took is None:
+        return visible(verdict.why or "") + (f"; {best}" if best else "")
+    return f"{microseconds(verdict.took)}; {best}"
+
+
+def _spelled(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items())

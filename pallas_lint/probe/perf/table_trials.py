@@ -1,0 +1,221 @@
+"""`--tune-table`: each row of a table of block sizes beside its neighbours, and the results file that runs continue."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from pallas_lint.probe import specs
+from pallas_lint.probe.perf.tuning import ANY, tried_of
+from pallas_lint.probe.perf.worker_pool import WorkerPool
+from pallas_lint.probe.session import Session
+from pallas_lint.probe.typed_json import type_mismatch
+from pallas_lint.records import define, field, frozen
+from pallas_lint.text import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pallas_lint.probe.client import Worker
+    from pallas_lint.probe.perf.tune_table import Entry
+    from pallas_lint.probe.results import ProbeResult
+    from pallas_lint.probe.session import ProbeOptions
+    from pallas_lint.probe.specs import Spec
+
+State = Literal["holds", "beaten", "too-large", "fails", "unknown"]
+BAD: tuple[State, ...] = ("too-large", "fails", "beaten")
+
+_PLACEHOLDER = re.compile(r"\{([^\W\d][\w.]*)\}")
+_LARGEST_FILE = 256 << 20  # bytes: a call takes about two hundred
+_LARGEST_SIZE = 1 << 31
+_VERSION = 1
+
+
+class _Stored(TypedDict):
+    """An outcome in a results file."""
+
+    took: dict[str, tuple[float, float, float]]
+    why: dict[str, tuple[State, str]]
+
+
+class ResultsError(ValueError):
+    """A results file that cannot be continued; the message is one sentence."""
+
+
+@frozen
+class Call:
+    """The function called with tuned values."""
+
+    values: Mapping[str, Any]
+    spec: Spec
+
+    @property
+    def name(self) -> str:
+        """What the results file has its outcome by."""
+        return self.spec.spelled
+
+
+@frozen
+class Row:
+    """One row: the call with its values, and those with one of them halved or doubled."""
+
+    entry: Entry
+    call: Call
+    neighbours: Sequence[Call]
+
+
+@frozen
+class Outcome:
+    """What one call came to, by target: microseconds with their range, or what kind of failure and why."""
+
+    took: Mapping[str, tuple[float, float, float]] = field(factory=dict)
+    why: Mapping[str, tuple[State, str]] = field(factory=dict)
+
+
+@frozen
+class Verdict:
+    """One row on one target. `best`: of the row and its neighbours, where any has a number."""
+
+    row: Row
+    target: str
+    state: State
+    took: float | None
+    why: str | None
+    best: Call | None
+    best_took: float | None
+
+
+def row_of(entry: Entry, target: str, words: Sequence[str]) -> Row:
+    """The calls of a row: `{name}` in an argument is the field of that name, and tuned values that no argument has
+    are keyword arguments. Raises SpecError."""
+
+    def called(values: Mapping[str, Any]) -> Call:
+        fields = {**entry.fields, **values}
+        named = {name for word in words for name in _PLACEHOLDER.findall(word)}
+        unknown = sorted(named - fields.keys())
+        if unknown:
+            raise specs.SpecError(f"the row has no field {{{unknown[0]}}}: it has {', '.join(fields)}")
+        texts = [_PLACEHOLDER.sub(lambda match: str(fields[match[1]]), word) for word in words]
+        rest = [f"{name}={value!r}" for name, value in values.items() if name not in named]
+        return Call(values, specs.parse_target(target, [*texts, *rest]))
+
+    return Row(entry, called(entry.value), [called(values) for values in _steps(entry)])
+
+
+def _steps(entry: Entry) -> Iterator[dict[str, Any]]:
+    """The values with one tuned integer halved, where it is even, or doubled."""
+    for name in entry.tuned:
+        value = entry.value[name]
+        if type(value) is not int or not 0 < value < _LARGEST_SIZE:
+            continue
+        if value % 2 == 0:
+            yield {**entry.value, name: value // 2}
+        yield {**entry.value, name: value * 2}
+
+
+def shard(rows: Sequence[Row], number: int, count: int) -> Sequence[Row]:
+    """Each `count`-th row, from the `number`-th on, counted from 1."""
+    return rows[number - 1 :: count]
+
+
+@define
+class Trials:
+    """The outcomes of calls, of earlier runs and of this one. `conditions`: they hold for these alone."""
+
+    conditions: Mapping[str, Any]
+    outcomes: dict[str, Outcome] = field(factory=dict)
+
+    @classmethod
+    def of(cls, function: Path, name: str, targets: Sequence[str]) -> Trials:
+        """No outcomes yet, of a function of a file as it is now. Raises OSError."""
+        source = hashlib.sha256(files.read(function)).hexdigest()
+        return cls({"version": _VERSION, "function": name, "source": source, "targets": sorted(targets)})
+
+    def read(self, file: Path) -> None:
+        """Add the outcomes in a results file. Raises ResultsError, OSError."""
+        try:
+            document = json.loads(files.read(file, _LARGEST_FILE))
+        except (ValueError, RecursionError) as error:
+            raise ResultsError("it is no results file of --tune-table") from error
+        if not isinstance(document, dict) or not isinstance(document.get("calls"), dict):
+            raise ResultsError("it is no results file of --tune-table")
+        for name, wanted in self.conditions.items():
+            if document.get(name) != wanted:
+                raise ResultsError(f"`{name}` is not as in this run: remove the file, or name another")
+        for name, call in document["calls"].items():
+            wrong = type_mismatch(call, _Stored)
+            if wrong is not None:
+                raise ResultsError(f"{name}: {wrong}")
+            took = {target: (one, low, high) for target, (one, low, high) in call["took"].items()}
+            self.outcomes[name] = Outcome(took, {target: (kind, why) for target, (kind, why) in call["why"].items()})
+
+    def text(self) -> str:
+        """The results file."""
+        calls = {name: {"took": one.took, "why": one.why} for name, one in sorted(self.outcomes.items())}
+        return json.dumps({**self.conditions, "calls": calls}, indent=1) + "\n"
+
+    def missing(self, rows: Sequence[Row]) -> list[Call]:
+        """The calls that have no outcome yet, each once."""
+        calls = {call.name: call for row in rows for call in (row.call, *row.neighbours)}
+        return [call for name, call in calls.items() if name not in self.outcomes]
+
+    def run(
+        self, rows: Sequence[Row], python: str, cwd: Path, options: ProbeOptions, ended: Callable[[int, int], None]
+    ) -> bool:
+        """Probe what is missing; `ended` gets how many of how many calls have an outcome. False where it was
+        interrupted. Raises WorkerError."""
+        calls = self.missing(rows)
+
+        def probe(worker: Worker, call: Call) -> Outcome:
+            return _outcome(Session(worker, cwd, options).probe(call.spec))
+
+        def add(at: int, outcome: Outcome) -> None:
+            self.outcomes[calls[at].name] = outcome
+            ended(len(calls) - len(self.missing(rows)), len(calls))
+
+        return WorkerPool(python, cwd).run(calls, probe, add)
+
+    def verdicts(self, rows: Sequence[Row]) -> Iterator[Verdict]:
+        """What is known of each row, by target in the order of the rows."""
+        known = [self.outcomes[row.call.name] for row in rows if row.call.name in self.outcomes]
+        targets = dict.fromkeys(target for one in known for target in (*one.took, *one.why) if target != ANY)
+        for target in targets or {ANY: None}:
+            yield from (self._verdict(row, target) for row in rows if row.call.name in self.outcomes)
+
+    def _verdict(self, row: Row, target: str) -> Verdict:
+        mine = self.outcomes[row.call.name]
+        calls = [call for call in (row.call, *row.neighbours) if target in self._of(call).took]
+        best = min(calls, key=lambda call: self._of(call).took[target][0], default=None)
+        best_took = self._of(best).took[target][0] if best is not None else None
+        if target not in mine.took:
+            state, why = mine.why.get(target) or mine.why.get(ANY) or ("unknown", "no launch is for it")
+            return Verdict(row, target, state, None, why, best, best_took)
+        took, low, _ = mine.took[target]
+        beaten = any(self._of(call).took[target][2] < low for call in calls)
+        return Verdict(row, target, "beaten" if beaten else "holds", took, None, best, best_took)
+
+    def _of(self, call: Call) -> Outcome:
+        return self.outcomes.get(call.name, Outcome())
+
+
+def _outcome(result: ProbeResult) -> Outcome:
+    tried = tried_of((), result)
+    took: dict[str, tuple[float, float, float]] = {}
+    for cost in (cost for launch in result.launches for cost in launch.costs):
+        if cost["target"] in tried.took:
+            each = (cost["microseconds"] or 0.0, cost["low"] or 0.0, cost["high"] or 0.0)
+            before = took.get(cost["target"], (0.0, 0.0, 0.0))
+            took[cost["target"]] = (before[0] + each[0], before[1] + each[1], before[2] + each[2])
+    return Outcome(took, {target: (_kind(result, target), why) for target, why in tried.why.items()})
+
+
+def _kind(result: ProbeResult, target: str) -> State:
+    """What keeps a call from having a number: "unknown" where nothing is wrong with it."""
+    stages = [stage for launch in result.launches for stage in launch.stages if stage.target in (None, target)]
+    problems = [problem for stage in stages for problem in stage.problems]
+    if any(problem["kind"] == "memory" and problem["target"] == target for problem in problems):
+        return "too-large"
+    return "fails" if not result.launches or any(stage.ok is False for stage in stages) else "unknown"
