@@ -338,6 +338,20 @@ def _probe_parser() -> argparse.ArgumentParser:
         metavar="FUNCTION",
         help="predict the cost of this function, too (--reference, or the one that a comment names)",
     )
+    parser.add_argument(
+        "--tune-table", metavar="FILE[::NAME]", help="check each row of a table of block sizes; arguments have {fields}"
+    )
+    parser.add_argument(
+        "--tune-key", type=_names, metavar="N,N", help="the fields of its keys; N=V: only rows with that value"
+    )
+    parser.add_argument(
+        "--tune-value", type=_names, metavar="N,N", help="the fields of its values; of named ones, those to change"
+    )
+    parser.add_argument(
+        "--tune-results", action="append", default=[], metavar="FILE",
+        help="JSON file with the results, which later runs continue; more of them are read too",
+    )  # fmt: skip
+    parser.add_argument("--shard", type=_shard, metavar="K/N", help="each Nth row of the table, from the Kth on")
     parser.add_argument("--perf-baseline", metavar="FILE", help="compare what launches cost with a record")
     parser.add_argument("--write-perf-baseline", metavar="FILE", help="write that record")
     parser.add_argument(

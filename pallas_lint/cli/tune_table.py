@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pallas_lint.probe.session import ProbeOptions
 
 _STATES = {
-    "holds": "hold",
+    "ok": "ok",
     "beaten": "beaten by a neighbour",
-    "too-large": "do not fit",
-    "fails": "fail",
+    "too-large": "too large",
+    "fails": "failed",
     "unknown": "without a number",
 }
 

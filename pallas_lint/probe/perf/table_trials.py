@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.session import ProbeOptions
     from pallas_lint.probe.specs import Spec
 
-State = Literal["holds", "beaten", "too-large", "fails", "unknown"]
+State = Literal["ok", "beaten", "too-large", "fails", "unknown"]
 BAD: tuple[State, ...] = ("too-large", "fails", "beaten")
 
 _PLACEHOLDER = re.compile(r"\{([^\W\d][\w.]*)\}")
@@ -136,8 +136,12 @@ class Trials:
 
     def read(self, file: Path) -> None:
         """Add the outcomes in a results file. Raises ResultsError, OSError."""
+        self.add(files.read(file, _LARGEST_FILE))
+
+    def add(self, text: str | bytes) -> None:
+        """Add the outcomes that the text of a results file has. Raises ResultsError."""
         try:
-            document = json.loads(files.read(file, _LARGEST_FILE))
+            document = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ResultsError("it is no results file of --tune-table") from error
         if not isinstance(document, dict) or not isinstance(document.get("calls"), dict):
@@ -195,7 +199,7 @@ class Trials:
             return Verdict(row, target, state, None, why, best, best_took)
         took, low, _ = mine.took[target]
         beaten = any(self._of(call).took[target][2] < low for call in calls)
-        return Verdict(row, target, "beaten" if beaten else "holds", took, None, best, best_took)
+        return Verdict(row, target, "beaten" if beaten else "ok", took, None, best, best_took)
 
     def _of(self, call: Call) -> Outcome:
         return self.outcomes.get(call.name, Outcome())
