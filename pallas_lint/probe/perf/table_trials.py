@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from pallas_lint.probe import specs
+from pallas_lint.probe import messages, reasons, specs
 from pallas_lint.probe.perf.tuning import ANY, tried_of
 from pallas_lint.probe.perf.worker_pool import WorkerPool
 from pallas_lint.probe.session import Session
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.client import Worker
     from pallas_lint.probe.perf.tune_table import Entry
+    from pallas_lint.probe.protocol import Problem
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.probe.session import ProbeOptions
     from pallas_lint.probe.specs import Spec
@@ -169,40 +171,40 @@ class Trials:
     def run(
         self, rows: Sequence[Row], python: str, cwd: Path, options: ProbeOptions, ended: Callable[[int, int], None]
     ) -> bool:
-        """Probe what is missing; `ended` gets how many of how many calls have an outcome. False where it was
+        """Probe what is missing; `ended` gets how many of how many calls are done. False where it was
         interrupted. Raises WorkerError."""
         calls = self.missing(rows)
+        counter = itertools.count(1)
 
         def probe(worker: Worker, call: Call) -> Outcome:
             return _outcome(Session(worker, cwd, options).probe(call.spec))
 
         def add(at: int, outcome: Outcome) -> None:
             self.outcomes[calls[at].name] = outcome
-            ended(len(calls) - len(self.missing(rows)), len(calls))
+            ended(next(counter), len(calls))
 
         return WorkerPool(python, cwd).run(calls, probe, add)
 
     def verdicts(self, rows: Sequence[Row]) -> Iterator[Verdict]:
-        """What is known of each row, by target in the order of the rows."""
-        known = [self.outcomes[row.call.name] for row in rows if row.call.name in self.outcomes]
+        """Each row of which all calls have an outcome, by target in the order of the rows."""
+        done = [row for row in rows if not self.missing([row])]
+        known = [self.outcomes[row.call.name] for row in done]
         targets = dict.fromkeys(target for one in known for target in (*one.took, *one.why) if target != ANY)
         for target in targets or {ANY: None}:
-            yield from (self._verdict(row, target) for row in rows if row.call.name in self.outcomes)
+            yield from (self._verdict(row, target) for row in done)
 
     def _verdict(self, row: Row, target: str) -> Verdict:
         mine = self.outcomes[row.call.name]
-        calls = [call for call in (row.call, *row.neighbours) if target in self._of(call).took]
-        best = min(calls, key=lambda call: self._of(call).took[target][0], default=None)
-        best_took = self._of(best).took[target][0] if best is not None else None
+        took_by = {call.name: self.outcomes[call.name].took for call in (row.call, *row.neighbours)}
+        calls = [call for call in (row.call, *row.neighbours) if target in took_by[call.name]]
+        best = min(calls, key=lambda call: took_by[call.name][target][0], default=None)
+        best_took = took_by[best.name][target][0] if best is not None else None
         if target not in mine.took:
             state, why = mine.why.get(target) or mine.why.get(ANY) or ("unknown", "no launch is for it")
             return Verdict(row, target, state, None, why, best, best_took)
         took, low, _ = mine.took[target]
-        beaten = any(self._of(call).took[target][2] < low for call in calls)
+        beaten = any(took_by[call.name][target][2] < low for call in calls)
         return Verdict(row, target, "beaten" if beaten else "ok", took, None, best, best_took)
-
-    def _of(self, call: Call) -> Outcome:
-        return self.outcomes.get(call.name, Outcome())
 
 
 def _outcome(result: ProbeResult) -> Outcome:
@@ -213,13 +215,22 @@ def _outcome(result: ProbeResult) -> Outcome:
             each = (cost["microseconds"] or 0.0, cost["low"] or 0.0, cost["high"] or 0.0)
             before = took.get(cost["target"], (0.0, 0.0, 0.0))
             took[cost["target"]] = (before[0] + each[0], before[1] + each[1], before[2] + each[2])
-    return Outcome(took, {target: (_kind(result, target), why) for target, why in tried.why.items()})
+    return Outcome(took, {target: _failure(result, target, why) for target, why in tried.why.items()})
 
 
-def _kind(result: ProbeResult, target: str) -> State:
-    """What keeps a call from having a number: "unknown" where nothing is wrong with it."""
-    stages = [stage for launch in result.launches for stage in launch.stages if stage.target in (None, target)]
-    problems = [problem for stage in stages for problem in stage.problems]
-    if any(problem["kind"] == "memory" and problem["target"] == target for problem in problems):
-        return "too-large"
-    return "fails" if not result.launches or any(stage.ok is False for stage in stages) else "unknown"
+def _failure(result: ProbeResult, target: str, why: str) -> tuple[State, str]:
+    """What keeps a call from having a number, in the words of the stage that failed; "unknown" where none did."""
+    for launch in result.launches:
+        for stage in launch.stages:
+            if stage.target in (None, target) and stage.ok is False:
+                too_large = any(_is_too_large(problem, stage.stage) for problem in stage.problems)
+                return "too-large" if too_large else "fails", reasons.why(launch, stage) or why
+    return ("unknown" if result.launches else "fails"), why
+
+
+def _is_too_large(problem: Problem, stage: str) -> bool:
+    """Whether a target has less memory than that."""
+    if problem["kind"] == "raised":
+        meaning = messages.understand(problem, stage)
+        return meaning is not None and meaning.code == "PAL213"
+    return problem["kind"] == "memory"
