@@ -198,6 +198,14 @@ def test_parts_make_up_the_whole(count: int, times: list[int]) -> None:
             assert (each.state == "beaten") == (each.best_took * 1.1 < each.took * 0.9)
 
 
+def test_a_row_is_judged_when_all_its_neighbours_are_known() -> None:
+    trials = Trials({}, {call.name: Outcome({"tpu:v5e": (3.0, 2.0, 4.0)}) for call in (ROWS[0].call, ROWS[1].call)})
+    assert [call.values["bm"] for call in trials.missing(ROWS[:1])] == [4] and not list(trials.verdicts(ROWS))
+    trials.outcomes[ROWS[0].neighbours[0].name] = Outcome({"tpu:v5e": (1.5, 1.0, 1.9)})
+    (verdict,) = trials.verdicts(ROWS)
+    assert verdict.state == "beaten" and verdict.best is not None and verdict.best.values == {"bm": 4}
+
+
 def test_a_results_file_of_something_else_is_not_continued(tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text("def f(x): ...")
     trials = Trials.of(tmp_path / "k.py", "k.py::f", ["tpu:v5e"])

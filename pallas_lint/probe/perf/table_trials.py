@@ -200,7 +200,7 @@ class Trials:
         best = min(calls, key=lambda call: took_by[call.name][target][0], default=None)
         best_took = took_by[best.name][target][0] if best is not None else None
         if target not in mine.took:
-            state, why = mine.why.get(target) or mine.why.get(ANY) or ("unknown", "no launch is for it")
+            state, why = mine.why.get(target) or mine.why.get(ANY) or ("unknown", "no launch is for a TPU")
             return Verdict(row, target, state, None, why, best, best_took)
         took, low, _ = mine.took[target]
         beaten = any(took_by[call.name][target][2] < low for call in calls)
