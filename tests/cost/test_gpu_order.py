@@ -72,7 +72,7 @@ def test_what_does_not_fit_has_no_place() -> None:
 
 
 def tried(*stages: Stage) -> tuning.Tried:
-    return tuning._tried_of((("bm", "64"),), ProbeResult(None, [LaunchResult(cast("Any", {}), list(stages))]))
+    return tuning.tried_of((("bm", "64"),), ProbeResult(None, [LaunchResult(cast("Any", {}), list(stages))]))
 
 
 def test_a_choice_that_compiles_has_its_place() -> None:
