@@ -455,6 +455,53 @@ def test_parts_of_rows(start: str, size: int, width: int, cut: bool) -> None:
     assert on_subcores(body, width=width, jax="0.10.1") == []
 
 
+ONE_DIMENSION = """
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+    from jax.experimental.pallas import tpu_sc as plsc
+
+    def run(unknown):
+        @pl.kernel(
+            out_type=jax.ShapeDtypeStruct((WIDTH,), jnp.DTYPE),
+            mesh=plsc.VectorSubcoreMesh(core_axis_name="c", subcore_axis_name="s"),
+            scratch_types=[pltpu.VMEM((SIZE,), jnp.DTYPE)],
+            compiler_params=pltpu.CompilerParams(PARAMS),
+        )
+        def kernel(x_hbm, o_hbm, part):
+            pltpu.sync_copy(x_hbm.at[pl.ds(START, SIZE)], part)
+
+        return kernel(jnp.zeros((WIDTH,), jnp.DTYPE))
+"""
+
+
+# Each was compiled for v5p, v6e or v7x, but for those at a place that the text does not have.
+@pytest.mark.parametrize(
+    ("dtype", "width", "start", "size", "refused"),
+    [
+        ("bfloat16", 4096, "0", 128, True), ("bfloat16", 4096, "0", 256, False), ("bfloat16", 4096, "0", 384, True),
+        ("bfloat16", 4096, "128", 256, True), ("bfloat16", 4096, "512", 1024, False), ("int16", 8192, "0", 128, True),
+        ("bfloat16", 1000, "768", 232, False), ("bfloat16", 200, "128", 72, True), ("bfloat16", 200, "0", 200, False),
+        ("bfloat16", 64, "0", 16, True), ("float16", 8192, "0", 128, True), ("int8", 8192, "0", 256, True),
+        ("int8", 8192, "512", 512, False), ("int8", 8192, "256", 512, True), ("uint8", 8192, "7680", 512, False),
+        ("float8_e4m3fn", 8192, "0", 256, True), ("float8_e4m3fn", 8192, "512", 512, False),
+        ("bfloat16", 4096, "lax.axis_index('s') * 128", 128, True), ("float32", 4096, "4", 8, False),
+        ("bfloat16", 8192, "lax.axis_index('s') * 256", 256, False),
+        ("bfloat16", 4096, "unknown", 128, True), ("bfloat16", 4096, "unknown", 256, False),
+        ("bfloat16", 1000, "unknown", 232, False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("target", ["tpu:v5p", "tpu:v6e", "tpu:tpu7x"])
+def test_parts_of_packed_arrays(dtype: str, width: int, start: str, size: int, target: str, refused: bool) -> None:
+    code = ONE_DIMENSION.replace("DTYPE", dtype).replace("WIDTH", str(width)).replace("START", start)
+    code = code.replace("SIZE", str(size))
+    found = [finding.severity.value for finding in lint(code.replace("PARAMS", ""), "0.12.0.1", target, "PAL217")]
+    assert found == (["error"] if refused else [])
+    assert lint(code.replace("PARAMS", "use_tc_tiling_on_sc=False"), "0.12.0.1", target, "PAL217") == []
+
+
 @pytest.mark.parametrize(
     ("width", "dtype", "refused"), [(128, "float32", False), (100, "float32", True), (128, "bfloat16", True)]
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.chips import LANES
 from pallas_lint.kernels.facts.copies import LOCAL
+from pallas_lint.kernels.facts.divisibility import proven_divisor
 from pallas_lint.kernels.facts.memory_spaces import tpu_space
 from pallas_lint.kernels.facts.subcore_memory import is_tiled
 from pallas_lint.kernels.library.indexing import result_shape
@@ -39,7 +40,7 @@ def copy_problem(op: Op, launch: Launch, chips: tuple[SparseCores, ...]) -> Prob
     indexed = [(end, indices) for end in (source, target) if (indices := _indices(end)) is not None]
     problems = [_pair(source, target, indexed, launch), _unlike(source, target, bool(indexed))]
     problems += [_indexed(end, indices, launch, chips) for end, indices in indexed]
-    problems += [_part(end, launch) for end in (source, target)]
+    problems += [part(end, launch) for end in (source, target) for part in (_part, _packed_part)]
     return next(filter(None, problems), None)
 
 
@@ -188,6 +189,38 @@ def _part(view: Ref, launch: Launch) -> Problem | None:
     return (
         f"{size} of {width} numbers of a row{at} of `{view.parameter}`: a copy takes whole tiles of {LANES}",
         _UNTILED,
+    )
+
+
+def _packed_part(view: Ref, launch: Launch) -> Problem | None:
+    """A part of a one-dimensional array of 16 or 8 bits that cuts tiles in two.
+
+    Its tiles hold 256 numbers of 16 bits, or 512 of 8. A slice starts at a tile, and takes whole tiles or the rest.
+    Compiled for v5p, v6e and v7x with jax 0.12.0.1, and for v6e with 0.10.2: in HBM, VMEM and VMEM_SHARED.
+    """
+    whole, parts = view.parent, _parts(view)
+    if whole is None or whole.view or whole.shape is None or len(whole.shape) != 1 or len(parts) != 1:
+        return None
+    width, part, dtype = whole.shape[0], parts[0], whole.dtype
+    if not isinstance(part, Slice) or part.size is None or not isinstance(width, int) or not is_tiled(launch):
+        return None
+    if dtype in (None, "bool", "semaphore") or bits(dtype or "") not in (8, 16):
+        return None
+    if _space(view, launch) in (None, "SMEM"):
+        return None
+    size, start, tile = integer(part.size), integer(part.start), LANES * 32 // bits(dtype or "")
+    if size is None or size >= width or result_shape(whole.shape, part) is None:
+        return None
+    divisor = proven_divisor(part.start, ()) if isinstance(part.start, Array) else 0
+    aligned = start is None or start % tile == 0
+    ends = [start] if start is not None else [] if divisor else [width - size]  # a start that moves is not the last one
+    is_whole = size % tile == 0 or any(at % tile == 0 and at + size == width for at in ends)
+    if aligned and is_whole and not (divisor and divisor % tile):
+        return None
+    at = f" at {start}" if start is not None else f" at multiples of {divisor}" if divisor else ""
+    return (
+        f"{size} of {width} numbers of {dtype}{at} of `{whole.parameter}`: a copy takes whole tiles of {tile}",
+        f"start at and take multiples of {tile}, or `use_tc_tiling_on_sc=False`",
     )
 
 
