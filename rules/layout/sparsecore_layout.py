@@ -53,7 +53,7 @@ class SparseCoreLayout(Rule):
     a part of a row that is longer than a tile has to be a multiple of 128 or reach the end of the row, and a shorter
     one lies within one tile (`Slice sizes along tiled dimensions must be aligned to tiles`). Tiles of arrays of one
     dimension hold 256 numbers of 16 bits or 512 of 8: a part of one starts at a tile, and takes whole tiles or the
-    rest. Numbers of 32 bits are copied from any place. An indirect copy,
+    rest. An indirect copy,
     `sync_copy(x_hbm.at[indices], rows)`, goes between HBM or `VMEM_SHARED` and VMEM, where the indices lie as well, one
     dimension of them. It takes 32-bit numbers, and rows of HBM that are multiples of 128 (`expected slice size (100) to
     be aligned with tiling (128)`). A vector subcore copies nothing from or to SMEM but from `VMEM_SHARED`, and a scalar
@@ -97,7 +97,7 @@ class SparseCoreLayout(Rule):
     - Compiled for v5p, v6e and v7x with jax 0.10.2 and 0.12.0.1: slices of 192 of 512, gathered rows of 100 and 64 and
       of bf16, and reductions are refused; gathered rows of 128 and 256 are not. For v6e (0.12.0.1) and v7x (0.10.2)
       slices of 1440 at 1440 of 2880 and 29 at 100 are refused, and 1344 at 1536 of 2880 is not. Arrays of 8 and 16 bits
-      of one dimension: 70 slices, at constants and at multiples of the index of a subcore. With both releases for
+      of one dimension: about 70 slices, at constants and at multiples of the index of a subcore. With both releases for
       v6e and v7x: all pairs of memories, twenty forms of gathers, functions with and without layout passes, widths of
       vectors of 8, 16 and 32 bits.
     - jax issues 34640, 39518 and 39577, tpu-inference 3038.

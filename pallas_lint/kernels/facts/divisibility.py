@@ -74,9 +74,11 @@ def _divisor(value: Value, loaded: Collection[ById], *, proof: Proof | None, dep
         return abs(value.value) if isinstance(value.value, int) and not isinstance(value.value, bool) else None
     if not isinstance(value, Array) or value.shape not in ((), None) or depth > _MAX_DEPTH:
         return None
+    if ById(value) in loaded:
+        return 1
     op = value.origin
     if op is None:
-        return 1 if ById(value) in loaded else None
+        return None
     if op.name == PROGRAM_ID:
         return 1
     if op.name == LOOP_INDEX:

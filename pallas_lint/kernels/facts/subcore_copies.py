@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.compat.chips import LANES
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.copies import LOCAL
 from pallas_lint.kernels.facts.divisibility import proven_divisor
 from pallas_lint.kernels.facts.memory_spaces import tpu_space
 from pallas_lint.kernels.facts.subcore_memory import is_tiled
+from pallas_lint.kernels.facts.subcore_mesh import indices_in
 from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import bits
@@ -211,7 +213,9 @@ def _packed_part(view: Ref, launch: Launch) -> Problem | None:
     size, start, tile = integer(part.size), integer(part.start), LANES * 32 // bits(dtype or "")
     if size is None or size >= width or result_shape(whole.shape, part) is None:
         return None
-    divisor = proven_divisor(part.start, ()) if isinstance(part.start, Array) else 0
+    # Nothing divides the index of a subcore, not even where the mesh has one.
+    unknown = frozenset(ById(index) for index in indices_in(part.start))
+    divisor = proven_divisor(part.start, unknown) if isinstance(part.start, Array) else 0
     aligned = start is None or start % tile == 0
     ends = [start] if start is not None else [] if divisor else [width - size]  # a start that moves is not the last one
     is_whole = size % tile == 0 or any(at % tile == 0 and at + size == width for at in ends)

@@ -48,8 +48,8 @@ def axes_of_subcores(launch: Launch, device: str | None) -> dict[str, int] | Non
     return found
 
 
-def indices_in(value: Value) -> Iterator[Op]:
-    """The `axis_index` calls that go into a scalar or a slice."""
+def indices_in(value: Value) -> Iterator[Array]:
+    """The results of `axis_index` that go into a scalar or a slice."""
     stack = [value]
     while stack:
         current = stack.pop()
@@ -57,7 +57,7 @@ def indices_in(value: Value) -> Iterator[Op]:
             stack += [part for part in (current.start, current.size) if part is not None]
         elif isinstance(current, Array) and current.origin is not None:
             if current.origin.name == AXIS_INDEX:
-                yield current.origin
+                yield current
             else:
                 stack += current.origin.args
 
