@@ -9,10 +9,12 @@ from pallas_lint.kernels.facts.coverage import unread
 
 
 class NeverRead(Rule):
-    """Blocks of an input that is summed over are never read.
+    """Blocks of an input are never read.
 
     Where a grid axis walks over the blocks of an input from the first one on, and no output depends on that axis, the
     axis is a reduction: if it stops before the last block, the rest of the array is left out of the result, silently.
+    So it is where an index map returns a quotient, `head // 4`, although the array has as many blocks as there are
+    steps.
 
     ## How to fix
 
@@ -24,8 +26,8 @@ class NeverRead(Rule):
     From the text where grid, block and shape of the input are numbers, or both counts quotients of one size:
     `n // 256` steps along `n // 128` blocks; the probe evaluates all index maps on the whole grid. An input is not
     checked if its index map reads prefetch operands, starts behind the first block, or stays at one; if it is aliased
-    to an output; if another operand of its shape may have the other blocks; or if an output has no blocks of its own,
-    as in HBM.
+    to an output; if another operand of its shape, one that does not walk from the first block on, may have the other
+    blocks; or if an output has no blocks of its own, as in HBM.
     """
 
     code = "PAL420"
@@ -51,8 +53,48 @@ class NeverRead(Rule):
                 )(x)
             """
         ),
+        Example(
+            """
+            def kernel(q_ref, k_ref, o_ref):
+                o_ref[...] = q_ref[...] + k_ref[...]
+
+            def heads(q, k):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(8,),
+                    in_specs=[
+                        pl.BlockSpec((1, 64, 128), lambda h: (h, 0, 0)),
+                        pl.BlockSpec((1, 64, 128), lambda h: (h // 4, 0, 0)),  #!
+                    ],
+                    out_specs=pl.BlockSpec((1, 64, 128), lambda h: (h, 0, 0)),
+                    out_shape=jax.ShapeDtypeStruct((8, 64, 128), q.dtype),
+                )(q, k)
+
+            heads(jnp.ones((8, 64, 128)), jnp.ones((8, 64, 128)))
+            """
+        ),
     )
     valid = (
+        Example(
+            """
+            def kernel(q_ref, k_ref, o_ref):
+                o_ref[...] = q_ref[...] + k_ref[...]
+
+            def heads(q, k):
+                return pl.pallas_call(
+                    kernel,
+                    grid=(8,),
+                    in_specs=[
+                        pl.BlockSpec((1, 64, 128), lambda h: (h, 0, 0)),
+                        pl.BlockSpec((1, 64, 128), lambda h: (h // 4, 0, 0)),
+                    ],
+                    out_specs=pl.BlockSpec((1, 64, 128), lambda h: (h, 0, 0)),
+                    out_shape=jax.ShapeDtypeStruct((8, 64, 128), q.dtype),
+                )(q, k)
+
+            heads(jnp.ones((8, 64, 128)), jnp.ones((2, 64, 128)))
+            """
+        ),
         Example(
             """
             def kernel(x_ref, o_ref):
@@ -80,9 +122,12 @@ class NeverRead(Rule):
             return
         for block, walk in unread(launch, blocks, context.analysis.outcome.effects):
             assert block.spec is not None
+            summed = ", summed over," if walk.divisor == 1 else ""
             yield context.finding(
                 block.spec.site,
-                f"the last blocks of input {block.index}, which is summed over, are never read: dimension"
-                f" {walk.dimension} has {walk.blocks} blocks, and grid axis {walk.axis} {walk.steps} steps",
-                help="make the grid as long as the array has blocks (`pl.cdiv`), or pass a slice of it",
+                f"last blocks of input {block.index}{summed} never read: dimension {walk.dimension} has {walk.blocks}"
+                f" blocks, grid axis {walk.axis} {walk.spelled_steps}",
+                help="make the grid as long as the array has blocks (`pl.cdiv`), or pass a slice of it"
+                if walk.divisor == 1
+                else "check the divisor: several steps read one block only where the array has fewer blocks than steps",
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.api import Const, Context, Example, Finding, KernelTrace, Rule, Severity, Slice, Sym, Value
 from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.facts.subcore_mesh import axes_of_subcores, indices_in, subcore_points
-from pallas_lint.kernels.grid.block_counts import count_of, may_be_any
+from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_any
 from pallas_lint.kernels.grid.grid_points import axes_in, loops_in, terms_in
 from pallas_lint.kernels.grid.index_ranges import (
     divided,
@@ -46,10 +46,11 @@ class SlicePastEnd(Rule):
 
     ## Known limits
 
-    Numbers that the text gives, `cdiv` of the same dimension, and buffers of one block that are indexed by the offset
-    in the whole array, `buf[pl.ds(i * block, block)]`, are checked; anything else is silent, as are accesses under a
-    condition that is not computed of loop and grid indices alone, loads with a mask, and sizes that the code takes a
-    remainder of somewhere, or a remainder by the block, which is how one checks that a block divides.
+    Numbers that the text gives, `cdiv` of the same dimension, slices a whole block ahead of the step, and buffers of
+    one block that are indexed by the offset in the whole array, `buf[pl.ds(i * block, block)]`, are checked; anything
+    else is silent, as are accesses under a condition that is not computed of loop and grid indices alone, loads with a
+    mask, and sizes that the code takes a remainder of somewhere, or a remainder by the block, which is how one checks
+    that a block divides.
 
     ## References
 
@@ -110,6 +111,23 @@ class SlicePastEnd(Rule):
                     out_specs=pl.BlockSpec((64, 128), lambda i: (i, 0)),
                     out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
                     scratch_shapes=[pltpu.VMEM((64, 128), jnp.float32)],
+                )(x)
+            """
+        ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                next_ = (pl.program_id(1) + 1) * 128
+                o_ref[...] = x_ref[:, pl.ds(next_, 128)]  #!
+
+            def shifted(x):
+                rows, columns = x.shape
+                return pl.pallas_call(
+                    kernel,
+                    grid=(rows // 8, columns // 128),
+                    in_specs=[pl.BlockSpec((8, columns), lambda i, j: (i, 0))],
+                    out_specs=pl.BlockSpec((8, 128), lambda i, j: (i, j)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
                 )(x)
             """
         ),
@@ -209,7 +227,7 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
             help=_PADDING,
             severity=level,
         )
-    passed = _second_step(part, reach, trace, context)
+    passed = _second_step(part, reach, trace, context) or _ahead(part, reach, trace, context)
     if passed is not None:
         return passed
     if trace.launch.known_call is not None:
@@ -254,6 +272,22 @@ def _second_step(part: SliceUse, reach: IndexRange, trace: KernelTrace, context:
         f"the slice leaves dimension {part.axis} of `{part.ref.parameter}`, which has size {spelled}, at the second of"
         f" {count_of(reach.count)} steps",
         help="a buffer of one block is indexed from 0 at each step; offsets in the whole array are the index map's",
+        severity=Severity.WARNING,
+    )
+
+
+def _ahead(part: SliceUse, reach: IndexRange, trace: KernelTrace, context: Context) -> Finding | None:
+    """A slice a whole block ahead of the step, in a dimension that the steps fill, of a size that has only a name."""
+    count, size = count_of(reach.count), number(size_of(part))
+    if not isinstance(count, BlockCount) or size is None or reach.factor != Const(size) or count.block != Const(size):
+        return None
+    if reach.offset < size or count.size not in extents(part, trace) or not part.access.certain:
+        return None
+    return context.finding(
+        part.access.site,
+        f"the last slice is past the end of dimension {part.axis} of `{part.ref.parameter}`: {count} steps of {size}"
+        f" fill it, and this one is {reach.offset} ahead",
+        help=_PADDING,
         severity=Severity.WARNING,
     )
 

@@ -266,7 +266,7 @@ def _of_names(block: Block, context: Context) -> Iterator[Finding]:
     wrong = [
         walk
         for walk in walks_of(block)
-        if walk.steps != walk.blocks and walk.may_be_any(context.analysis.outcome.effects)
+        if walk.divisor == 1 and walk.steps != walk.blocks and walk.may_be_any(context.analysis.outcome.effects)
     ]
     for walk in wrong:
         if any((other.steps, other.blocks) == (walk.blocks, walk.steps) for other in wrong):

@@ -41,8 +41,8 @@ class BlockRank(Rule):
 
     ## Known limits
 
-    Silent where the rank of the array or of the block is not seen, for operands that are trees of arrays, and in
-    pipelines.
+    Silent where the rank of the array (which unpacking its shape tells) or of the block is not seen, for operands that
+    are trees of arrays, and in pipelines.
 
     ## References
 
@@ -86,6 +86,22 @@ class BlockRank(Rule):
                     out_specs=spec,
                     out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
                 )(jnp.zeros((32, 128)))
+            """
+        ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def run(x):
+                batch, rows, columns = x.shape
+                return pl.pallas_call(
+                    kernel,
+                    grid=(batch, rows // 128),
+                    in_specs=[pl.BlockSpec((128, columns), lambda b, i: (i, 0))],  #!
+                    out_specs=pl.BlockSpec((None, 128, columns), lambda b, i: (b, i, 0)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x)
             """
         ),
     )

@@ -119,7 +119,7 @@ class OutputsNotCovered(Rule):
             else:
                 message = (
                     f"the last blocks of output {block.index} are never written: dimension {missing.dimension} has"
-                    f" {missing.blocks} blocks, and grid axis {missing.axis} {missing.steps} steps"
+                    f" {missing.blocks} blocks, and grid axis {missing.axis} {missing.spelled_steps}"
                 )
             yield context.finding(
                 launch.called_at,

@@ -41,7 +41,7 @@ def test_dtype_of_a_conversion(dtype: str) -> None:
     assert (value.dtype, value.shape) == ("bf16", None)
 
 
-@pytest.mark.parametrize("line", ["x = x.astype(np.float32)", "x = x.astype(other)", "pass"])
+@pytest.mark.parametrize("line", ["x = x.astype(np.float32)", "x = x.astype(other)"])
 def test_what_may_be_anything(line: str) -> None:
     assert not isinstance(operand(line), Array)
 
@@ -51,3 +51,21 @@ def test_converted_value_keeps_the_shape() -> None:
         ModuleGraph().add(Source("k.py", MODULE.format(line="y = x; x = x.astype(jnp.int8)")), None), ("0.10.2",)
     ).launches
     assert "x.shape[0]" in repr(launch.argument("in_specs"))
+
+
+@pytest.mark.parametrize(
+    ("line", "dtype"),
+    [("pass", None), ("assert x.dtype == jnp.bfloat16", "bf16"), ("if x.dtype != 'int8': raise", "i8")],
+)
+def test_unpacking_a_shape_tells_the_rank_and_a_guard_the_dtype(line: str, dtype: str | None) -> None:
+    value = operand(line)
+    assert isinstance(value, Array)
+    assert (value.rank, value.dtype) == (2, dtype)
+
+
+def test_a_guard_tells_the_rank() -> None:
+    module = MODULE.replace("rows, columns = x.shape", "rows, columns = n, m").format(line="assert x.ndim == 3")
+    (launch,) = analyse(ModuleGraph().add(Source("k.py", module), None), ("0.10.2",)).launches
+    assert launch.operands is not None
+    assert isinstance(launch.operands[0], Array)
+    assert launch.operands[0].rank == 3

@@ -10,13 +10,14 @@ from pallas_lint.cli import main
 from pallas_lint.kernels.analysis.analysis import analyse
 from pallas_lint.kernels.interpreter.modules import ModuleGraph
 from pallas_lint.kernels.model.values import Array, Sym
-from pallas_lint.testing import lint
+from pallas_lint.testing import codes, lint
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.values import Shape
 
 TWICE = """
 import jax, numpy as np, jax.numpy as jnp
@@ -249,3 +250,59 @@ def test_inputs_beside_the_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[
     )
     main(["--isolated", "--no-cache", "--jax-version", "0.12.0.1", str(tmp_path / "kernel.py")])
     assert ("as a harness calls it: `solution(*get_inputs())`" in capsys.readouterr().out) is seen
+
+
+DERIVATIVE = """
+def back(scale_ref, x_ref, g_ref, o_ref):
+    o_ref[...] = x_ref[...] * g_ref[...]
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def act(x, n):
+    return twice(x)[:n]
+
+def forward(x, n):
+    return twice(x)[:n], {"x": x, "scale": jnp.ones((8, 128))}
+
+def backward(n, kept, g):
+    x = kept["x"]
+    launched = pl.pallas_call(back, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))
+    return (launched(kept["scale"], x, g),)
+
+act.defvjp(forward, backward)
+"""
+
+
+def _shapes(launch: Launch) -> list[Shape | None]:
+    return [operand.shape for operand in launch.operands or () if isinstance(operand, Array)]
+
+
+@pytest.mark.parametrize(
+    ("call", "traced"),
+    [
+        ("jax.grad(lambda x: act(x, 16).sum())(jnp.ones((64, 128)))", False),
+        ("jax.value_and_grad(loss)(jnp.ones((64, 128)), 16)", False),
+        ("out, pull = jax.vjp(lambda x: act(x, n=16), jnp.ones((64, 128)))", False),
+        ("act(jnp.ones((64, 128)), 16)", True),
+    ],
+)
+def test_what_a_backward_function_gets(call: str, traced: bool) -> None:
+    code = (
+        f"import functools\n{DERIVATIVE}\ndef loss(x, n):\n    return act(x, n).sum()\n\ndef test_it():\n    {call}\n"
+    )
+    (launch,) = [launch for launch in launches(code) if len(_shapes(launch)) == 3]
+    assert _shapes(launch) == [(8, 128), (64, 128), (16, 128)]
+    assert launch.only_traced is traced
+
+
+def test_a_derivative_of_ones_own_is_no_missing_one() -> None:
+    code = f"import functools\n{TWICE}{DERIVATIVE}\njax.grad(lambda x: act(x, 16).sum())(jnp.ones((64, 128)))\n"
+    assert "PAL505" not in codes(lint(code))
+
+
+def test_a_derivative_inside_a_function() -> None:
+    inner = DERIVATIVE.replace("\n", "\n    ").replace("def backward(n, kept, g)", "def backward(n, kept, grads)")
+    inner = inner.replace("x, g)", "x, grads)")
+    code = (
+        f"import functools\ndef test_it():\n    {inner}\n    jax.grad(lambda x: act(x, 8).sum())(jnp.ones((64, 128)))\n"
+    )
+    assert [(8, 128), (64, 128), (8, 128)] in map(_shapes, launches(code))

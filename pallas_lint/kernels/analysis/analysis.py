@@ -254,6 +254,7 @@ def run_entered(
     interp.begin()
     interp.named, interp.mapped_functions = {}, {}
     interp.contexts = Counter()
+    interp.derived = Counter()
     interp.current_run, interp.current_root = object(), piece
     everywhere, interp.assumptions = interp.assumptions, {**interp.assumptions, **_assumed(piece.text, inside=True)}
     try:

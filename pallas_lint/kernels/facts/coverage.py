@@ -80,9 +80,9 @@ def _short_walks(block: Block, effects: Effects) -> Iterator[Walk]:
 
 
 def unread(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[Block, Walk]]:
-    """The inputs of which the last blocks are never read along a grid axis that is summed over.
+    """The inputs whose last blocks are never read, along a grid axis that is summed over or with a quotient of one.
 
-    No output depends on such an axis. Silent where the rest may come in as another operand.
+    No output depends on an axis that is summed over. Silent where the rest may come in as another operand.
     """
     outputs, pairs = blocks.outputs, alias_pairs(launch)
     if not outputs or pairs is None or any(block is None or not _is_moved(block) for block in outputs):
@@ -95,16 +95,21 @@ def unread(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[B
             continue
         for walk in _short_walks(block, effects):
             summed = all(output is not None and output.ignores(walk.axis) for output in outputs)
-            if summed and not _comes_twice(block, launch, blocks):
+            divided = walk.divisor > 1 and walk.steps == walk.blocks
+            if (summed or divided) and not _comes_twice(block, walk, launch, blocks):
                 yield block, walk
                 break
 
 
-def _comes_twice(block: Block, launch: Launch, blocks: Blocks) -> bool:
-    """Whether another input may be the same array, or the rest of it."""
+def _comes_twice(block: Block, walk: Walk, launch: Launch, blocks: Blocks) -> bool:
+    """Whether another input may be the same array and have the blocks that are left out: it does not walk itself."""
     mine = launch.operand(block.index)
     return mine is None or any(
-        other is None or other.array_shape == (block.array_shape or ()) or launch.operand(other.index) in (None, mine)
+        other is None
+        or (
+            (other.array_shape == (block.array_shape or ()) or launch.operand(other.index) in (None, mine))
+            and all(each.dimension != walk.dimension or each.divisor > 1 for each in walks_of(other))
+        )
         for other in blocks.inputs or ()
         if other is not block
     )

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Dim
 
 
+_QUOTIENTS = frozenset(("jax.numpy.floor_divide", "jax.lax.div"))
+
+
 @frozen
 class BlockCount:
     """How often blocks of `block` elements fit into `size` elements, rounded up or down."""
@@ -40,21 +43,27 @@ class Walk:
     axis: int
     steps: BlockCount | int  # of the grid axis
     blocks: BlockCount | int  # of the dimension
+    divisor: int = 1  # the steps in a row that stay at one block: 4 where the index map returns `head // 4`
 
     @property
     def excess(self) -> int | None:
-        """Whether there are more steps than blocks (1), as many (0) or fewer (-1), for every size but small ones.
+        """Whether it reaches more blocks than there are (1), all (0) or fewer (-1), for every size but small ones.
 
         None where that is not known.
         """
         if isinstance(self.steps, int) and isinstance(self.blocks, int):
-            return _sign(self.steps - self.blocks)
+            return _sign(-(-self.steps // self.divisor) - self.blocks)
         if isinstance(self.steps, int) or isinstance(self.blocks, int) or self.steps.size != self.blocks.size:
             return None
         if self.steps.block == self.blocks.block:
-            return 0
+            return 0 if self.divisor == 1 else -1
         step, block = number(self.steps.block), number(self.blocks.block)
-        return None if step is None or block is None else _sign(block - step)
+        return None if step is None or block is None else _sign(block - step * self.divisor)
+
+    @property
+    def spelled_steps(self) -> str:
+        """ "n // 128 steps", and how many of them stay at one block."""
+        return f"{self.steps} steps" + (f", {self.divisor} a block" if self.divisor > 1 else "")
 
     def may_be_any(self, effects: Effects) -> bool:
         """Whether the code compares none of the sizes with something that may make the two counts equal."""
@@ -67,22 +76,31 @@ def _sign(value: int) -> int:
 
 
 def walks_of(block: Block) -> list[Walk]:
-    """The dimensions along which the index map returns just the index of a grid axis, where both counts are known."""
+    """The dimensions along which the index map returns the index of a grid axis, or a quotient of it.
+
+    Only those of which both counts are known.
+    """
     launch = block.grid.launch
     found = []
     for at, value in enumerate(block.indices or ()):
-        axis = _axis(value, launch)
-        if axis is None or axis >= block.grid.rank:
+        moved = _axis(value, launch)
+        if moved is None or moved[0] >= block.grid.rank:
             continue
+        axis, divisor = moved
         steps, blocks = count_of(block.grid.sizes[axis]), _blocks(block, at)
         if steps is not None and blocks is not None:
-            found.append(Walk(at, axis, steps, blocks))
+            found.append(Walk(at, axis, steps, blocks, divisor))
     return found
 
 
-def _axis(value: Value, launch: Launch) -> int | None:
-    op = value.origin if isinstance(value, Array) else None
-    return axis_of(op, launch) if op is not None and op.name == PROGRAM_ID else None
+def _axis(value: Value, launch: Launch) -> tuple[int, int] | None:
+    """The grid axis of which a value is the index, or a quotient, and what it is divided by."""
+    op, divisor = value.origin if isinstance(value, Array) else None, 1
+    if op is not None and op.name in _QUOTIENTS and len(op.args) == 2:
+        divisor = number(op.args[1]) or 0
+        op = op.args[0].origin if isinstance(op.args[0], Array) else None
+    axis = axis_of(op, launch) if op is not None and op.name == PROGRAM_ID and divisor > 0 else None
+    return None if axis is None else (axis, divisor)
 
 
 def count_of(size: Dim) -> BlockCount | int | None:

@@ -230,12 +230,13 @@ def _functions(values: tuple[Value, ...]) -> Iterator[Func]:
 
 
 def _launch_state(interp: Tracer) -> tuple[Hashable, ...]:
-    """The state that launches depend on besides arguments: program point, sharding, and whether they may fail."""
+    """The state that launches depend on besides arguments: program point, sharding, derivatives, expected failures."""
     return (
         interp.current_run,
         interp.frame.module.program_point,
         interp.running_callers,
         interp.frame.sharding_context,
+        interp.frame.differentiated,
         interp.fails_on_purpose,
         interp.is_caught,
     )

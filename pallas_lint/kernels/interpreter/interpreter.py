@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.call_cache import CallCache
+from pallas_lint.kernels.interpreter.narrowing import facts_of_unpacking
 from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
-from pallas_lint.kernels.library import externals, jit, members, sharding, wrappers
+from pallas_lint.kernels.library import derivatives, externals, jit, members, sharding, wrappers
 from pallas_lint.kernels.library.host import classes
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.frame import Frame, ShardingContext, StackEntry
@@ -80,6 +81,8 @@ class Interpreter(Recorder):
     launched: Counter[nodes.Node] = field(factory=Counter)  # launches found by finished runs, by launching node
     # How often a kernel was traced for a launch site.
     contexts: Counter[tuple[nodes.Node, nodes.Node]] = field(factory=Counter)
+    # How often the functions of a `jax.custom_vjp` were run for its calls.
+    derived: Counter[nodes.Node] = field(factory=Counter)
     effects: Effects = Factory(lambda self: self.outcome.effects, takes_self=True)  # of the run, or of a lookup in it
     frame: Frame = Factory(
         lambda self: Frame(self.root, Piece(self.root.source, "other", 1, 1), ShardingContext()), takes_self=True
@@ -339,7 +342,10 @@ class Interpreter(Recorder):
                     with sharding.within(self, evolve(self.frame.sharding_context, in_other_module=True)):
                         return self._calls.call(self, func, arguments)
             return UNKNOWN
-        return self._calls.call(self, func, arguments)
+        result = self._calls.call(self, func, arguments)
+        if func.nondiff is not None and self.kernel is None:
+            derivatives.run_custom(self, func, arguments)
+        return result
 
     def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
         """Whether a function of another module, called outside kernels, can affect launches of this module."""
@@ -466,6 +472,7 @@ class Interpreter(Recorder):
             parts = [Array(value.shape[1:], value.element, value.weak, host=value.host)] * len(elements)
         elif isinstance(value, Sym) and star is None:
             parts = [Sym(f"{value.text}[{i}]", value.owner) for i in range(len(elements))]
+            env.facts = {**env.facts, **facts_of_unpacking(value, parts)}
         else:
             parts = []
         for i, element in enumerate(elements):

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.model.dtypes import dtype_of
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
     Array,
     Const,
+    DType,
     External,
     OneOf,
     Ref,
@@ -90,8 +92,19 @@ def _is_plain(node: nodes.BaseExpression) -> bool:
     return not any(isinstance(inner, _ACTING) for inner in walk(node))
 
 
+def facts_of_unpacking(shape: Sym, parts: list[Value]) -> Facts:
+    """The facts that `rows, columns = x.shape` gives: it raises where `x` has another number of dimensions."""
+    if not shape.text.endswith(".shape"):
+        return {}
+    rank = Sym(f"{shape.text.removesuffix('.shape')}.ndim", shape.owner)
+    return {shape: Seq(tuple(parts)), rank: Const(len(parts))}
+
+
 def _equal(left: Value, right: Value) -> Facts:
     """The facts that `left == right` gives on the symbols in `left`."""
+    if isinstance(left, Sym) and left.text.endswith(".dtype"):
+        dtype = dtype_of(right)
+        return {} if dtype is None else {left: DType(dtype)}
     if isinstance(left, Sym) and (isinstance(right, Const) or _is_shape(right)):
         return {left: right}
     if isinstance(left, Seq) and isinstance(right, Seq) and len(left.items) == len(right.items):

@@ -26,6 +26,7 @@ from pallas_lint.kernels.model.values import (
     External,
     Func,
     Seq,
+    Sym,
     Value,
     options,
     shape_of,
@@ -167,11 +168,27 @@ def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Nod
     if interp.kernel is None and not result.scopes:
         result.scopes = _scopes_of(result.kernel)
     if is_first:
-        result.operands = list(arguments.positional)
+        facts = interp.known_facts
+        result.operands = [_as_guarded(operand, facts) for operand in arguments.positional]
         result.operands_open = arguments.open
         if arguments.keywords:
             _given_keywords(result, arguments.keywords, None if arguments.open else interp.site(node))
     return results_of(result)
+
+
+def _as_guarded(operand: Value, facts: Facts) -> Value:
+    """An operand as an array of the shape and the dtype that guards, and unpacking its shape, say it has."""
+    if not isinstance(operand, Sym):
+        return operand
+    shape, rank, dtype = (
+        facts.get(Sym(f"{operand.text}.{name}", operand.owner), UNKNOWN) for name in ("shape", "ndim", "dtype")
+    )
+    sizes = shape_of(shape) if isinstance(shape, Seq) else None
+    if sizes is None and isinstance(rank, Const) and rank.kind is int:
+        sizes = tuple(Sym(f"{operand.text}.shape[{at}]", operand.owner) for at in range(rank.value))
+    if sizes is None and dtype is UNKNOWN:
+        return operand
+    return Array(sizes, element_of(dtype), named=operand if sizes is None else None)
 
 
 def _given_keywords(result: Launch, keywords: dict[str, Value], site: Site | None) -> None:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.model.values import CallResult, Func, Value, options
+from pallas_lint.kernels.library import sharding
+from pallas_lint.kernels.library.host.trees import as_arrays, map_leaves
+from pallas_lint.kernels.library.operands import tree_leaves
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.called import last_part
+from pallas_lint.kernels.model.known_names import integer
+from pallas_lint.kernels.model.launch_forms import FORMS
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, Func, Seq, Value, options
+from pallas_lint.records import evolve
+from pallas_lint.syntax.outline import DERIVATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
+_MAX_CALLS = 8  # of one function with derivatives of its own, for which these run
 _CUSTOM = frozenset(
     f"{module}.{name}"
     for module in ("jax", "jax.custom_derivatives")
@@ -22,6 +32,94 @@ REVERSE = frozenset(
     f"jax.{name}" for name in ("grad", "value_and_grad", "vjp", "jacrev", "jacobian", "hessian", "linearize")
 )
 FORWARD = frozenset(("jax.jvp", "jax.jacfwd"))
+
+
+@contextmanager
+def differentiating(interp: Tracer) -> Iterator[None]:
+    """Calls within are differentiated in reverse mode."""
+    with interp.inside(evolve(interp.frame, differentiated=True)):
+        yield
+
+
+def like(tree: Value) -> Value:
+    """Arrays of the same shapes and dtypes: cotangents, and what a derivative by them is."""
+    return map_leaves(_like, as_arrays(tree))
+
+
+def _like(leaf: Value) -> Value:
+    return Array(leaf.shape, leaf.element) if isinstance(leaf, Array) else UNKNOWN
+
+
+# -- derivatives of one's own ----------------------------------------------------------------------------------------
+
+
+def custom(name: str, target: Value, arguments: Arguments) -> Value:
+    """A function as `jax.custom_vjp` with these arguments (those after the function) makes it."""
+    if last_part(name) != "custom_vjp" or not isinstance(target, Func) or arguments.open:
+        return target
+    given = (arguments.get("nondiff_argnums", 0) or Seq(()), arguments.get("nondiff_argnames", 1) or Seq(()))
+    wanted = [item for value in given for item in (value.items if isinstance(value, Seq) else (value,))]
+    parameters = _parameters(target)
+    positions = [
+        parameters.index(item.value) if isinstance(item, Const) and item.value in parameters else integer(item)
+        for item in wanted
+    ]
+    known = {position for position in positions if position is not None}
+    return target if None in positions else evolve(target, nondiff=tuple(sorted(known)))
+
+
+def _parameters(func: Func) -> list[str]:
+    parameters = func.node.params
+    return [parameter.name.value for parameter in (*parameters.posonly_params, *parameters.params)]
+
+
+def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
+    """Run the forward and the backward function of a `jax.custom_vjp` that is called with known arrays.
+
+    The backward function gets the arguments that are not differentiated, what the forward function keeps, and arrays
+    like its result. Without `jax.grad` or one of its like around the call, both are only traced.
+    """
+    if func.module is not interp.root and not FORMS.over_blocks.search(interp.root.source.text):
+        return  # it only calls launches of other modules, which are judged there
+    rules = _rules(interp, func)
+    given = [*func.bound, *arguments.positional]
+    if rules is None or arguments.open or func.open_keywords or not _has_numbers(arguments):
+        return
+    forward, backward = rules
+    if interp.derived[func.node] >= _MAX_CALLS or any(each.node is forward.node for each in interp.frame.stack):
+        return
+    interp.derived[func.node] += 1
+    named = {**dict(func.keywords), **arguments.keywords}
+    parameters = dict(enumerate(_parameters(func)))
+    static = [given[at] if at < len(given) else named.get(parameters.get(at, ""), UNKNOWN) for at in func.nondiff or ()]
+    context = interp.frame.sharding_context
+    traced = context if interp.frame.differentiated else evolve(context, traced=True)
+    inner = evolve(interp.frame, stack=(*interp.frame.stack, func))  # which brings these derivatives
+    with interp.inside(inner), sharding.within(interp, traced):
+        result = interp.call_function(forward, Arguments(given, named))
+        if isinstance(result, Seq) and len(result.items) == 2 and not result.open:
+            output, residuals = result.items
+            interp.call_function(backward, Arguments([*static, residuals, like(output)]))
+
+
+def _rules(interp: Tracer, func: Func) -> tuple[Func, Func] | None:
+    """The functions that `f.defvjp(forward, backward)` hands over."""
+    name = f"{func.name}{DERIVATIVE}"
+    rules = func.env.vars.get(name) if func.env.parent is not None else func.module.lookup(name, interp)
+    if not isinstance(rules, Seq) or len(rules.items) != 2:
+        return None
+    forward, backward = rules.items
+    return (forward, backward) if isinstance(forward, Func) and isinstance(backward, Func) else None
+
+
+def _has_numbers(arguments: Arguments) -> bool:
+    """Whether all sizes of an array are numbers: names alone are judged without a call, too."""
+    values = (*arguments.positional, *arguments.keywords.values())
+    arrays = (leaf for value in values for leaf in tree_leaves(value) if isinstance(leaf, Array))
+    return any(array.shape is not None and all(isinstance(size, int) for size in array.shape) for array in arrays)
+
+
+# -- what is noted for rules -----------------------------------------------------------------------------------------
 
 
 def note(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> None:

@@ -36,6 +36,7 @@ from pallas_lint.kernels.model.values import (
 )
 from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.outline import DERIVATIVE
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.scope import Env
@@ -221,7 +222,9 @@ def call_method(interp: Tracer, method: CallResult, arguments: Arguments, node: 
         interp.call(owner, Arguments(list(map(as_arrays, arguments.positional)), named, arguments.open), node)
         return CallResult(f"jax.stages.{name}", (owner,), (), interp.site(node))
     if isinstance(owner, Func):
-        return UNKNOWN  # `f.defvjp(forward, backward)`: what is handed over is found as functions of the module
+        if name == "defvjp":
+            env.bind(f"{owner.name}{DERIVATIVE}", Seq(tuple(arguments.positional)))
+        return UNKNOWN  # what is handed over is found as functions of the module, too
     if isinstance(owner, Unknown) and name == "astype":
         return Array(None, arrays.element_of(arguments.get("dtype", 0)))
     return UNKNOWN

@@ -94,7 +94,7 @@ def _transparent(interp: Tracer, name: str, arguments: Arguments, node: nodes.No
     if name in JIT and isinstance(first, CallResult) and jit.shardings_of(arguments):
         return sharding.jitted(interp, interp.opaque_call(name, arguments, node))
     if isinstance(first, Func | OneOf) or (isinstance(first, CallResult) and first.launch is not None):
-        return first
+        return derivatives.custom(name, first, arguments.rest(1))
     return interp.opaque_call(name, arguments, node)
 
 
@@ -206,7 +206,7 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
         if decorator.name in JIT:
             return _jitted(interp, target, Arguments())
         if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
-            return target
+            return derivatives.custom(decorator.name, target, Arguments())
         if decorator.name == CHECKIFY:
             mark_checkified(interp, target)
             return interp.opaque_call(CHECKIFY, Arguments([target]), node)
@@ -258,9 +258,8 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
 
 def _jit_by(interp: Tracer, name: str, decorator: CallResult, target: Value) -> Value:
     """What `@jax.jit(static_argnames="n")` or `@partial(jax.jit, static_argnums=0)` makes of a function."""
-    if name not in JIT:
-        return target
-    return _jitted(interp, target, Arguments(list(decorator.args), dict(decorator.keywords), decorator.open))
+    arguments = Arguments(list(decorator.args), dict(decorator.keywords), decorator.open)
+    return _jitted(interp, target, arguments) if name in JIT else derivatives.custom(name, target, arguments)
 
 
 def _jitted(interp: Tracer, target: Value, arguments: Arguments) -> Value:

@@ -71,3 +71,4 @@ class Frame:
     iterations: int = 1  # how often the enclosing loops run the code
     entries: tuple[StackEntry, ...] = ()  # the calls of `stack`, where callers of launchers run
     call_node: nodes.Node | None = None  # ... and the current call
+    differentiated: bool = False  # `jax.grad` or one of its like calls it

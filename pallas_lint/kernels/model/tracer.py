@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.frame import Frame, ProgramPoint
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.result import Effects, InterpreterResult
-    from pallas_lint.kernels.model.scope import Env
+    from pallas_lint.kernels.model.scope import Env, Facts
     from pallas_lint.kernels.model.trace import ConcretizationKind, Event, Guard, KernelTrace
     from pallas_lint.kernels.model.values import CallResult, Func, Instance, Ref, Value
     from pallas_lint.memo.query_cache import Memo
@@ -78,6 +78,7 @@ class Tracer(Protocol):
     current_run: object
     current_root: Piece | None
     contexts: Counter[tuple[nodes.Node, nodes.Node]]
+    derived: Counter[nodes.Node]
     launched: Counter[nodes.Node]
     mapped_functions: dict[ById, Value]
     pending: list[Launch]
@@ -102,6 +103,8 @@ class Tracer(Protocol):
     def is_caught(self) -> bool: ...
     @property
     def total_steps(self) -> int: ...
+    @property
+    def known_facts(self) -> Facts: ...
 
     # -- running code
 

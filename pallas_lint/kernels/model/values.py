@@ -257,7 +257,7 @@ class Func:
 
     `node` is the FunctionDef or Lambda; `open_keywords`: `partial(f, **unknown)`; `jitted`: the parameters that
     `jax.jit` traces; `program`: the shardings that a `jit` around it names, None where there is none; `hidden`:
-    something unknown is around it.
+    something unknown is around it; `nondiff`: the arguments that a `jax.custom_vjp` around it does not differentiate.
     """
 
     name: str
@@ -272,6 +272,7 @@ class Func:
     jitted: frozenset[str] = frozenset()
     program: tuple[Value, ...] | None = None
     hidden: bool = False
+    nondiff: tuple[int, ...] | None = None
     weight: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:

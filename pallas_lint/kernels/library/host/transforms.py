@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.library import sharding
+from pallas_lint.kernels.library import derivatives, sharding
 from pallas_lint.kernels.library.host.trees import as_arrays, axis_of, map_leaves
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
@@ -30,7 +30,7 @@ _PULLBACK, _PUSHFORWARD = "jax.vjp()", "jax.linearize()"
 def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value | None:
     """Call a transformed function; None where the arguments or the transformation are unknown."""
     if made.function == _PULLBACK:
-        return Seq(tuple(map_leaves(_plain, as_arrays(value)) for value in made.args))
+        return Seq(tuple(map(derivatives.like, made.args)))
     model = _MADE.get(made.function)
     known = model is not None and interp.kernel is None and not made.open and _has_known_arguments(arguments)
     return model(interp, made, arguments, node) if model is not None and known else None
@@ -132,14 +132,15 @@ def _with_axis(value: Value, axis: Value, size: Dim) -> Value:
 
 def _grad(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Derivatives are like what they are taken by."""
-    result = interp.call(_function(made), arguments, node)
+    with derivatives.differentiating(interp):
+        result = interp.call(_function(made), arguments, node)
     wanted = made.argument("argnums", 1) or Const(0)
     numbers = [integer(item) for item in (wanted.items if isinstance(wanted, Seq) else (wanted,))]
     given = dict(enumerate(arguments.positional))
-    like = [map_leaves(_plain, as_arrays(given.get(at, UNKNOWN))) for at in numbers if at is not None]
-    if len(like) != len(numbers):
+    every = [derivatives.like(given.get(at, UNKNOWN)) for at in numbers if at is not None]
+    if len(every) != len(numbers):
         return UNKNOWN
-    found: Value = Seq(tuple(like)) if isinstance(wanted, Seq) else like[0]
+    found: Value = Seq(tuple(every)) if isinstance(wanted, Seq) else every[0]
     has_aux = made.argument("has_aux", 2) or Const(False)
     if made.function == "jax.value_and_grad":
         return Seq((result, found))
@@ -149,13 +150,10 @@ def _grad(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.No
     return Seq((found, aux)) if has_aux == Const(True) else UNKNOWN
 
 
-def _plain(leaf: Value) -> Value:
-    return Array(leaf.shape, leaf.element) if isinstance(leaf, Array) else UNKNOWN
-
-
 def _derive(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.jacrev(f)(x)`: the function runs; what comes of it is not followed."""
-    interp.call(_function(made), arguments, node)
+    with derivatives.differentiating(interp):
+        interp.call(_function(made), arguments, node)
     return UNKNOWN
 
 
@@ -168,7 +166,8 @@ def _make_jaxpr(interp: Tracer, made: CallResult, arguments: Arguments, node: no
 
 def _of_primals(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.vjp(f, *primals)`, `jax.linearize(f, *primals)`: the result, and a function."""
-    result = interp.call(arguments.positional[0], Arguments(arguments.positional[1:], open=arguments.open), node)
+    with derivatives.differentiating(interp):
+        result = interp.call(arguments.positional[0], Arguments(arguments.positional[1:], open=arguments.open), node)
     made = interp.opaque_call(_PULLBACK if name == "jax.vjp" else _PUSHFORWARD, arguments.rest(1), node)
     has_aux = arguments.keywords.get("has_aux", Const(False))
     if has_aux == Const(False):
@@ -183,7 +182,7 @@ def _jvp(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> V
     if not isinstance(primals, Seq) or primals.open:
         return UNKNOWN
     result = interp.call(arguments.positional[0], Arguments(list(primals.items)), node)
-    return Seq((result, map_leaves(_plain, result)))
+    return Seq((result, derivatives.like(result)))
 
 
 def _eval_shape(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
