@@ -19,6 +19,7 @@ from pallas_lint.api import (
     Op,
     Ref,
     Rule,
+    Seq,
     Severity,
     Site,
     Span,
@@ -151,7 +152,7 @@ class UnsupportedDtype(Rule):
         if found or op.short not in _SINGLE:
             yield from found
         else:
-            yield from (_unpacked if op.name == _UNPACK else _operation)(op, context)
+            yield from _PACKING.get(op.name, _operation)(op, context)
 
     def _function(self, op: Op, context: Context) -> Iterator[Finding]:
         """A function that was measured with the dtype."""
@@ -288,7 +289,7 @@ _OPERATIONS = {
     **dict.fromkeys(("maximum", "minimum", "max", "min"), "max"),
 }
 _CASTS = frozenset({"astype", "convert_element_type"})
-_SINGLE = frozenset({*_OPERATIONS, *_CASTS, "unpack_elementwise"})
+_SINGLE = frozenset({*_OPERATIONS, *_CASTS, "pack_elementwise", "unpack_elementwise"})
 _NARROW_FLOATS = frozenset({"f8_e4m3fn", "f8_e5m2"})
 
 
@@ -335,9 +336,6 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
     )
 
 
-_UNPACK = "jax.experimental.pallas.tpu.unpack_elementwise"
-
-
 def _unpacked(op: Op, context: Context) -> Iterator[Finding]:
     """`unpack_elementwise` takes words as wide as what it unpacks to; up to jax 0.9.2 uint32 and nothing else."""
     source, unpacked = op.argument("x", 0), dtype_of(op.argument("unpacked_dtype"))
@@ -360,6 +358,27 @@ def _unpacked(op: Op, context: Context) -> Iterator[Finding]:
             version_dependent=not always,
             dtype=given,
         )
+
+
+def _packed(op: Op, context: Context) -> Iterator[Finding]:
+    """`pack_elementwise` takes arrays of one dtype, as many as fit into a word."""
+    sources = op.argument("xs", 0)
+    items = sources.items if isinstance(sources, Seq) and not sources.open else ()
+    given = [item.dtype for item in items if isinstance(item, Array) and item.dtype is not None]
+    if len(set(given)) > 1:
+        different = " and ".join(map(long_name, dict.fromkeys(given)))
+        yield context.finding(
+            op.site,
+            f"`{spelled_function(op.site)}` takes arrays of one dtype, not {different}",
+            help="cast them to one before: float32 to be packed as bfloat16",
+            op=op,
+        )
+
+
+_PACKING = {
+    "jax.experimental.pallas.tpu.pack_elementwise": _packed,
+    "jax.experimental.pallas.tpu.unpack_elementwise": _unpacked,
+}
 
 
 _WIDE = {True: "f32", False: "i32"}

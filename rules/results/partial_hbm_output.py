@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from pallas_lint.api import (
     Access,
@@ -10,19 +11,22 @@ from pallas_lint.api import (
     Example,
     Finding,
     KernelTrace,
+    Launch,
+    Op,
     Ref,
     Rule,
     Severity,
-    Value,
 )
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.copies import copies_of
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.facts.writes import all_seen, outputs_of
+from pallas_lint.kernels.grid.index_ranges import number
+from pallas_lint.kernels.model.values import UNKNOWN
 
 
 class PartialHbmOutput(Rule):
-    """An output in HBM of which copies write parts that the data choose, while the input of its shape is not used.
+    """An output in HBM of which copies write a part, while the input of its shape is not used.
 
     Such a kernel updates an array in place: rows of a cache, pages of a pool. What no copy reaches keeps what was in
     the memory of the output, and that is the old array only where the output is an alias of it. Without
@@ -36,8 +40,9 @@ class PartialHbmOutput(Rule):
 
     ## Known limits
 
-    Only outputs that nothing but copies writes, with an index that is loaded in the kernel, and only where an input of
-    the same shape and dtype is passed and not used: without one, the copies may well reach all rows.
+    Only outputs that nothing but copies writes, with an index that is loaded in the kernel or fewer elements than the
+    output has, and only where an input of the same shape and dtype is passed and not used: without one, the copies may
+    well reach all rows.
 
     ## References
 
@@ -72,6 +77,20 @@ class PartialHbmOutput(Rule):
                     ),
                     out_shape=jax.ShapeDtypeStruct((16, 8, 128), jnp.float32),
                 )(pages, jnp.zeros((4, 8, 128), jnp.float32), cache)
+            """
+        ),
+        Example(
+            """
+            def kernel(new_ref, cache_hbm, out_hbm):
+                pltpu.sync_copy(new_ref, out_hbm.at[pl.ds(0, 8)])
+
+            def run():
+                return pl.pallas_call(  #!
+                    kernel,
+                    in_specs=[pl.BlockSpec(memory_space=pltpu.VMEM), pl.BlockSpec(memory_space=pltpu.HBM)],
+                    out_specs=pl.BlockSpec(memory_space=pltpu.HBM),
+                    out_shape=jax.ShapeDtypeStruct((64, 128), jnp.float32),
+                )(jnp.zeros((8, 128), jnp.float32), jnp.zeros((64, 128), jnp.float32))
             """
         ),
     )
@@ -114,8 +133,10 @@ class PartialHbmOutput(Rule):
         for output in outputs_of(trace):
             if output.index in taken or output.space not in ("hbm", "any"):
                 continue
-            parts = _parts_written(trace, output)
-            if not parts or not any(map(uses_loaded, parts)):
+            writes = _parts_written(trace, output)
+            if not writes or not (
+                any(uses_loaded(part.indexer) for _, part in writes) or _are_too_few(writes, output, launch)
+            ):
                 continue
             same = [ref for ref in trace.refs if ref.role == "in" and _fits(ref, output)]
             unused = next((ref for ref in same if ref.buffer not in accessed), None)
@@ -135,15 +156,36 @@ def _fits(ref: Ref, output: Ref) -> bool:
     return ref.shape == output.shape and ref.dtype == output.dtype is not None and (known or bool(ref.shape))
 
 
-def _parts_written(trace: KernelTrace, output: Ref) -> list[Value] | None:
-    """The indices at which copies write to the output; None where anything else is done with it, or all is written."""
+def _parts_written(trace: KernelTrace, output: Ref) -> list[tuple[Op, Ref]] | None:
+    """The copies that write to the output, and where; None where anything else is done with it, or all is written."""
+    targets = [(signal.op, signal.target) for signal in copies_of(trace).of("start")]
+    targets += [(op, op.argument("dst_ref", 1) or UNKNOWN) for op in trace.ops() if op.short == "sync_copy"]
     parts = []
-    for signal in copies_of(trace).of("start"):
-        if isinstance(signal.target, Ref) and signal.target.buffer == output.buffer:
-            if signal.target.indexer is None:
+    for op, target in targets:
+        if isinstance(target, Ref) and target.buffer == output.buffer:
+            if target.indexer is None:
                 return None
-            parts.append(signal.target.indexer)
+            parts.append((op, target))
     others = (event for event in trace.accesses() if event.ref.buffer == output.buffer)
     return (
         None if any(event.kind in ("load", "store", "accumulate") and not event.ref.view for event in others) else parts
     )
+
+
+def _are_too_few(writes: list[tuple[Op, Ref]], output: Ref, launch: Launch) -> bool:
+    """Whether all that is ever written, over the whole grid, is less than the output."""
+    total, counts = _elements(output), [_elements(part) for _, part in writes]
+    steps = [] if launch.has_grid is False else None
+    if launch.grid is not None and not launch.grid.open:
+        steps = [number(size) for size in launch.grid.items]
+    if total is None or steps is None or not launch.form.is_over_blocks:
+        return False
+    if any(guard.kind == "loop" for op, _ in writes for guard in op.guards):
+        return False
+    sizes, times = ([each for each in known if each is not None] for known in (counts, steps))
+    return len(sizes) == len(counts) and len(times) == len(steps) and sum(sizes) * prod(times) < total
+
+
+def _elements(ref: Ref) -> int | None:
+    sizes = [size for size in ref.shape or () if isinstance(size, int)]
+    return prod(sizes) if ref.shape is not None and len(sizes) == len(ref.shape) else None

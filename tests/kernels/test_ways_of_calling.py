@@ -132,6 +132,12 @@ def test_a_harness_calls_by_convention(function: str, inputs: str) -> None:
             assert launch.known_call.describe("k.py").endswith(f"as a harness calls it: `{function}(*{inputs}())`")
 
 
+@pytest.mark.parametrize("returned", ["{'x': jnp.ones((24, 384))}", "dict(x=jnp.ones((24, 384)))"])
+def test_a_harness_passes_a_dictionary_by_name(returned: str) -> None:
+    code = f"def make_inputs():\n    return {returned}\n\ndef solution(x):\n    return twice(x)\n"
+    assert shapes(code) == [(24, 384)]
+
+
 MODEL = """
 class Model:
     def __init__(self, rows):

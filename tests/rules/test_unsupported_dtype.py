@@ -235,3 +235,10 @@ def test_words_that_are_unpacked() -> None:
     assert compiled(call, "int8", "tpu:v5e", "0.12.0.1")
     assert compiled(call, "uint32", "tpu:v5e", "0.8.3") == compiled(call, "int32", "tpu:v5e", "0.12.0.1") == []
     assert compiled(call, "int32", "tpu:v5e", "0.8.3")
+
+
+def test_arrays_that_are_packed() -> None:
+    call = "pltpu.pack_elementwise([{}, a.astype(jnp.bfloat16)], packed_dtype=jnp.bfloat16)"
+    (text,) = compiled(call.format("a"), "float32", "tpu:v5e", "0.12.0.1")
+    assert "arrays of one dtype, not float32 and bfloat16" in text
+    assert compiled(call.format("a").replace("bfloat16)]", "float32)]"), "float32", "tpu:v5e", "0.12.0.1") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # What benchmarks of kernels name the function that is called, and the one that makes its arguments.
 _FUNCTIONS = ("workload", "kernel", "solution", "run", "main")
 _INPUTS = ("create_inputs", "get_inputs", "make_inputs", "inputs")
+_RETURNS_DICTIONARY = re.compile(r"\breturn\s+(?:\{\s*[\"']|dict\()")
 # Files in the same folder that have them, where the file of the kernel has not.
 _SIBLINGS = ("inputs", "reference", "ref", "baseline", "model", "problem", "task", "workload", "harness")
 
@@ -43,7 +45,7 @@ def conventional_calls(module: Module, configured: tuple[str, ...]) -> Iterator[
         return
     inputs = [name for name in _INPUTS if name in defined]
     if inputs:
-        yield from (call for name in inputs for call in _calls(name, functions, defined, ""))
+        yield from (call for name in inputs for call in _calls(_passed(name, module), functions, defined, ""))
         return
     for stem in _SIBLINGS:
         beside = module.graph.find(stem, module)
@@ -52,7 +54,7 @@ def conventional_calls(module: Module, configured: tuple[str, ...]) -> Iterator[
         theirs = _defined(beside)
         for name in (name for name in _INPUTS if name in theirs):
             more = ", get_init_inputs" if "get_init_inputs" in theirs - defined else ""
-            yield from _calls(name, functions, defined | theirs, f"from {stem} import {name}{more}")
+            yield from _calls(_passed(name, beside), functions, defined | theirs, f"from {stem} import {name}{more}")
             return
 
 
@@ -64,11 +66,17 @@ def _defined(module: Module) -> set[str]:
     return {name for piece in module.outline.pieces if piece.kind in ("def", "class") for name in piece.names}
 
 
+def _passed(inputs: str, module: Module) -> str:
+    """The inputs as a call passes them on: what is returned as a dictionary, by name."""
+    named = any(piece.has(_RETURNS_DICTIONARY) for piece in module.binders(inputs))
+    return f"{'**' if named else '*'}{inputs}()"
+
+
 def _calls(inputs: str, functions: list[str], defined: set[str], imports: str) -> Iterator[HarnessCall]:
     if "Model" in defined:
         made = "*get_init_inputs()" if "get_init_inputs" in defined else ""
-        yield HarnessCall(f"Model({made}).forward(*{inputs}())", imports)
-    yield from (HarnessCall(f"{function}(*{inputs}())", imports) for function in functions)
+        yield HarnessCall(f"Model({made}).forward({inputs})", imports)
+    yield from (HarnessCall(f"{function}({inputs})", imports) for function in functions)
 
 
 @lru_cache(maxsize=256)
