@@ -312,3 +312,14 @@ def test_a_derivative_inside_a_function() -> None:
         f"import functools\ndef test_it():\n    {inner}\n    jax.grad(lambda x: act(x, 8).sum())(jnp.ones((64, 128)))\n"
     )
     assert [(8, 128), (64, 128), (8, 128)] in map(_shapes, launches(code))
+
+
+@pytest.mark.parametrize(
+    "guard",
+    ["assert x.shape[0] % 128 == 0", "assert x.ndim == 3 and n", "if x.shape[0] % 128 != 0:\n        raise ValueError"],
+)
+def test_a_call_that_a_guard_stops_tells_nothing(guard: str) -> None:
+    code = f"def checked(x, n=1):\n    {guard}\n    return twice(x)\n\ndef test_it():\n    checked({{}})\n"
+    assert shapes(code.format("jnp.ones((100, 128))")) == []
+    if "ndim" not in guard:
+        assert shapes(code.format("jnp.ones((256, 128))")) == [(256, 128)]

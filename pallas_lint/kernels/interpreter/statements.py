@@ -104,8 +104,12 @@ def _delete(interp: Tracer, node: nodes.Del, env: Env) -> None:
                 interp.access("delete", ref, UNKNOWN, node)
 
 
-def _assert(interp: Tracer, node: nodes.Assert, env: Env) -> None:
-    interp.concretize("assert", interp.evaluate(node.test, env), node.test)
+def _assert(interp: Tracer, node: nodes.Assert, env: Env) -> bool:
+    holds = interp.evaluate(node.test, env)
+    interp.concretize("assert", holds, node.test)
+    if truth(holds) is False:
+        env.fails = True
+        return True
     if isinstance(node.test, nodes.Comparison) and isinstance(node.test.comparisons[0].operator, nodes.Equal):
         size = interp.evaluate(node.test.left, env) if isinstance(node.test.left, nodes.Name) else UNKNOWN
         if isinstance(size, Sym):
@@ -113,6 +117,7 @@ def _assert(interp: Tracer, node: nodes.Assert, env: Env) -> None:
     known = env.facts
     env.facts = {**known, **facts_of(interp, node.test, env)[0]}
     _note_multiples(interp, known, env)
+    return False
 
 
 def _note_multiples(interp: Tracer, before: Facts, env: Env) -> None:
@@ -435,7 +440,7 @@ SMALL: dict[type, Callable[..., bool]] = {
     nodes.Raise: _raise,
     nodes.Expr: _goes_on(_expression),
     nodes.Del: _goes_on(_delete),
-    nodes.Assert: _goes_on(_assert),
+    nodes.Assert: _assert,
     nodes.Import: _goes_on(_import),
     nodes.ImportFrom: _goes_on(_import_from),
     nodes.Global: _goes_on(_scope_declaration),
