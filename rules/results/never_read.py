@@ -122,11 +122,11 @@ class NeverRead(Rule):
             return
         for block, walk in unread(launch, blocks, context.analysis.outcome.effects):
             assert block.spec is not None
-            summed = ", summed over," if walk.divisor == 1 else ""
+            summed = ", which is summed over," if walk.divisor == 1 else ""
             yield context.finding(
                 block.spec.site,
-                f"last blocks of input {block.index}{summed} never read: dimension {walk.dimension} has {walk.blocks}"
-                f" blocks, grid axis {walk.axis} {walk.spelled_steps}",
+                f"the last blocks of input {block.index}{summed} are never read: dimension {walk.dimension} has"
+                f" {walk.blocks} blocks, and grid axis {walk.axis} {walk.spelled_steps}",
                 help="make the grid as long as the array has blocks (`pl.cdiv`), or pass a slice of it"
                 if walk.divisor == 1
                 else "check the divisor: several steps read one block only where the array has fewer blocks than steps",

@@ -203,7 +203,12 @@ def _counts(size: str) -> bool:
 def _name_of(operand: Value) -> str | None:
     if isinstance(operand, Sym):
         return operand.text
-    return operand.named.text if isinstance(operand, Array) and operand.named is not None else None
+    if not isinstance(operand, Array):
+        return None
+    first = operand.shape[0] if operand.shape else None
+    if operand.named is None and isinstance(first, Sym) and first.text.endswith(".shape[0]"):
+        return first.text.removesuffix(".shape[0]")  # of which only the rank is known
+    return operand.named.text if operand.named is not None else None
 
 
 def _number(size: object) -> int | None:
