@@ -52,7 +52,11 @@ def shown(lint: Lint, folder: Path, code: str, *options: str) -> str:
 @pytest.mark.parametrize(
     ("code", "told"),
     [
-        (ROWS, "kernel: tpu (compiler_params); grid (cdiv(x.shape[0],bm)); ?[x.shape[0],x.shape[1]] → ?[x.shape[0],x.shape[1]], as the text says"),
+        (
+            ROWS,
+            "kernel: tpu (compiler_params); grid (cdiv(x.shape[0],bm)); "
+            "?[x.shape[0],x.shape[1]] → ?[x.shape[0],x.shape[1]], as the text says",
+        ),
         (
             f"{ROWS}\n\ndef main():\n    rows(jnp.ones((256, 128)))\n",
             "kernel: tpu (compiler_params); grid (4); f32[256,128] → f32[256,128], as in main",

@@ -115,6 +115,13 @@ def test_ahead_of_time(method: str) -> None:
     assert shapes(f"spec = jax.ShapeDtypeStruct((24, 384), jnp.float32)\njax.jit(twice).{method}\n") == [(24, 384)]
 
 
+@pytest.mark.parametrize("call", ["jax.eval_shape(twice, spec)", "jax.make_jaxpr(twice)(spec)"])
+def test_what_is_only_traced(call: str) -> None:
+    code = f"spec = jax.ShapeDtypeStruct((24, 384), jnp.float32)\ndef test_it():\n    {call}\n"
+    assert shapes(code) == [(24, 384)]
+    assert all(launch.only_traced for launch in launches(code) if launch.known_call is not None)
+
+
 def test_arrays_made_one_by_one() -> None:
     code = "x, y = [jax.random.normal(k, (24, 384)) for k in jax.random.split(jax.random.key(0), 2)]\ntwice(y)\n"
     assert shapes(code) == [(24, 384)]

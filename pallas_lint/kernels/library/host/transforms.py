@@ -159,7 +159,7 @@ def _derive(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.
 
 def _make_jaxpr(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """The function is traced, and nothing of it runs."""
-    with interp.maybe(), sharding.within(interp, evolve(interp.frame.sharding_context, traced=True)):
+    with sharding.within(interp, evolve(interp.frame.sharding_context, traced=True)):
         interp.call(_function(made), Arguments(list(map(as_arrays, arguments.positional)), arguments.keywords), node)
     return UNKNOWN
 
@@ -189,7 +189,7 @@ def _eval_shape(interp: Tracer, name: str, arguments: Arguments, node: nodes.Nod
     """The result of the function without running it, with structs for arrays."""
     given = list(map(as_arrays, arguments.positional[1:]))
     named = {name: as_arrays(value) for name, value in arguments.keywords.items()}
-    with interp.maybe(), sharding.within(interp, evolve(interp.frame.sharding_context, traced=True)):
+    with sharding.within(interp, evolve(interp.frame.sharding_context, traced=True)):
         return interp.call(arguments.positional[0], Arguments(given, named, arguments.open), node)
 
 
