@@ -135,7 +135,8 @@ class PartialHbmOutput(Rule):
                 continue
             writes = _parts_written(trace, output)
             if not writes or not (
-                any(uses_loaded(part.indexer) for _, part in writes) or _are_too_few(writes, output, launch)
+                any(part.indexer is not None and uses_loaded(part.indexer) for _, part in writes)
+                or _are_too_few(writes, output, launch)
             ):
                 continue
             same = [ref for ref in trace.refs if ref.role == "in" and _fits(ref, output)]
@@ -175,7 +176,7 @@ def _parts_written(trace: KernelTrace, output: Ref) -> list[tuple[Op, Ref]] | No
 def _are_too_few(writes: list[tuple[Op, Ref]], output: Ref, launch: Launch) -> bool:
     """Whether all that is ever written, over the whole grid, is less than the output."""
     total, counts = _elements(output), [_elements(part) for _, part in writes]
-    steps = [] if launch.has_grid is False else None
+    steps: list[int | None] | None = [] if launch.has_grid is False else None
     if launch.grid is not None and not launch.grid.open:
         steps = [number(size) for size in launch.grid.items]
     if total is None or steps is None or not launch.form.is_over_blocks:

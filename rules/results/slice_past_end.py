@@ -278,7 +278,8 @@ def _second_step(part: SliceUse, reach: IndexRange, trace: KernelTrace, context:
 
 def _ahead(part: SliceUse, reach: IndexRange, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice a whole block ahead of the step, in a dimension that the steps fill, of a size that has only a name."""
-    count, size = count_of(reach.count), number(size_of(part))
+    count = count_of(reach.count) if isinstance(reach.count, Sym) else None
+    size = number(size_of(part))
     if not isinstance(count, BlockCount) or size is None or reach.factor != Const(size) or count.block != Const(size):
         return None
     if reach.offset < size or count.size not in extents(part, trace) or not part.access.certain:
