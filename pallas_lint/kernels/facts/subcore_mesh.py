@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pallas_lint.compat.chips import sparse_cores
+from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.devices import DevicePoint
 from pallas_lint.kernels.grid.grid_points import loops_in
 from pallas_lint.kernels.model.called import last_part
@@ -50,9 +51,8 @@ def axes_of_subcores(launch: Launch, device: str | None) -> dict[str, int] | Non
 
 def indices_in(value: Value) -> Iterator[Array]:
     """The results of `axis_index` that go into a scalar or a slice."""
-    stack = [value]
-    while stack:
-        current = stack.pop()
+    stack: list[Value] = [value]
+    for current in iter_unique(stack):
         if isinstance(current, Slice):
             stack += [part for part in (current.start, current.size) if part is not None]
         elif isinstance(current, Array) and current.origin is not None:
