@@ -1,4 +1,4 @@
-"""Summary of each launch site: what is known of it, or what stopped the analysis."""
+"""Summary of each launch site: its known facts, or why the analysis stopped."""
 
 from __future__ import annotations
 

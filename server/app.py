@@ -67,8 +67,8 @@ class PallasServer(LanguageServer):
     async def window_show_message_request_async(
         self, params: lsp.ShowMessageRequestParams
     ) -> lsp.MessageActionItem | None:
-        asked = lsp.ShowMessageRequestParams(params.type, message_text(params.message), params.actions)
-        return await super().window_show_message_request_async(asked)
+        request = lsp.ShowMessageRequestParams(params.type, message_text(params.message), params.actions)
+        return await super().window_show_message_request_async(request)
 
     def failed(self, details: str) -> None:
         """A crash of the engine: told once, the details go to the log."""
@@ -86,7 +86,7 @@ class PallasServer(LanguageServer):
         else:
             logger.error("%s: %s", type(error).__name__, error)
 
-    def tell(self, problems: Iterable[str]) -> None:
+    def show_problems(self, problems: Iterable[str]) -> None:
         """Say what is wrong with the settings, each thing once."""
         for problem in problems:
             if problem not in self._shown_problems:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import compat
+from pallas_lint.cli.rule import markdown
 from pallas_lint.compat import support
 from pallas_lint.compat.advisories import advisories
 from pallas_lint.compat.chips import CHIPS, LANES, SPARSE
-from pallas_lint.cli.rule import markdown
 from pallas_lint.config.settings import Settings, configurable, schema
 from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.ruleset.registry import all_rules

@@ -1,4 +1,4 @@
-"""The backend that a launch is presumed to be for where nothing about it tells.
+"""Inference of a launch's backend from the other launches of its file, its project, and the requirements.
 
 Of 257 launch sites in code that nobody had tuned on, 60 stand in files that import `pallas` alone. What tells then is
 the company they keep: the file's other launches, else the other kernels of the project, else what the project

@@ -34,11 +34,11 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
         return None
     if sparse_core(launch) is not None:
         return _on_sparse_cores(known)
-    asked = tuple(target for target in known if target.core != "sparse")
+    requested = tuple(target for target in known if target.core != "sparse")
     if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
-        own = tuple(target for target in asked if target.backend == launch.backend)
+        own = tuple(target for target in requested if target.backend == launch.backend)
         return (own or None) if settings.target else (Target(launch.backend),)
-    return asked if asked or not settings.target else None
+    return requested if requested or not settings.target else None
 
 
 def sparse_core(launch: Launch) -> str | None:
@@ -46,11 +46,11 @@ def sparse_core(launch: Launch) -> str | None:
     return next((each.core for each in (launch, *(t.launch for t in launch.traces)) if each.core is not None), None)
 
 
-def _on_sparse_cores(asked: tuple[Target, ...]) -> tuple[Target, ...] | None:
+def _on_sparse_cores(requested: tuple[Target, ...]) -> tuple[Target, ...] | None:
     """The SparseCores of the targets that were asked for: jax makes kernels for those of three generations."""
-    chosen = [target for target in asked if target.backend == "tpu" and target.device in (None, *SPARSE)]
+    chosen = [target for target in requested if target.backend == "tpu" and target.device in (None, *SPARSE)]
     sparse = dict.fromkeys(evolve(target, core="sparse") for target in chosen)
-    return (tuple(sparse) or None) if asked else (Target("tpu", core="sparse"),)
+    return (tuple(sparse) or None) if requested else (Target("tpu", core="sparse"),)
 
 
 # -- interpret mode ------------------------------------------------------------------------------------------------
@@ -72,12 +72,12 @@ def interpreted_places(launch: Launch) -> frozenset[Span]:
     for trace in launch.traces:
         for event in trace.events:
             guards = event.guards if isinstance(event, Op | Access | Concretization) else ()
-            only = any(guard.kind in ("if", "when") and _asks_for_interpreter(guard, launch) for guard in guards)
+            only = any(guard.kind in ("if", "when") and _requests_interpreter(guard, launch) for guard in guards)
             (interpreted if only else compiled).add(event.site.span)
     return frozenset(interpreted - compiled)
 
 
-def _asks_for_interpreter(guard: Guard, launch: Launch) -> bool:
+def _requests_interpreter(guard: Guard, launch: Launch) -> bool:
     """Whether code under a guard only runs in interpret mode: by what is passed as `interpret`, or by its name."""
     condition = guard.condition
     if isinstance(condition, Sym) and (condition == launch.argument("interpret") or _is_name(condition.text)):

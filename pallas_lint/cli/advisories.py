@@ -12,7 +12,7 @@ from pallas_lint.cli import terminal
 from pallas_lint.cli.config import settings_of
 from pallas_lint.cli.exit import OK
 from pallas_lint.compat.advisories import Advisory, advisories
-from pallas_lint.report.style import Style, visible, wants_colour
+from pallas_lint.report.style import Style, use_colour, visible
 from pallas_lint.report.wrapping import width_of, wrapped
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
         case "agent":
             terminal.write(_briefly(listed, jax))
         case _:
-            terminal.write(_lines(listed, jax, Style(wants_colour(options.color, sys.stdout))))
+            terminal.write(_lines(listed, jax, Style(use_colour(options.color, sys.stdout))))
     return OK
 
 

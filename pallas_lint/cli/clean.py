@@ -1,4 +1,4 @@
-"""`pallas-lint clean`: what earlier runs kept is removed."""
+"""`pallas-lint clean`: removes the caches of earlier runs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(error.strerror or str(error)) from error
     for note in choice.notes:
-        terminal.say(note)
-    terminal.say(
+        terminal.print_message(note)
+    terminal.print_message(
         f"removed {count(removed, 'file')} from {choice.folder.path}"
         if choice.folder is not None and removed
         else "there is nothing to remove"

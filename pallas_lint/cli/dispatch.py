@@ -21,7 +21,7 @@ def run(arguments: list[str]) -> int:
         terminal.write([request.text])
         return terminal.finish(OK)
     except KeyboardInterrupt:
-        terminal.say("interrupted")
+        terminal.print_message("interrupted")
         return terminal.finish(INTERRUPTED)
     except BrokenPipeError:
         terminal.abandon()

@@ -21,7 +21,7 @@ from pallas_lint.notebooks import MARKDOWN
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
-from pallas_lint.report.style import Style, can_link, visible, visible_file, wants_colour
+from pallas_lint.report.style import Style, can_link, use_colour, visible, visible_file
 from pallas_lint.report.wrapping import width_of
 from pallas_lint.ruleset import plugins
 from pallas_lint.run.project import Discovery, InputFile, Project, concerns_pallas, discover
@@ -183,7 +183,7 @@ def _show_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     found = _discovered(options, finder, cwd)
     linted = _Run(options, cwd, found.files, RunResult(), _with_hints(found))
     terminal.write(f"{visible_file(file.shown)}\n" for file in found.files)
-    _say_errors(linted)
+    _print_errors(linted)
     return TROUBLE if linted.all_errors else OK
 
 
@@ -313,7 +313,7 @@ def _silencing(linted: _Run, sources: Mapping[str, Source], findings: Iterable[F
 def _show_diff(linted: _Run, outcome: FixResult) -> int:
     from pallas_lint.run import fixer
 
-    style = Style(wants_colour(linted.options.color, sys.stdout))
+    style = Style(use_colour(linted.options.color, sys.stdout))
     lines: list[str] = []
     for path in sorted(outcome.changed):
         for line in fixer.unified_diff(*outcome.changed[path], visible_file):
@@ -324,11 +324,11 @@ def _show_diff(linted: _Run, outcome: FixResult) -> int:
                 text = style.removed(text)
             lines.append(text + "\n")
     terminal.write(terminal.without_commands(lines))
-    _say_errors(linted)
+    _print_errors(linted)
     count = sum(outcome.fixed.values())
     if not linted.options.quiet:
         verb = "silence" if linted.options.add_suppressions else "fix"
-        terminal.say(f"would {verb} {counted(count, 'finding')} in {counted(len(outcome.changed), 'file')}")
+        terminal.print_message(f"would {verb} {counted(count, 'finding')} in {counted(len(outcome.changed), 'file')}")
     if linted.all_errors or linted.result.errors:
         return TROUBLE
     return FINDINGS if outcome.changed and not linted.options.exit_zero else OK
@@ -357,7 +357,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
         assumed=reports.Assumed.of(judged),
         notes=notes,
         quiet=options.quiet,
-        style=Style(wants_colour(options.color, stream), can_link(stream)),
+        style=Style(use_colour(options.color, stream), can_link(stream)),
         width=width_of(stream),
         source_line=lines.line,
         statistics=options.statistics,
@@ -367,10 +367,10 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
     if options.output_file is not None:
         report_files.write(linted.cwd, report, options.output_format, options.output_file, "--output-file")
     elif to_stderr:
-        terminal.plain_say("".join(reports.render(options.output_format, report)))
+        terminal.print_plain("".join(reports.render(options.output_format, report)))
     else:
         terminal.write(reports.render(options.output_format, report))
-    _say_errors(linted)
+    _print_errors(linted)
     if report.errors:
         return TROUBLE
     return FINDINGS if any(linted.fails(finding) for finding in findings) and not options.exit_zero else OK
@@ -410,10 +410,10 @@ def _show_kernels(linted: _Run) -> int:
         seen=linted.result.launches,
         notes=linted.all_notes,
         quiet=options.quiet,
-        style=Style(wants_colour(options.color, sys.stdout)),
+        style=Style(use_colour(options.color, sys.stdout)),
     )
     terminal.write(kernels.render(options.output_format, report))
-    _say_errors(linted)
+    _print_errors(linted)
     return TROUBLE if report.errors else OK
 
 
@@ -444,9 +444,9 @@ def _write_baseline(linted: _Run, lines: Lines) -> int:
     findings, named = linted.result.findings, linted.options.baseline
     notes, errors = baselines.Run(linted.files, findings, linted.cwd, named, lines.line).write()
     for note in notes:
-        terminal.say(note)
+        terminal.print_message(note)
     linted = evolve(linted, errors=[*linted.errors, *errors])
-    _say_errors(linted)
+    _print_errors(linted)
     return TROUBLE if linted.all_errors else OK
 
 
@@ -464,11 +464,11 @@ def _notes_of(linted: _Run) -> list[str]:
     ]
 
 
-def _say_errors(linted: _Run) -> None:
+def _print_errors(linted: _Run) -> None:
     """Errors on standard error, and with -v the tracebacks of internal ones."""
     if linted.options.verbose:
         for text in linted.result.tracebacks:
-            terminal.say_traceback(text)
+            terminal.print_traceback(text)
     for error in linted.all_errors:
         where = (
             f"{visible_file(error.path)}:{error.line}: "
@@ -477,4 +477,4 @@ def _say_errors(linted: _Run) -> None:
             if error.path
             else ""
         )
-        terminal.plain_say(f"{where}error: {visible(error.message)}\n")
+        terminal.print_plain(f"{where}error: {visible(error.message)}\n")

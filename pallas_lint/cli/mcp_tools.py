@@ -111,9 +111,9 @@ def _result(status: int, plain: str, errors: str, structured: str) -> CallToolRe
 
 async def _plain(arguments: Sequence[str]) -> CallToolResult:
     """What a command prints that has no JSON."""
-    status, out, said = await _output(arguments)
+    status, out, stderr = await _output(arguments)
     return CallToolResult(
-        content=[TextContent(type="text", text=(out + said).rstrip())],
+        content=[TextContent(type="text", text=(out + stderr).rstrip())],
         structured_content={"text": out},
         is_error=status == TROUBLE,
     )

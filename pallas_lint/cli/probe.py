@@ -24,7 +24,7 @@ from pallas_lint.probe.results import RequestedStages, judged_for, newer_than_kn
 from pallas_lint.probe.session import EVERY_TARGET, ProbeOptions, Session
 from pallas_lint.records import evolve
 from pallas_lint.report.lines import Lines
-from pallas_lint.report.style import Style, visible, visible_file, wants_colour
+from pallas_lint.report.style import Style, use_colour, visible, visible_file
 from pallas_lint.report.wrapping import width_of
 from pallas_lint.run.cache_folder import own_cache
 from pallas_lint.text import files
@@ -87,7 +87,9 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
         return tune.run(options, wanted, python, conditions, cwd)
     try:
         with Worker(python, cwd) as worker, progress.shown(cwd, quiet=options.quiet) as display:
-            session = Session(worker, cwd, conditions, display.say, display.show, kept=_kept(options, python, cwd))
+            session = Session(
+                worker, cwd, conditions, display.show_status, display.show, kept=_kept(options, python, cwd)
+            )
             results = [session.probe(spec) for spec in wanted]
     except WorkerError as error:
         raise UsageError(str(error)) from error
@@ -135,12 +137,14 @@ def _capture(options: argparse.Namespace, conditions: ProbeOptions, finder: Sett
         raise UsageError(str(error)) from error
     status = _report(captured.results, options, finder, cwd)
     if captured.recorded is not None and not options.quiet:
-        terminal.say(captured.recorded.summary)
+        terminal.print_message(captured.recorded.summary)
     if captured.status:
-        terminal.say(f"the program ended with status {captured.status}")
+        terminal.print_message(f"the program ended with status {captured.status}")
     examined = recording is None or conditions.named != ["trace"]
     if examined and not any(result.launches for result in captured.results) and not options.quiet:
-        terminal.say("no launch was seen: the program made none, or it does not run in Python with this environment")
+        terminal.print_message(
+            "no launch was seen: the program made none, or it does not run in Python with this environment"
+        )
     return TROUBLE if captured.status else status  # launches that it did not come to are not judged
 
 
@@ -263,7 +267,7 @@ def _write_record_of_costs(path: str, results: Sequence[ProbeResult]) -> list[Li
     return []
 
 
-def _is_told(launch: LaunchResult) -> bool:
+def _is_reported(launch: LaunchResult) -> bool:
     """Whether something is known of what it costs."""
     return bool(launch.costs) or any("registers" in stage.figures for stage in launch.stages)
 
@@ -329,18 +333,20 @@ def _report(
 
     for output_format, file in options.report:
         report_files.write(cwd, styled(Style(), None), output_format, file, "--report")
-    style, width = Style(wants_colour(options.color, sys.stdout)), width_of(sys.stdout)
+    style, width = Style(use_colour(options.color, sys.stdout)), width_of(sys.stdout)
     terminal.write(reports.render(options.output_format, styled(style, width)))
     if options.verbose and not options.quiet and any(result.kept for result in results):
-        terminal.say("nothing has changed since an earlier run, whose results these are; --no-cache probes again")
-    if options.perf and not options.quiet and not errors and not any(map(_is_told, launches)):
-        terminal.say(
+        terminal.print_message(
+            "nothing has changed since an earlier run, whose results these are; --no-cache probes again"
+        )
+    if options.perf and not options.quiet and not errors and not any(map(_is_reported, launches)):
+        terminal.print_message(
             "--perf: no launch is for a TPU, and for GPUs what a kernel takes is only known where jax's CUDA plugin "
             "and ptxas compile it"
         )
     for error in errors:
         where = f"{visible_file(error.path)}:{error.line}: " if error.line else f"{visible_file(error.path)}: "
-        terminal.plain_say(f"{where}error: {visible(error.message)}\n")
+        terminal.print_plain(f"{where}error: {visible(error.message)}\n")
     if errors or (options.strict and unjudged):
         return TROUBLE
     limit = Severity(options.fail_on).rank

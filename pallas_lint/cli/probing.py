@@ -129,7 +129,7 @@ def probing(
         raise UsageError(str(error)) from error
     with Worker(interpreter, cwd) as worker, progress.shown(cwd) as display:
         given = {str((cwd / source.path).resolve()): source.text for source in unsaved}
-        session = Session(worker, cwd, conditions, display.say, display.show, given)
+        session = Session(worker, cwd, conditions, display.show_status, display.show, given)
         result = Probing(session, settings, Lines(cwd, texts), wanted)
         result.probe(wanted)
         yield result

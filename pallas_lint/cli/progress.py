@@ -27,7 +27,7 @@ class TerminalProgress:
     _spinner: Spinner | None = None
     _known: dict[str, list[str]] = field(factory=dict, init=False)  # lines by function
 
-    def say(self, doing: str) -> None:
+    def show_status(self, doing: str) -> None:
         """What is being done now."""
         if self._spinner is not None:
             from rich.markup import escape
@@ -72,5 +72,5 @@ def shown(cwd: Path, *, quiet: bool = False) -> Iterator[TerminalProgress]:
 
     with Live(console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False) as live:
         progress = TerminalProgress(cwd, live, Spinner("dots"))
-        progress.say("starting")
+        progress.show_status("starting")
         yield progress

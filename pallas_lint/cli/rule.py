@@ -1,4 +1,4 @@
-"""`pallas-lint rule`: what a rule is about."""
+"""`pallas-lint rule`: prints the documentation of rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import OK
 from pallas_lint.config.flags import UsageError
-from pallas_lint.report.style import Style, wants_colour
+from pallas_lint.report.style import Style, use_colour
 from pallas_lint.report.wrapping import columns_of, width_of, wrapped
 from pallas_lint.ruleset.registry import PluginError
 
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         codes = sorted(rules)
     infos = list(_usable(rules[code] for code in dict.fromkeys(codes)))
     everything = infos or list(_usable(rules[code] for code in sorted(rules)))
-    style = Style(wants_colour(options.color, sys.stdout))
+    style = Style(use_colour(options.color, sys.stdout))
     match options.output_format:
         case "json":
             import json
@@ -62,7 +62,7 @@ def _usable(entries: Iterable[RuleEntry]) -> Iterator[RuleEntry]:
         try:
             entry.rule  # noqa: B018  imports it
         except PluginError as error:
-            terminal.say(str(error))
+            terminal.print_message(str(error))
         else:
             yield entry
 

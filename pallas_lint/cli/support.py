@@ -41,17 +41,17 @@ def run(
     except ValueError as error:
         return terminal.fail(str(error))
     try:
-        asked = question.read([query], answers.is_name)
+        parsed = question.read([query], answers.is_name)
     except ValueError as error:
         return terminal.fail(f"support: {error}")
-    if not asked.names and not asked.dtypes:
+    if not parsed.names and not parsed.dtypes:
         return terminal.fail("support: name a function or a dtype, too, as in `jnp.cumsum tpu`")
-    matches = answers.answer(asked, _backends(target), versions)
+    matches = answers.look_up(parsed, _backends(target), versions)
     if not matches:
-        name = asked.names[0] if asked.names else query
+        name = parsed.names[0] if parsed.names else query
         close = nearest(name) if name.count(".") < 2 else []  # of `jnp.linalg.norm` nothing is like `jnp.norm`
         hint = f"; did you mean {', '.join(close)}?" if close else ""
-        terminal.say(
+        terminal.print_message(
             f"nothing is known about `{name}`{hint or '; `pallas-lint probe` lowers and compiles your own kernel'}"
         )
         return TROUBLE
@@ -60,7 +60,7 @@ def run(
     elif output_format == "agent":
         terminal.write(f"{line}\n" for match, _ in _once(matches) for line in _briefly(match))
     else:
-        terminal.write([_text(matches, asked)])
+        terminal.write([_text(matches, parsed)])
     return 0
 
 
@@ -72,20 +72,20 @@ def _backends(target: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(backend for backend in BACKENDS if backend in chosen) or BACKENDS
 
 
-def _text(matches: list[dict[str, Any]], asked: Question) -> str:
+def _text(matches: list[dict[str, Any]], parsed: Question) -> str:
     from rich.console import Console
 
     # A table is as wide as it is, or it is folded; all other lines are broken here.
     written, on_terminal = io.StringIO(), sys.stdout.isatty() or None  # None: the environment decides
     console = Console(file=written, force_terminal=on_terminal, highlight=False, soft_wrap=True, width=10_000)
     printer = _Printer(console, width_of(sys.stdout) or _PIPED)
-    if not asked.plain and asked.names:
-        printer.line(f"[dim]{printer.escape(_understood(asked))}[/dim]")
+    if not parsed.plain and parsed.names:
+        printer.line(f"[dim]{printer.escape(_understood(parsed))}[/dim]")
     functions = 0
     for number, (match, also) in enumerate(_once(matches)):
         functions += match["kind"] == "function"
         # Of a bare name, such as `sort`, the first function is meant; of the others it is enough to say so.
-        if match["kind"] == "function" and functions > 1 and not any("." in name for name in asked.names):
+        if match["kind"] == "function" and functions > 1 and not any("." in name for name in parsed.names):
             printer.briefly(match)
             continue
         if number:
@@ -113,7 +113,7 @@ def _briefly(match: dict[str, Any]) -> Iterator[str]:
         for backend, shown in match["backends"].items():
             on = _on(shown.get("device"))
             instead = f"; instead: {'; or '.join(shown['instead'])}" if shown["status"] != "supported" else ""
-            yield f"{short(match['name'])} {_dashed(backend)}{on}: {_said(shown, dtypes, version)}{instead}"
+            yield f"{short(match['name'])} {_dashed(backend)}{on}: {_support_text(shown, dtypes, version)}{instead}"
     elif match["kind"] == "primitive":
         lowered = [_dashed(each["backend"]) for each in match["registries"] if each["spans"]]
         yield f"{match['name']} (primitive): {', '.join(dict.fromkeys(lowered)) or 'nowhere'}"
@@ -142,7 +142,7 @@ def _once(matches: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[
         yield first, [each["name"] for each in alike]
 
 
-def _said(shown: dict[str, Any], dtypes: Sequence[str], version: str) -> str:
+def _support_text(shown: dict[str, Any], dtypes: Sequence[str], version: str) -> str:
     """What is said of a backend: of the dtypes that were asked for first."""
     own = ", ".join(f"{dtype} {shown['states'][dtype][-1]}" for dtype in dtypes)
     sentence = _sentence(shown, version)
@@ -152,13 +152,13 @@ def _said(shown: dict[str, Any], dtypes: Sequence[str], version: str) -> str:
     return sentence if not note else note if shown["status"] == "unknown" else f"{sentence}; {note}"
 
 
-def _understood(asked: Question) -> str:
+def _understood(parsed: Question) -> str:
     parts = [
-        ", ".join(asked.names),
-        f"of {', '.join(asked.dtypes)}" if asked.dtypes else "",
-        f"on {', '.join(_dashed(each) for each in (asked.devices or asked.backends))}" if asked.backends else "",
-        f"in jax {', '.join(asked.versions)}" if asked.versions else "",
-        f"({' '.join(asked.forms)})" if asked.forms else "",
+        ", ".join(parsed.names),
+        f"of {', '.join(parsed.dtypes)}" if parsed.dtypes else "",
+        f"on {', '.join(_dashed(each) for each in (parsed.devices or parsed.backends))}" if parsed.backends else "",
+        f"in jax {', '.join(parsed.versions)}" if parsed.versions else "",
+        f"({' '.join(parsed.forms)})" if parsed.forms else "",
     ]
     return f"asked: {' '.join(part for part in parts if part)}"
 
@@ -227,26 +227,26 @@ class _Printer:
             self.console.print(Text(" " * indent if number else "") + part)
 
     def function(self, match: dict[str, Any]) -> None:
-        versions, asked = match["versions"], match.get("asked", {"dtypes": [], "unmeasured": [], "forms": {}})
+        versions, parsed = match["versions"], match.get("asked", {"dtypes": [], "unmeasured": [], "forms": {}})
         name = short(match["name"])
         full = f"  {self.escape(match['name'])}" if ":" not in match["name"] else ""
         self.line(f"[bold]{self.escape(name)}[/bold]{full}")
-        rows = [*_rows(match, asked["dtypes"])]
+        rows = [*_rows(match, parsed["dtypes"])]
         if not self._table(rows, versions):
             for label, dtypes, states in rows:
                 self.line(f"{label} {dtypes}: {_history(states, versions)}")
         words = {state for _, _, states in rows for state in states}
         self.line(f"[dim]{'; '.join(f'{word}: {text}' for word, text in LEGEND.items() if word in words)}[/dim]")
-        for dtype in asked["unmeasured"]:
+        for dtype in parsed["unmeasured"]:
             self.line(f"{dtype} was not measured: `pallas-lint probe` lowers and compiles your own kernel")
-        for form, by_backend in asked["forms"].items():
+        for form, by_backend in parsed["forms"].items():
             statuses = ", ".join(f"{_dashed(backend)} {_STATUS[status]}" for backend, status in by_backend.items())
             self.line(f"{self.escape(form)}: {statuses}")
         speaking = {shown["measured_at"] for shown in match["backends"].values()} - {versions[-1]}
         if speaking and compat.unmeasured(versions[-1]):
             self.line(f"jax {versions[-1]} was not measured: {', '.join(sorted(speaking))} speaks for it")
         for backend, shown in match["backends"].items():
-            self._backend(backend, shown, versions[-1], asked["dtypes"])
+            self._backend(backend, shown, versions[-1], parsed["dtypes"])
         if match["primitives"]:
             self.line(f"[dim]primitives: {' '.join(match['primitives'])}[/dim]")
         if match["api"] is not None:
@@ -281,7 +281,7 @@ class _Printer:
 
     def _backend(self, backend: str, shown: dict[str, Any], version: str, dtypes: Sequence[str]) -> None:
         on = _on(shown.get("device"))
-        self.line(f"[bold]{_dashed(backend)}{on}[/bold]: {self.escape(_said(shown, dtypes, version))}")
+        self.line(f"[bold]{_dashed(backend)}{on}[/bold]: {self.escape(_support_text(shown, dtypes, version))}")
         if shown["fails_for"]:
             listed = "; ".join(shown["fails_for"][:_MAX_FAILING])
             more = "; …" if len(shown["fails_for"]) > _MAX_FAILING else ""

@@ -111,21 +111,21 @@ def read_bytes(most: int) -> bytes:
     return sys.stdin.buffer.read(most)
 
 
-def say(message: str) -> None:
+def print_message(message: str) -> None:
     """One line on standard error, whatever the message holds."""
     from pallas_lint.report.style import visible
 
-    plain_say(f"pallas-lint: {visible(message)}\n")
+    print_plain(f"pallas-lint: {visible(message)}\n")
 
 
-def say_traceback(text: str) -> None:
+def print_traceback(text: str) -> None:
     """A traceback on standard error. What an exception says of the code it met begins no line."""
     from pallas_lint.report.style import visible
 
-    plain_say("".join(f"| {visible(line)}\n" for line in text.rstrip("\n").split("\n")))
+    print_plain("".join(f"| {visible(line)}\n" for line in text.rstrip("\n").split("\n")))
 
 
-def plain_say(text: str) -> None:
+def print_plain(text: str) -> None:
     """`text` on standard error as it is; to nowhere once that takes nothing, for there is no other place to say so."""
     try:
         sys.stderr.write(text)
@@ -136,7 +136,7 @@ def plain_say(text: str) -> None:
 
 def fail(message: str) -> int:
     """Say what is wrong and return the exit status for it."""
-    say(f"error: {message}")
+    print_message(f"error: {message}")
     return TROUBLE
 
 
@@ -145,7 +145,7 @@ def crash(error: Exception, *, verbose: bool) -> int:
     if verbose:
         import traceback
 
-        say_traceback("".join(traceback.format_exception(error)))
+        print_traceback("".join(traceback.format_exception(error)))
     detail = (str(error).strip().splitlines() or [""])[0]
     message = f"internal error: {type(error).__name__}{': ' + detail if detail else ''}"
     return fail(message if verbose else f"{message} (-v shows where)")

@@ -19,7 +19,7 @@ from pallas_lint.records import evolve
 from pallas_lint.report import full
 from pallas_lint.report.json import finding_document
 from pallas_lint.report.lines import Lines
-from pallas_lint.report.style import Style, visible, wants_colour
+from pallas_lint.report.style import Style, use_colour, visible
 from pallas_lint.report.wrapping import width_of, wrapped
 from pallas_lint.text.source import Source, SourceError
 
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
     known = better.now(wanted[0], list(choices), _text_of(cwd / wanted[0].file))
     with progress.shown(cwd, quiet=options.quiet) as display:
         values = known.values if known is not None else {}
-        tuning = Tuning(wanted[0], choices, python, cwd, conditions, display.say, values)
+        tuning = Tuning(wanted[0], choices, python, cwd, conditions, display.show_status, values)
         if tuning.count > _MAX_CHOICES:
             raise UsageError(f"--tune: {tuning.count} choices, and at most {_MAX_CHOICES} are tried")
         try:
@@ -70,10 +70,10 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
 
     for output_format, file in options.report:
         report_files.write_text(cwd, "".join(rendered(output_format, Style(), None)), file, "--report")
-    style = Style(wants_colour(options.color, sys.stdout))
+    style = Style(use_colour(options.color, sys.stdout))
     terminal.write(rendered(options.output_format, style, width_of(sys.stdout)))
     if not finished:
-        terminal.say(f"interrupted: {len(tuning.tried)} of {tuning.count} were tried")
+        terminal.print_message(f"interrupted: {len(tuning.tried)} of {tuning.count} were tried")
     return OK if any(one.took or one.clocks for one in tuning.tried) else TROUBLE
 
 
@@ -111,8 +111,8 @@ def _text(tuning: Tuning, style: Style) -> Iterator[str]:
             yield f"  {microseconds(took):>9}  {rank:<8} {visible(one.spelled)}\n"
         ordered = tuning.in_order(target)
         if ordered:
-            said = f"{target}: the predicted order of {len(ordered)} of {tuning.count} choices, and no times"
-            yield style.bold(said) + "\n"
+            sentence = f"{target}: the predicted order of {len(ordered)} of {tuning.count} choices, and no times"
+            yield style.bold(sentence) + "\n"
         for at, one in enumerate(ordered[:_SHOWN]):
             yield f"  {at + 1:>9}  {visible(one.spelled)}\n"
         slower = max(len(found), len(ordered)) - _SHOWN

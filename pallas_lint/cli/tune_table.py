@@ -15,7 +15,7 @@ from pallas_lint.probe.client import WorkerError
 from pallas_lint.probe.perf import table_trials, tune_table
 from pallas_lint.probe.perf.figures import microseconds
 from pallas_lint.probe.perf.table_trials import BAD, Row, Trials, Verdict
-from pallas_lint.report.style import Style, visible, visible_file, wants_colour
+from pallas_lint.report.style import Style, use_colour, visible, visible_file
 from pallas_lint.report.wrapping import width_of, wrapped
 from pallas_lint.text import files
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace, conditions: ProbeOptions, python: str | Non
     rows, errors = _rows(options, table, name, cwd)
     if not rows:
         for error in errors:
-            terminal.plain_say(f"{error}\n")
+            terminal.print_plain(f"{error}\n")
         raise UsageError(f"--tune-table: {table} has no row that can be read")
     function = rows[0].call.spec
     trials = _trials(options, function, conditions, cwd)
@@ -57,10 +57,10 @@ def run(options: argparse.Namespace, conditions: ProbeOptions, python: str | Non
     verdicts = list(trials.verdicts(rows))
     _report(options, table, rows, verdicts, errors, cwd)
     for error in errors:
-        terminal.plain_say(f"{error}\n")
+        terminal.print_plain(f"{error}\n")
     if not finished:
         left = "; the same command goes on from there" if options.tune_results else ""
-        terminal.say(f"interrupted: {len(trials.missing(rows))} calls are left{left}")
+        terminal.print_message(f"interrupted: {len(trials.missing(rows))} calls are left{left}")
     if errors or not finished:
         return TROUBLE
     return FINDINGS if any(each.state in BAD for each in verdicts) else OK
@@ -142,7 +142,7 @@ def _probe(
 
         def ended(count: int, of: int) -> None:
             write()
-            display.say(f"{count} of {of} calls tried")
+            display.show_status(f"{count} of {of} calls tried")
 
         try:
             return trials.run(rows, interpreter, cwd, conditions, ended)
@@ -164,7 +164,7 @@ def _report(
 
     for output_format, file in options.report:
         report_files.write_text(cwd, "".join(rendered(output_format, Style(), None)), file, "--report")
-    style = Style(wants_colour(options.color, sys.stdout))
+    style = Style(use_colour(options.color, sys.stdout))
     terminal.write(rendered(options.output_format, style, width_of(sys.stdout)))
 
 
@@ -187,15 +187,17 @@ def _lines(
     for target in dict.fromkeys(verdict.target for verdict in verdicts):
         here = [verdict for verdict in verdicts if verdict.target == target]
         counts = {state: sum(each.state == state for each in here) for state in _STATES}
-        told = ", ".join(f"{count} {_STATES[state]}" for state, count in counts.items() if count)
-        yield style.bold(f"{target}: {len(here)} of {len(rows)} rows: {told}") + "\n"
+        summary = ", ".join(f"{count} {_STATES[state]}" for state, count in counts.items() if count)
+        yield style.bold(f"{target}: {len(here)} of {len(rows)} rows: {summary}") + "\n"
         for each in here:
             if each.state in BAD:
-                line = f"  {table}:{each.row.entry.line} {visible(_spelled(each.row.call.values))}: {_said(each)}"
+                line = (
+                    f"  {table}:{each.row.entry.line} {visible(_spelled(each.row.call.values))}: {_verdict_text(each)}"
+                )
                 yield from (f"{part}\n" for part in wrapped(line, width, 0, 4))
 
 
-def _said(verdict: Verdict) -> str:
+def _verdict_text(verdict: Verdict) -> str:
     best = ""
     if verdict.best is not None and verdict.best_took is not None:
         best = f"{visible(_spelled(verdict.best.values))} takes {microseconds(verdict.best_took)}"

@@ -84,5 +84,5 @@ def _round(options: argparse.Namespace) -> int:
         lint.run(copy.copy(options))
     except UsageError as error:
         terminal.fail(str(error))
-    terminal.say("watching for changes, Ctrl-C ends")
+    terminal.print_message("watching for changes, Ctrl-C ends")
     return terminal.finish(OK)

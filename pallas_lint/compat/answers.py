@@ -42,7 +42,7 @@ def is_name(word: str) -> bool:
     return "." in word or "*" in word or known
 
 
-def answer(question: Question, backends: Sequence[str], versions: Sequence[str]) -> list[dict[str, Any]]:
+def look_up(question: Question, backends: Sequence[str], versions: Sequence[str]) -> list[dict[str, Any]]:
     """The support data; empty where there is none. `backends` and `versions` limit it, empty for all."""
     backends = tuple(question.backends) or tuple(backends)
     versions = tuple(question.versions) or tuple(versions)

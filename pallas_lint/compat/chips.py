@@ -1,4 +1,4 @@
-"""TPU generations: what a TensorCore and a SparseCore have, and since which jax release there is one to lower for.
+"""TPU generations: their TensorCores and SparseCores, and the first jax release that lowers for each.
 
 Capacities, sublanes and lanes are those of jax's own table (`jax._src.tpu_info` of 0.12.0.1); the default limits of
 VMEM are in the errors of libtpu, and so is the SMEM of subcores.

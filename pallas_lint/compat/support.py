@@ -194,13 +194,13 @@ def _generations(support: compat.FunctionSupport, version: str) -> str:
 def generations(support: compat.FunctionSupport, version: str) -> dict[str, list[str]]:
     """ "on v6e, not on v4, v5e" → the dtypes that are supported on some generations and unsupported on others."""
     devices = devices_at(compat.nearest(version))
-    by_answer: dict[tuple[str, ...], list[str]] = {}
+    by_verdict: dict[tuple[str, ...], list[str]] = {}
     for dtype in compat.DTYPES:
         answers = tuple(support.verdict("tpu", version, dtype=dtype, device=device).status for device in devices)
         if {"supported", "unsupported"} <= set(answers):
-            by_answer.setdefault(answers, []).append(dtype)
+            by_verdict.setdefault(answers, []).append(dtype)
     found: dict[str, list[str]] = {}
-    for those, dtypes in by_answer.items():
+    for those, dtypes in by_verdict.items():
         takes, refuses = (
             ", ".join(device for device, status in zip(devices, those, strict=True) if status == wanted)
             for wanted in ("supported", "unsupported")

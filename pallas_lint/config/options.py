@@ -1,4 +1,4 @@
-"""The kinds of value a setting can have: each checks a value from TOML and says the same as JSON schema."""
+"""Kinds of setting values: each checks a TOML value and gives its JSON schema."""
 
 from __future__ import annotations
 

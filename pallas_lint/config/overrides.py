@@ -1,4 +1,4 @@
-"""From options to what the command line says about settings."""
+"""Settings given as command line options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: where they are found, how they are checked and merged, and what they come to for one file."""
+"""Settings: where they are found, how they are checked and merged, and the values for one file."""
 
 from __future__ import annotations
 

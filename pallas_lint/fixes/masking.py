@@ -1,4 +1,4 @@
-"""Severity of padding in a sum, and the edits that mask it where it is read."""
+"""Severity of unmasked padding in a sum, and the edits that mask it where it is read."""
 
 from __future__ import annotations
 

@@ -82,8 +82,8 @@ class Callers:
             return
         path = self.path_of(file)
         self._texts.clear()
-        for who in [who for who, calls in self.calls.items() if path in calls.rests_on]:
-            self._right.discard(who)
+        for caller in [caller for caller, calls in self.calls.items() if path in calls.rests_on]:
+            self._right.discard(caller)
 
     def invalidate_all(self) -> None:
         """Files that are no code have changed on disk: what rests on them is no longer right."""
@@ -95,8 +95,8 @@ class Callers:
 
     def missing(self, files: Iterable[Path]) -> list[Path]:
         """The files of which the calls have to be found out, to know who calls the launchers in `files`."""
-        asked = {who: None for file in files for who in self.index.callers(self.path_of(file))}
-        return [self.folder / who for who in asked if not self._is_known(who)]
+        asked = {caller: None for file in files for caller in self.index.callers(self.path_of(file))}
+        return [self.folder / caller for caller in asked if not self._is_known(caller)]
 
     def record(self, file: Path, known_calls: tuple[KnownCall, ...], rests_on: Iterable[Path]) -> None:
         """What the run of a file came to."""
@@ -111,16 +111,16 @@ class Callers:
         path = self.path_of(file)
         return tuple(
             known_call
-            for who in self.index.callers(path)
-            for known_call in (self.calls[who].known_calls if who in self.calls else ())
+            for caller in self.index.callers(path)
+            for known_call in (self.calls[caller].known_calls if caller in self.calls else ())
             if known_call.function.partition("::")[0] == path
         )
 
     def rests_on(self, file: Path) -> Iterator[Path]:
         """The files that tell of calls of what a file defines, and those that their calls rest on."""
-        for who in self.index.callers(self.path_of(file)):
-            yield self.folder / who
-            for path in self.calls[who].rests_on if who in self.calls else ():
+        for caller in self.index.callers(self.path_of(file)):
+            yield self.folder / caller
+            for path in self.calls[caller].rests_on if caller in self.calls else ():
                 yield self.folder / path
 
     def leads(self, file: Path) -> bool:

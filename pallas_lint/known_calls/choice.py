@@ -42,7 +42,7 @@ def choose(known_calls: Iterable[KnownCall], most: int = MAX_CALLS) -> tuple[tup
     kept: list[KnownCall] = []
     left_out = 0
     for function in sorted(by_function):
-        every = _told_more(list(by_function[function]))
+        every = _most_specific(list(by_function[function]))
         chosen = every if len(every) <= most else _most_different(every, most)
         left_out += len(every) - len(chosen)
         kept += chosen
@@ -59,7 +59,7 @@ def _known(known_call: KnownCall) -> int:
     return sum(2 if "?" not in text and "..." not in text else 1 for _, text in known_call.arguments)
 
 
-def _told_more(known_calls: list[KnownCall]) -> list[KnownCall]:
+def _most_specific(known_calls: list[KnownCall]) -> list[KnownCall]:
     """Those of which no other says all, and more."""
     known = {each: _known(each) for each in known_calls}
     # Those of which most is known say all of others; to ask each about each takes minutes for some thousand calls.
@@ -67,11 +67,11 @@ def _told_more(known_calls: list[KnownCall]) -> list[KnownCall]:
     return [
         each
         for each in known_calls
-        if not any(known[other] > known[each] and _says_all(other, each) for other in telling)
+        if not any(known[other] > known[each] and _covers(other, each) for other in telling)
     ]
 
 
-def _says_all(one: KnownCall, other: KnownCall) -> bool:
+def _covers(one: KnownCall, other: KnownCall) -> bool:
     if one.on != other.on or len(one.arguments) < len(other.arguments):
         return False
     known = dict(one.arguments)

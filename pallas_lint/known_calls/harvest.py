@@ -1,4 +1,4 @@
-"""The calls of launchers in other files that one file makes: its functions run, and what they pass is written down."""
+"""Calls that one file makes of launchers in other files, found by running its functions in the interpreter."""
 
 from __future__ import annotations
 

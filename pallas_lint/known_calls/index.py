@@ -85,16 +85,16 @@ class CallerIndex:
         waiting = deque((path, 0) for path in reached)
         while waiting:
             at, far = waiting.popleft()
-            for who, _, _ in self._importers.get(at, ()):
-                if who in reached:
+            for importer, _, _ in self._importers.get(at, ()):
+                if importer in reached:
                     continue
-                if _only_imports(who):
-                    waiting.appendleft((who, far))
+                if _only_imports(importer):
+                    waiting.appendleft((importer, far))
                 elif far < _DEEPEST:
-                    waiting.append((who, far + 1))
+                    waiting.append((importer, far + 1))
                 else:
                     continue
-                reached.add(who)
+                reached.add(importer)
         return frozenset(reached)
 
     def callers(self, path: str) -> list[str]:
@@ -107,19 +107,19 @@ class CallerIndex:
         waiting = deque([path])
         while waiting and len(far) <= _MAX_SEEN:
             at = waiting.popleft()
-            for who, name, bound in self._importers.get(at, ()):
-                if who == path or (name is not None and name != "*" and name not in names[at]):
+            for importer, name, bound in self._importers.get(at, ()):
+                if importer == path or (name is not None and name != "*" and name not in names[at]):
                     continue
-                step = 0 if _only_imports(who) else 1
+                step = 0 if _only_imports(importer) else 1
                 if far[at] + step > _DEEPEST:
                     continue
                 brings = names[at] if name == "*" else {bound}
-                if who not in far:
-                    far[who] = far[at] + step
-                    names[who] = brings | self.entries[who].defines
-                    (waiting.append if step else waiting.appendleft)(who)
+                if importer not in far:
+                    far[importer] = far[at] + step
+                    names[importer] = brings | self.entries[importer].defines
+                    (waiting.append if step else waiting.appendleft)(importer)
                 else:
-                    names[who] |= brings
+                    names[importer] |= brings
         found = sorted(
             (each for each in far if each != path), key=lambda each: (far[each], not is_test_path(each), each)
         )
@@ -139,28 +139,28 @@ class CallerIndex:
     def _importers(self) -> Mapping[str, list[tuple[str, str | None, str]]]:
         """By file: who imports it, which name of it (None: itself), and under which name."""
         found: dict[str, list[tuple[str, str | None, str]]] = {}
-        for who, entry in sorted(self.entries.items()):
+        for importer, entry in sorted(self.entries.items()):
             for target, bound in entry.imports:
-                for path, name in self._resolved(who, target):
-                    if path != who:
-                        found.setdefault(path, []).append((who, name, bound))
+                for path, name in self._resolved(importer, target):
+                    if path != importer:
+                        found.setdefault(path, []).append((importer, name, bound))
         return found
 
-    def _resolved(self, who: str, target: str) -> Iterable[tuple[str, str | None]]:
+    def _resolved(self, importer: str, target: str) -> Iterable[tuple[str, str | None]]:
         """The files that an import may mean, each with the name that it takes from it."""
         owner, _, name = target.rpartition(".")
         if target.startswith("."):
-            folder = who.split("/")[:-1]
+            folder = importer.split("/")[:-1]
             rest = target.lstrip(".")
             up = len(target) - len(rest) - 1
             base = "/".join(folder[: len(folder) - up])
             whole = self._below(base, rest)
             part = self._below(base, rest.rpartition(".")[0])
             return [(whole, None)] if whole else [(part, name)] if part else []
-        whole_names = self._visible(who, target)
+        whole_names = self._visible(importer, target)
         if whole_names:
             return [(path, None) for path in whole_names]
-        return [(path, name) for path in self._visible(who, owner)] if owner else []
+        return [(path, name) for path in self._visible(importer, owner)] if owner else []
 
     def _below(self, base: str, dotted: str) -> str | None:
         place = "/".join(part for part in (base, dotted.replace(".", "/")) if part)
@@ -168,21 +168,21 @@ class CallerIndex:
             (path for path in (f"{place}.py", f"{place}/__init__.py".lstrip("/")) if path in self.entries), None
         )
 
-    def _visible(self, who: str, dotted: str) -> list[str]:
+    def _visible(self, importer: str, dotted: str) -> list[str]:
         """The files of that name; of one word only those beside, or above, which stand on somebody's path."""
         paths = self._files.get(dotted, ())
         if "." in dotted or not paths:
             return list(paths)
         length = dotted.count(".") + 1
-        return [path for path in paths if _is_above(path, length, who)]
+        return [path for path in paths if _is_above(path, length, importer)]
 
 
 def _only_imports(path: str) -> bool:
     return path.rpartition("/")[2] == "__init__.py"
 
 
-def _is_above(path: str, length: int, who: str) -> bool:
+def _is_above(path: str, length: int, importer: str) -> bool:
     """Whether the folder from which `path` has a name of so many parts is one of those around `who`, or a root."""
     parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
     base = parts[: len(parts) - length]
-    return base == who.split("/")[: len(base)] or len(base) <= 1 or base[-1] in ("src", "python", "lib")
+    return base == importer.split("/")[: len(base)] or len(base) <= 1 or base[-1] in ("src", "python", "lib")

@@ -1,4 +1,4 @@
-"""The shapes file: argument types that calls really had, recorded once and committed, for all who lint.
+"""The shapes file: argument types of real calls, recorded once and committed.
 
 Its text is deterministic: functions and calls are sorted, a call is a line, so that a change reads well in a diff.
 """

@@ -121,7 +121,7 @@ class FindingCache:
         memo.register_query(NEIGHBOURS, lambda launch: neighbours.get(launch, ()))
         memo.register_query(INFERRED_BACKEND, analysis.inferred_backends.get)
         memo.register_query(SPECS, lambda piece: specs.get(piece, ()))
-        memo.register_query(GUARDING, lambda: tuple(analysis.guards.asking_pieces))
+        memo.register_query(GUARDING, lambda: tuple(analysis.guards.version_pieces))
 
     def of_launch(self, launch: Launch, find: Callable[[], list[Finding]]) -> list[Finding]:
         """The findings on a launch; `find` computes them."""

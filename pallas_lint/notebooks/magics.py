@@ -1,4 +1,4 @@
-"""IPython syntax in cells, hidden so that a cell parses: every mask is as long as what it hides.
+"""IPython syntax in cells, masked so that a cell parses: a mask is as long as the text it replaces.
 
 Magics (`%x`, `%%x`), shell commands (`!x`, `y = !x`), help (`x?`) and automatic calls (`/f x`) become names made of
 underscores, which nobody binds: whatever they give is unknown.

@@ -175,7 +175,7 @@ def _compile(result: ProbeResult, timeout: float) -> None:
     request: ModulesRequest = {"modules": result.modules, "timeout": seconds, "memory_limit": 16 << 30}
     try:
         with Worker(str(result.parts["python"]), Path.cwd()) as worker:
-            collect(None, worker.ask(request), timeout, result)
+            collect(None, worker.send(request), timeout, result)
     except WorkerError as error:
         result.errors.append(str(error))
 

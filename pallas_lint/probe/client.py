@@ -1,4 +1,4 @@
-"""The worker, seen from outside: started, asked, watched, and replaced when it dies."""
+"""The client of the worker process: starts it, sends requests, watches it, and restarts it when it dies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Worker:
     cwd: Path
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
-    def ask(self, request: Request) -> Iterator[Event]:
+    def send(self, request: Request) -> Iterator[Event]:
         """The events of a request, without the closing one; `{"event": "died"}` where the worker itself died.
 
         A worker that says what nobody understands is ended, and that is an error.

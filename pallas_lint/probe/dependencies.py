@@ -49,7 +49,7 @@ def statements(
     `own` is the run's file, named "" in `lines`; `loaded` are the other files of the user's that were imported.
     """
     reach = _Reach(own, {str(file): file for file in loaded}, text_of)
-    reach.speaks_of("", {name})
+    reach.mentions("", {name})
     for path, line in lines:
         reach.stands_on(path, line)
     return list(reach.statements())
@@ -115,7 +115,7 @@ class _Reach:
         file = self.file(path)
         self.waiting += [(path, piece) for piece in (file.pieces if file else ()) if piece.first <= line <= piece.last]
 
-    def speaks_of(self, path: str, words: Set[str]) -> None:
+    def mentions(self, path: str, words: Set[str]) -> None:
         """Whatever binds one of these words in a file is reached."""
         file = self.file(path)
         self.waiting += [(path, piece) for word in words for piece in (file.binders.get(word, ()) if file else ())]
@@ -135,10 +135,10 @@ class _Reach:
         new = piece.words - file.words
         file.words |= new
         for each in (path, *file.named):
-            self.speaks_of(each, new)
+            self.mentions(each, new)
         modules = [each for word in new for each in self.modules.get(word, ())]
         if _FROM_PACKAGE.search(piece.text):
             modules += self.packages
         for each in set(modules) - file.named - {path}:
             file.named.add(each)
-            self.speaks_of(each, file.words)
+            self.mentions(each, file.words)

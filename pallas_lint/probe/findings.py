@@ -1,4 +1,4 @@
-"""From what the worker told to findings: one a cause, at the user's line, under the code of the rule it belongs to."""
+"""Findings from the worker's events: one per cause, at the user's line, with the code of its rule."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _OF_SESSIONS = re.compile(
     r"|PYTEST_CURRENT_TEST|PYTEST_XDIST_\w+|PALLAS_LINT_CAPTURE)"
 )
 # Whether a file is there is asked without opening it.
-_ASKS = frozenset(
+_LISTINGS = frozenset(
     "exists lexists isfile isdir islink ismount is_file is_dir is_symlink is_mount stat lstat access getmtime getctime"
     " getatime getsize samefile readlink".split()
 )
@@ -79,13 +79,13 @@ class KeptEvents:
         if on is None or on["beyond"] is not None or not _is_whole(events):
             return False
         try:
-            if _is_younger(on, begun) or any(map(_asks_for_files, on["read"])):
+            if _is_younger(on, begun) or any(map(_lists_files, on["read"])):
                 return False
             state = _state(on)
         except OSError:
             return False
-        answer = [event for event in events if event["event"] != "rests"]
-        self.folder.write(_KIND, self._name(request), _packed({"on": on, "rests": state, "events": answer}))
+        events_of_result = [event for event in events if event["event"] != "rests"]
+        self.folder.write(_KIND, self._name(request), _packed({"on": on, "rests": state, "events": events_of_result}))
         self.folder.remove_old()
         return True
 
@@ -223,13 +223,13 @@ def _modules_in(folder: str) -> str | None:
     return digest("\0".join(sorted(names)).encode("utf-8", "surrogatepass"))
 
 
-def _asks_for_files(path: str) -> bool:
+def _lists_files(path: str) -> bool:
     """Whether the text of a module asks for files without opening them. Raises OSError."""
     if not path.endswith(".py"):
         return False
     for line in files.read(path).decode("utf-8", "replace").splitlines():
         is_import = line.lstrip().startswith(("from ", "import "))
         for match in _NAMED.finditer(line):
-            if match[0] in _ASKS and (is_import or line[: match.start()].rstrip().endswith(".")):
+            if match[0] in _LISTINGS and (is_import or line[: match.start()].rstrip().endswith(".")):
                 return True
     return False

@@ -356,8 +356,8 @@ def done_in_kernels(problem: Raised, line: str) -> str | None:
     """What failed in this line because no launch is around it, in words; None for anything else."""
     if _ASSIGNED.search(problem["message"]):
         return "assigns to elements of an array, which only refs allow"
-    asked = _GRID.search(line) if problem["type"] == "AssertionError" and not problem["message"].strip() else None
-    return f"asks for `{asked[0]}` where there is no grid" if asked else None
+    grid_query = _GRID.search(line) if problem["type"] == "AssertionError" and not problem["message"].strip() else None
+    return f"asks for `{grid_query[0]}` where there is no grid" if grid_query else None
 
 
 # A compiler's numbers of bytes: what was asked for, and what there is.
@@ -416,8 +416,8 @@ def reading(text: str) -> str:
     in a callback's traceback.
     """
     lines = [line.strip() for line in text.splitlines() if "ut-of-bounds" in line or "out of bounds" in line]
-    said = [line for line in lines if not line.startswith("File ")]
-    line = _sliced(said[-1] if said else text.splitlines()[-1])
+    messages = [line for line in lines if not line.startswith("File ")]
+    line = _sliced(messages[-1] if messages else text.splitlines()[-1])
     access = _ACCESS.search(line)
     return f"{access[1]}, of shape {access[2]}" if access else re.sub(r"^(\w+Error: )+", "", line)[:300].rstrip(". ")
 

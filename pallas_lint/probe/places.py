@@ -1,4 +1,4 @@
-"""Places that the worker tells, as spans that the user reads."""
+"""Source spans of the places in the worker's events."""
 
 from __future__ import annotations
 

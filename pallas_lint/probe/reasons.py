@@ -1,4 +1,4 @@
-"""Why a stage failed, in words, and which finding tells of the cause."""
+"""Descriptions of why a stage failed, and the finding that covers the cause."""
 
 from __future__ import annotations
 

@@ -336,8 +336,8 @@ class RequestedStages:
         """In words, each stage that was asked for and that could not be judged, or for which there was no time."""
         for launch in launches:
             for stage in launch.stages:
-                asked = stage.unreached or stage.stage in self.stages or stage.target in self.targets
-                if stage.ok is None and asked and not _is_refused(launch, stage):
+                requested = stage.unreached or stage.stage in self.stages or stage.target in self.targets
+                if stage.ok is None and requested and not _is_refused(launch, stage):
                     where = f" for {stage.target}" if stage.target else ""
                     why = (stage.detail or "").removeprefix("not judged: ")
                     yield f"{stage.stage}{where} of `{launch.kernel}`{f': {why}' if why else ''}"

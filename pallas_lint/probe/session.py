@@ -1,4 +1,4 @@
-"""Probing several functions with one worker: what the command line, `--probe` and `--fix` share."""
+"""A session: several functions probed with one worker, for `probe`, `--probe` and `--fix`."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Session:
         self, spec: Spec, request: FunctionRequest, note: Callable[[Event], None] = lambda _: None
     ) -> ProbeResult:
         def events() -> Iterator[Event]:
-            for event in self.worker.ask(request):
+            for event in self.worker.send(request):
                 if event["event"] == "begin":
                     self.progress(f"{spec.function}: {event['task']}")
                 note(event)

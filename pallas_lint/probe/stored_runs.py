@@ -162,7 +162,7 @@ def _completed(run: StoredRun, before: StoredRun | None) -> StoredRun:
         return run
     if {each.digest for each in run.rests_on} != {each.digest for each in before.rests_on}:
         return run
-    asked = any(launch.costs for launch in run.launches)
+    has_costs = any(launch.costs for launch in run.launches)
     launches = []
     for launch, older in zip(run.launches, before.launches, strict=True):
         if launch.facts["operands"] != older.facts["operands"]:
@@ -175,7 +175,9 @@ def _completed(run: StoredRun, before: StoredRun | None) -> StoredRun:
         costs = [*launch.costs, *(each for each in older.costs if each["target"] not in targets)]
         stages.sort(key=lambda stage: STAGES.index(stage.stage) if stage.stage in STAGES else len(STAGES))
         launches.append(LaunchResult(launch.facts, stages, costs))
-    kept = [each for each in before.findings if each.code.startswith(_OF_COST) != asked and each not in run.findings]
+    kept = [
+        each for each in before.findings if each.code.startswith(_OF_COST) != has_costs and each not in run.findings
+    ]
     functions = run.functions or before.functions
     return evolve(run, launches=tuple(launches), findings=(*run.findings, *kept), functions=functions)
 

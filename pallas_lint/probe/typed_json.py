@@ -1,4 +1,4 @@
-"""JSON held against types: whether a message has what a TypedDict says.
+"""Validation of JSON against TypedDicts.
 
 Shared with the worker, as `protocol` is: nothing but the standard library, and nothing that Python 3.10 lacks.
 """

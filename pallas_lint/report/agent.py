@@ -43,14 +43,14 @@ def findings(found: Sequence[Finding]) -> Iterator[str]:
     """One line for all findings of a file that say the same, in the order of the first of each."""
     lines: dict[tuple[str, str], list[int]] = {}
     for finding in found:
-        numbers = lines.setdefault((place_of_file(finding.span), _said(finding)), [])
+        numbers = lines.setdefault((place_of_file(finding.span), _text_of(finding)), [])
         if finding.span.start.line not in numbers:
             numbers.append(finding.span.start.line)
     for (path, said), numbers in lines.items():
         yield f"{path}:{','.join(map(str, numbers))} {said}\n"
 
 
-def _said(finding: Finding) -> str:
+def _text_of(finding: Finding) -> str:
     parts = [f"{finding.code} {finding.severity.value}: {_sentence(finding.message)}"]
     if finding.help:
         parts.append(_sentence(finding.help))

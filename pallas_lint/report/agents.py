@@ -18,10 +18,10 @@ VARIABLES = (
 SWITCH = "PALLAS_LINT_AGENT"  # "0" turns it off, anything else on
 
 
-def chosen(asked: str | None, otherwise: str = "full") -> str:
+def chosen(requested: str | None, otherwise: str = "full") -> str:
     """The format that was asked for, else "agent" where an agent reads standard output, else `otherwise`."""
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     return "agent" if is_reading() else otherwise
 
 

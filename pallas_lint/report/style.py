@@ -70,7 +70,7 @@ def _linked(text: str, address: str) -> str:
     return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
-def wants_colour(choice: str, stream: TextIO) -> bool:
+def use_colour(choice: str, stream: TextIO) -> bool:
     """Whether `--color choice` means colours on `stream`.
 
     `auto` follows NO_COLOR, FORCE_COLOR, TERM and whether the stream is a terminal.

@@ -79,13 +79,13 @@ class ProjectCalls:
     def of(self, file: Path, settings: Settings) -> tuple[KnownCall, ...]:
         """The calls of what a file defines: those that other files of its project make, and those on record."""
         if self.project.wait_for_callers:
-            self.ask(file, settings)
-        elif not self._knows_callers(file, settings):
+            self.find(file, settings)
+        elif not self._has_callers(file, settings):
             return self.shapes(file, settings).of(file)
         callers = self.callers(file, settings)
         return (*callers.of(file), *self.shapes(file, settings).of(file))
 
-    def ask(self, file: Path, settings: Settings, gives_up: Callable[[], bool] = lambda: False) -> bool:
+    def find(self, file: Path, settings: Settings, gives_up: Callable[[], bool] = lambda: False) -> bool:
         """Find out what calls the launchers of a file; whether that is known now, and nobody gave up."""
         callers = self.callers(file, settings)
         for caller in callers.missing((file,)):
@@ -96,9 +96,9 @@ class ProjectCalls:
 
     def waits(self, file: Path, settings: Settings) -> bool:
         """Whether there are calls that are still to be found out."""
-        return not self._knows_callers(file, settings) or bool(self.callers(file, settings).missing((file,)))
+        return not self._has_callers(file, settings) or bool(self.callers(file, settings).missing((file,)))
 
-    def _knows_callers(self, file: Path, settings: Settings) -> bool:
+    def _has_callers(self, file: Path, settings: Settings) -> bool:
         """Whether the files of its project have been looked through: that takes a while where there are many."""
         return (self._folder(file), settings.jax.versions) in self._callers
 
@@ -115,7 +115,7 @@ class ProjectCalls:
 
     def rests_on(self, file: Path, settings: Settings) -> Iterator[Path]:
         """The files whose calls count for a file, and those that they rest on, as far as they are known."""
-        return self.callers(file, settings).rests_on(file) if self._knows_callers(file, settings) else iter(())
+        return self.callers(file, settings).rests_on(file) if self._has_callers(file, settings) else iter(())
 
     def shapes(self, file: Path, settings: Settings) -> Shapes:
         """The shapes file that tells of what a file defines; one that says nothing where there is none."""

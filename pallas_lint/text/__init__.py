@@ -1,1 +1,1 @@
-"""Texts: the only place where files are read and written, and what a source is made of."""
+"""Text: the only place where files are read and written, and the parts of a source."""

@@ -1,4 +1,4 @@
-"""Digests: what a text is known by where it is too long itself, and what shows who wrote it."""
+"""Digests: cache keys of long texts, and signatures of files that this program wrote."""
 
 from __future__ import annotations
 

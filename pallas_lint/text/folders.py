@@ -1,4 +1,4 @@
-"""Open folders: what is opened, made and removed in one lies in it, since no link is followed on the way.
+"""Open folders: entries are opened, made and removed relative to a handle, so that no link is followed.
 
 POSIX systems open each name relative to the folder that was opened before (`openat` with `O_NOFOLLOW`), so that a link
 put there meanwhile changes nothing. Windows cannot: there each name is looked at before it is used.

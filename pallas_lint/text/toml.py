@@ -1,4 +1,4 @@
-"""TOML, which several ask for of the same file."""
+"""TOML documents, parsed once and cached."""
 
 from __future__ import annotations
 

@@ -220,18 +220,18 @@ class BlockShapeTiling(Rule):
         always = context.everywhere(fails)
         old = up_to("0.8.3", failing[-1])
         packed = 1 if block.dtype in (None, "bool") else max(32 // bits(block.dtype or "f32"), 1)
-        ask = (
+        mismatch = (
             f"not a multiple of {chunk}"
             if old
             else f"neither a multiple of {chunk} nor a power of two from {LANES * packed}"
         )
-        yield self._report(block, 0, ask, severity, context, defaults, None if always else failing)
+        yield self._report(block, 0, mismatch, severity, context, defaults, None if always else failing)
 
     @staticmethod
     def _report(
         block: Block,
         at: int,
-        ask: str,
+        mismatch: str,
         severity: Severity,
         context: Context,
         defaults: dict[str, int],
@@ -246,7 +246,7 @@ class BlockShapeTiling(Rule):
         certain = block.sure and not defaults
         return context.finding(
             block.spec.site,
-            f"block dimension {at} is {size}, {ask}{beside}{by_default}",
+            f"block dimension {at} is {size}, {mismatch}{beside}{by_default}",
             help="round it up and mask, take the whole dimension, or move it in front of the last two",
             severity=severity if certain else severity.lowered(),
             versions=versions,
@@ -367,8 +367,8 @@ def _whole_or(block: Block, at: int) -> Severity | None:
     if not unknown or len(axes) != 1:
         return None
     # A caller that requests one row has one, as a decoder does: the array is not known here.
-    asked_for = block.grid.launch.known_call is not None and _size(block, at) == 1
-    return Severity.INFO if asked_for else Severity.WARNING
+    by_caller = block.grid.launch.known_call is not None and _size(block, at) == 1
+    return Severity.INFO if by_caller else Severity.WARNING
 
 
 def _is_moved(block: Block, at: int) -> bool:

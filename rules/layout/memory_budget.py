@@ -240,7 +240,7 @@ def _of_subcores(launch: Launch, device: str | None, context: Context) -> Iterat
     """Scratch and pipelines against the memories of a subcore, and of the SparseCore that it is part of."""
     if launch.core not in SUBCORES or not launch.is_pallas:
         return
-    who, chips = SUBCORES[launch.core], sparse_cores(device)
+    core_name, chips = SUBCORES[launch.core], sparse_cores(device)
     vector = launch.core == "sc_vector"
     own = subcore_memory(launch, "vmem", context.analysis) if vector else ()
     shared = subcore_memory(launch, "vmem_shared", context.analysis)
@@ -249,9 +249,9 @@ def _of_subcores(launch: Launch, device: str | None, context: Context) -> Iterat
     of_core = (*shared, *(Part(f"{part.name} of each subcore", part.total, subcores) for part in own))
     smem = VECTOR_SUBCORE_SMEM if vector else SCALAR_SUBCORE_SMEM
     for parts, limit, where, help in (
-        (own, max(chip.vmem for chip in chips), f"VMEM, and a {who} has", "take fewer rows at a time"),
+        (own, max(chip.vmem for chip in chips), f"VMEM, and a {core_name} has", "take fewer rows at a time"),
         (of_core if shared else (), max(chip.shared for chip in chips), _SHARED, "take fewer rows at a time"),
-        (scalars, smem, f"SMEM, and a {who} has", "keep large tables in VMEM or HBM and copy rows"),
+        (scalars, smem, f"SMEM, and a {core_name} has", "keep large tables in VMEM or HBM and copy rows"),
     ):
         total = sum(part.total for part in parts)
         if total > limit:

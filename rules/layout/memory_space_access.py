@@ -132,12 +132,12 @@ class MemorySpaceAccess(Rule):
         if space not in ("any", "hbm", "host") and not (sparse and space == "vmem_shared"):
             return
         where = {"host": "host memory", "vmem_shared": "VMEM_SHARED"}.get(space, "HBM")
-        who = "a subcore" if sparse else "TPU"
+        core = "a subcore" if sparse else "TPU"
         declared = ref.space is not None
         severity = Severity.ERROR if access.certain and (declared or ref.role == "out") else Severity.WARNING
         yield context.finding(
             access.site,
-            f"{_doing(access)} `{ref.parameter}`, which stays in {where}: {who} loads and stores only VMEM and SMEM",
+            f"{_doing(access)} `{ref.parameter}`, which stays in {where}: {core} loads and stores only VMEM and SMEM",
             help=f"copy it with `pltpu.sync_copy` or `make_async_copy`{'' if sparse else _SPEC}",
             severity=severity,
         )

@@ -81,15 +81,15 @@ class WrongTarget(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        asked = [target.backend for target in context.settings.target]
+        requested = [target.backend for target in context.settings.target]
         own = launch.backend
-        if not asked or own is None or own in asked or launch.evidence not in STRONG:
+        if not requested or own is None or own in requested or launch.evidence not in STRONG:
             return
         if launch.interpret or launch.is_tried or not launch.is_pallas:
             return
         site, name = next(_uses(launch, own), (launch.site, None))
         what = f"`{name}` is" if name is not None else "the kernel is"
-        names = " and ".join(dict.fromkeys(BACKENDS[backend] for backend in asked))
+        names = " and ".join(dict.fromkeys(BACKENDS[backend] for backend in requested))
         yield context.finding(
             site,
             f"{what} for {BACKENDS[own]}: it does not run on {names}, the target asked for",

@@ -96,36 +96,36 @@ class ActionRequest:
             )
 
 
-def quick_fixes(asked: ActionRequest) -> list[lsp.CodeAction]:
+def quick_fixes(request: ActionRequest) -> list[lsp.CodeAction]:
     """Fixes of the findings at the range, then the ways to silence them."""
-    client = asked.state.client
-    here = asked.here()
+    client = request.state.client
+    here = request.here()
     actions: list[lsp.CodeAction] = []
-    if client.fix_violation and asked.wants(lsp.CodeActionKind.QuickFix.value):
+    if client.fix_violation and request.wants(lsp.CodeActionKind.QuickFix.value):
         offered = [(finding, fix) for finding in here for fix in finding.fixes]
         safe = [(finding, fix) for finding, fix in offered if fix.applicability == "safe"]
         unsafe = [each for each in offered if each not in safe] if client.unsafe_fixes != "off" else []
         for finding, fix in safe:
-            actions += asked.action(_title(fix), "quickfix", finding, asked.edit(fix.edits), preferred=True)
-        actions += _all_of_a_rule(asked, safe)
+            actions += request.action(_title(fix), "quickfix", finding, request.edit(fix.edits), preferred=True)
+        actions += _all_of_a_rule(request, safe)
         for finding, fix in unsafe:
             remark = " (look at the result)" if client.unsafe_fixes == "hint" else ""
-            actions += asked.action(f"{_title(fix)}{remark}", "quickfix", finding, asked.edit(fix.edits))
-        actions += _tuning(asked, here)
+            actions += request.action(f"{_title(fix)}{remark}", "quickfix", finding, request.edit(fix.edits))
+        actions += _tuning(request, here)
     if client.disable_rule_comment:
         for finding in {each.code: each for each in reversed(here)}.values():
             if finding.code not in silencing.NEVER:
-                actions += _silencing(asked, finding)
+                actions += _silencing(request, finding)
     return actions
 
 
-def _tuning(asked: ActionRequest, here: Sequence[Finding]) -> Iterator[lsp.CodeAction]:
+def _tuning(request: ActionRequest, here: Sequence[Finding]) -> Iterator[lsp.CodeAction]:
     """To try block sizes, where they may mend what a launch costs."""
     finding = next((each for each in here if each.code in _OF_BLOCKS and each.origin == "probe"), None)
     if finding is not None:
-        arguments = {"uri": asked.state.uri, "line": finding.span.start.line - 1}
+        arguments = {"uri": request.state.uri, "line": finding.span.start.line - 1}
         command = lsp.Command(title="Try other block sizes", command=TUNE, arguments=[arguments])
-        shown = [each for each in asked.diagnostics if each.code == finding.code]
+        shown = [each for each in request.diagnostics if each.code == finding.code]
         yield lsp.CodeAction(
             f"{finding.code}: Try other block sizes", kind="quickfix", diagnostics=shown or None, command=command
         )
@@ -135,41 +135,41 @@ def _title(fix: Fix) -> str:
     return f"{fix.title[0].upper()}{fix.title[1:]}"
 
 
-def _all_of_a_rule(asked: ActionRequest, offered: Sequence[tuple[Finding, Fix]]) -> Iterator[lsp.CodeAction]:
+def _all_of_a_rule(request: ActionRequest, offered: Sequence[tuple[Finding, Fix]]) -> Iterator[lsp.CodeAction]:
     """For a rule that can be fixed in several places of the document: all of them at once."""
-    path = asked.state.source.path
+    path = request.state.source.path
     candidates = [
         (finding, fix)
-        for finding in asked.findings
+        for finding in request.findings
         if (fix := fixer.choose(finding, unsafe=False)) and all(edit.span.path == path for edit in fix.edits)
     ]
     count = Counter(finding.code for finding, _ in candidates)
     for finding in {each.code: each for each, _ in offered}.values():
         if count[finding.code] > 1:
             same = [each for each in candidates if each[0].code == finding.code]
-            planned = fixer.plan(same, {path: asked.state.source})
+            planned = fixer.plan(same, {path: request.state.source})
             edits = [edit for _, fix in planned.taken for edit in fix.edits]
             unique = list(dict.fromkeys(edits))
-            yield from asked.action(f"Fix all {finding.name} in this file", "quickfix", finding, asked.edit(unique))
+            yield from request.action(f"Fix all {finding.name} in this file", "quickfix", finding, request.edit(unique))
 
 
-def _silencing(asked: ActionRequest, finding: Finding) -> Iterator[lsp.CodeAction]:
-    source, settings = asked.state.source, asked.state.settings
-    if asked.wants(DISABLE_LINE):
+def _silencing(request: ActionRequest, finding: Finding) -> Iterator[lsp.CodeAction]:
+    source, settings = request.state.source, request.state.settings
+    if request.wants(DISABLE_LINE):
         fix = silencing.silencer(source, finding)  # None where no comment can stand
-        edit = asked.edit(fix.edits) if fix is not None else None
-        yield from asked.action(f"Disable {finding.name} on this line", DISABLE_LINE, finding, edit)
-    if asked.wants(DISABLE_FILE):
-        edit = asked.edit([disabling.in_file(source, finding.code)])
-        yield from asked.action(f"Disable {finding.name} in this file", DISABLE_FILE, finding, edit)
-    if asked.wants(DISABLE_PROJECT) and settings is not None:
+        edit = request.edit(fix.edits) if fix is not None else None
+        yield from request.action(f"Disable {finding.name} on this line", DISABLE_LINE, finding, edit)
+    if request.wants(DISABLE_FILE):
+        edit = request.edit([disabling.in_file(source, finding.code)])
+        yield from request.action(f"Disable {finding.name} in this file", DISABLE_FILE, finding, edit)
+    if request.wants(DISABLE_PROJECT) and settings is not None:
         from pathlib import Path
 
-        change = disabling.in_project(finding.code, Path(source.path).parent, settings, asked.text_of)
+        change = disabling.in_project(finding.code, Path(source.path).parent, settings, request.text_of)
         if change is not None:
-            edit = asked.edit([change.edit], new=change.file if change.new else None)
+            edit = request.edit([change.edit], new=change.file if change.new else None)
             title = f"Disable {finding.name} in the project ({change.file.name})"
-            yield from asked.action(title, DISABLE_PROJECT, finding, edit)
+            yield from request.action(title, DISABLE_PROJECT, finding, edit)
 
 
 def fix_all(state: DocumentState, after: Source | None, codec: PositionCodec) -> list[lsp.CodeAction]:

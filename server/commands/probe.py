@@ -1,4 +1,4 @@
-"""`pallasLint.probe`: a function is probed because its user says so."""
+"""`pallasLint.probe`: probes a function on request."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
     if spec is None or asking:
         return await needs_arguments(ls, state, chosen, spec)
     fresh, perf = request.get("fresh") is True, request.get("perf") is True
-    asked = await asyncio.to_thread(asked_for, ls, state, chosen, spec, targets, fresh=fresh, perf=perf)
-    return await _with_progress(ls, asked)
+    probe = await asyncio.to_thread(probe_request, ls, state, chosen, spec, targets, fresh=fresh, perf=perf)
+    return await _with_progress(ls, probe)
 
 
 async def chosen_function(
@@ -143,7 +143,7 @@ async def needs_arguments(
     return answer_of("needs-arguments", message, function=function)
 
 
-def asked_for(
+def probe_request(
     ls: PallasServer, state: DocumentState, chosen: Chosen, spec: specs.Spec, targets: Sequence[object], *,
     fresh: bool, perf: bool,
 ) -> ProbeRequest:  # fmt: skip
@@ -193,7 +193,7 @@ def _chosen_targets(state: DocumentState, chosen: Chosen) -> tuple[str, ...]:
     return () if any(target.core is not None for target in found) else tuple(map(str, found))
 
 
-async def _with_progress(ls: PallasServer, asked: ProbeRequest) -> dict[str, Any]:
+async def _with_progress(ls: PallasServer, request: ProbeRequest) -> dict[str, Any]:
     """Run it, tell the client how far it is, and have it stop where the client says so."""
     cancelled = threading.Event()
     loop = asyncio.get_running_loop()
@@ -203,26 +203,26 @@ async def _with_progress(ls: PallasServer, asked: ProbeRequest) -> dict[str, Any
         cancelled.set()
         stopping.add(loop.create_task(ls.prober.stop(cancelled)))
 
-    shown = _Shown(ls, asked.state.uri)
-    async with Progress(ls, f"Probing {asked.spec.function}", cancellable=True) as progress:
+    shown = _Shown(ls, request.state.uri)
+    async with Progress(ls, f"Probing {request.spec.function}", cancellable=True) as progress:
         progress.on_cancel(stop)
-        answer = await ls.prober.run(asked, progress.say, shown.again, cancelled)
+        answer = await ls.prober.run(request, progress.say, shown.again, cancelled)
     await shown.finish(again=bool(answer["launches"]))
     if answer["outcome"] == "done":
-        await _show_call(ls, asked)
+        await _show_call(ls, request)
     return answer
 
 
-async def _show_call(ls: PallasServer, asked: ProbeRequest) -> None:
+async def _show_call(ls: PallasServer, request: ProbeRequest) -> None:
     """Have lenses and hints show the call that was probed, where they show calls of the function."""
     from pallas_lint.server.views.calls import probed_call
 
-    state = await ls.documents.state(asked.state.uri)
+    state = await ls.documents.state(request.state.uri)
     if state is None or state.file_analysis is None or state.file_analysis.analysis is None:
         return
-    call = await ls.documents.on_thread(probed_call, state, asked.spec.function, asked.spec.spelled)
+    call = await ls.documents.on_thread(probed_call, state, request.spec.function, request.spec.spelled)
     if call is not None:
-        ls.documents.pick(state.uri, asked.spec.function, call)
+        ls.documents.pick(state.uri, request.spec.function, call)
         refresh_views(ls)
 
 

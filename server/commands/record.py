@@ -1,4 +1,4 @@
-"""`pallasLint.recordShapes`: the project's tests run because its user says so, and tell with which shapes they call."""
+"""`pallasLint.recordShapes`: runs the project's tests on request and records the shapes of their kernel calls."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def _answered(ls: PallasServer, uri: object) -> dict[str, Any]:
     if not isinstance(uri, str):
         raise Failed("the request is not understood: it has `uri`, of a file of the project")
     file = ls.documents.path(uri)
-    tests = await asyncio.to_thread(_asked, ls, file)
+    tests = await asyncio.to_thread(_tests_in, ls, file)
     cancelled = threading.Event()
     async with Progress(ls, "Recording shapes from tests", cancellable=True) as progress:
         progress.on_cancel(cancelled.set)
@@ -55,7 +55,7 @@ async def _answered(ls: PallasServer, uri: object) -> dict[str, Any]:
             refresh_views(ls)
 
 
-def _asked(ls: PallasServer, file: Path) -> Tests:
+def _tests_in(ls: PallasServer, file: Path) -> Tests:
     """The tests of the project in which a file is. Raises Failed."""
     folder = ls.folders.of(file)
     try:

@@ -1,4 +1,4 @@
-"""`pallasLint.tune`: block sizes of a function are tried, and the fastest are written where its user says so."""
+"""`pallasLint.tune`: tries block sizes of a function, and writes the fastest when the user agrees."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pallas_lint.server.commands.probe import (
     NOT_ALLOWED,
-    asked_for,
     chosen_function,
     needs_arguments,
+    probe_request,
     spec_of,
     spec_of_known_call,
 )
@@ -65,8 +65,8 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
     known = better.blocks(spec, state.source.text)
     if known is None:
         raise Failed(f"no argument of `{chosen.name}` is as block sizes are: powers of two from 8 on, by default")
-    asked = await asyncio.to_thread(asked_for, ls, state, chosen, spec, (), fresh=True, perf=True)
-    texts = {str(file): source.text for file, source in asked.texts.items()}
+    probe = await asyncio.to_thread(probe_request, ls, state, chosen, spec, (), fresh=True, perf=True)
+    texts = {str(file): source.text for file, source in probe.texts.items()}
     loop = asyncio.get_running_loop()
 
     def say(text: str) -> None:
@@ -74,7 +74,7 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
 
     async with Progress(ls, f"Trying block sizes of {spec.function}", cancellable=True) as progress:
         tuning = Tuning(
-            spec, better.around(known), asked.python, asked.root, asked.conditions,
+            spec, better.around(known), probe.python, probe.root, probe.conditions,
             say, known.values, texts,
         )  # fmt: skip
         progress.on_cancel(tuning.stop)
@@ -114,10 +114,10 @@ async def _offered(
     shows = SHOW_TRIED in client_commands(ls.initial_settings)
     if not shows and tuning.tried:
         ls.window_log_message(lsp.LogMessageParams(type=lsp.MessageType.Info, message=page(tuning)))
-    answer = await _asked(ls, message, [WRITE] * bool(edits) + [SHOW] * (shows and bool(tuning.tried)))
+    answer = await _choice_of(ls, message, [WRITE] * bool(edits) + [SHOW] * (shows and bool(tuning.tried)))
     if answer == SHOW:
         ls.protocol.notify(TRIED, {"function": tuning.spec.function, "markdown": page(tuning)})
-        answer = await _asked(ls, message, [WRITE]) if edits else None
+        answer = await _choice_of(ls, message, [WRITE]) if edits else None
     if answer != WRITE:
         return False
     version = lsp.OptionalVersionedTextDocumentIdentifier(state.uri, state.version)
@@ -126,7 +126,7 @@ async def _offered(
     return (await ls.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit=change, label=label))).applied
 
 
-async def _asked(ls: PallasServer, message: str, titles: list[str]) -> str | None:
+async def _choice_of(ls: PallasServer, message: str, titles: list[str]) -> str | None:
     """Which of the buttons with these titles was chosen under a message."""
     actions = [lsp.MessageActionItem(title) for title in titles]
     shown = lsp.ShowMessageRequestParams(lsp.MessageType.Info, f"pallas-lint: {message}", actions)

@@ -21,7 +21,7 @@ async def code_action(ls: PallasServer, params: lsp.CodeActionParams) -> list[ls
     state = await ls.documents.state(params.text_document.uri)
     if state is None:
         return []
-    asked = code_actions.ActionRequest(
+    request = code_actions.ActionRequest(
         state,
         ls.reporter.findings(state.source.path),
         params.range,
@@ -32,9 +32,9 @@ async def code_action(ls: PallasServer, params: lsp.CodeActionParams) -> list[ls
         ls.documents.text_of,
         ls.reporter.uri,
     )
-    found = code_actions.quick_fixes(asked) if asked.wants_quick_fixes else []
+    found = code_actions.quick_fixes(request) if request.wants_quick_fixes else []
     # On save, or from the menu of source actions: never in the lightbulb.
-    if state.client.fix_all and asked.only is not None and asked.wants(code_actions.FIX_ALL):
+    if state.client.fix_all and request.only is not None and request.wants(code_actions.FIX_ALL):
         line = params.range.start.line + 1
         cell = state.source.cell_at(line).number if isinstance(state.source, Notebook) else None
         cancelled = threading.Event()
@@ -44,5 +44,5 @@ async def code_action(ls: PallasServer, params: lsp.CodeActionParams) -> list[ls
         except asyncio.CancelledError:
             cancelled.set()  # it may take rounds; the thread is wanted for what somebody waits for
             raise
-        found += code_actions.fix_all(state, after, asked.codec)
+        found += code_actions.fix_all(state, after, request.codec)
     return found

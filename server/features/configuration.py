@@ -1,4 +1,4 @@
-"""The client's settings: asked for folder by folder where it can be, else as it sent them."""
+"""The client's settings: requested for each folder where the client can, else as sent."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ async def reconfigure(ls: PallasServer, sent: object) -> None:
         if asking is ls.asking:
             ls.documents.ready.set()
 
-    def late(asked: asyncio.Future[Any]) -> None:
-        if asked is ls.asking and not asked.cancelled():
-            _take_each(ls, folders, _answers(asked), sent)
+    def late(request: asyncio.Future[Any]) -> None:
+        if request is ls.asking and not request.cancelled():
+            _take_each(ls, folders, _answers(request), sent)
             ls.workspace_linter.request()
 
     answered = asking.done()
@@ -61,9 +61,9 @@ async def reconfigure(ls: PallasServer, sent: object) -> None:
         asking.add_done_callback(late)
 
 
-def _answers(asked: asyncio.Future[Any]) -> list[Any]:
+def _answers(request: asyncio.Future[Any]) -> list[Any]:
     try:
-        return list(asked.result())
+        return list(request.result())
     except Exception as error:  # whatever the client answers: the settings that it sent are as good
         logger.warning("the client gave no settings: %s", error)
         return []
@@ -76,7 +76,7 @@ def _take_each(ls: PallasServer, folders: list[Folder], answers: list[Any], sent
 
 def take_settings(ls: PallasServer, given: object, folders: Iterable[Folder]) -> None:
     client = parse(given)
-    ls.tell(client.problems)
+    ls.show_problems(client.problems)
     for folder in folders:
         if folder.configure(client):
             ls.documents.reload(folder.path if folder.uri is not None else None)

@@ -1,4 +1,4 @@
-"""The diagnostics of a document, and of the whole workspace, where the client asks for them."""
+"""Pull diagnostics of a document and of the workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pallasLint/heat`: what the lines of a document cost, for a client that colours them."""
+"""`pallasLint/heat`: costs of a document's lines, for a client that colours them."""
 
 from __future__ import annotations
 

@@ -16,5 +16,5 @@ async def inlay_hint(ls: PallasServer, params: lsp.InlayHintParams) -> list[lsp.
     from pallas_lint.server.views.inlay_hints import inlay_hints
 
     found = ls.documents.hints.with_those_before(state, inlay_hints(state, ls.workspace.position_codec))
-    asked = params.range
-    return [each for each in found if asked.start.line <= each.position.line <= asked.end.line]
+    visible = params.range
+    return [each for each in found if visible.start.line <= each.position.line <= visible.end.line]

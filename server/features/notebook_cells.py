@@ -42,8 +42,8 @@ def _of_cells(server: PallasServer, feature: Callable[[Any], Any]) -> Callable[[
 
     async def answered(params: Any) -> Any:
         while True:
-            asked = params.text_document.uri
-            found = server.notebooks.of_cell(asked)
+            uri_of_cell = params.text_document.uri
+            found = server.notebooks.of_cell(uri_of_cell)
             if found is None:
                 answer = feature(params)
                 answer = await answer if inspect.isawaitable(answer) else answer
@@ -52,7 +52,7 @@ def _of_cells(server: PallasServer, feature: Callable[[Any], Any]) -> Callable[[
             answer = feature(moved(attrs.evolve(params, text_document=lsp.TextDocumentIdentifier(uri)), cell.first - 1))
             answer = await answer if inspect.isawaitable(answer) else answer
             # Cells may have come and gone meanwhile: the answer is about the newest.
-            if server.documents.source(uri) is notebook or server.notebooks.of_cell(asked) is None:
+            if server.documents.source(uri) is notebook or server.notebooks.of_cell(uri_of_cell) is None:
                 return server.notebooks.answer(answer, uri, notebook, cell)
 
     return answered

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 async def probe_report(ls: PallasServer, params: Any) -> dict[str, Any] | None:
-    asked = argument(params)
-    document, position = argument(asked.get("textDocument")), argument(asked.get("position"))
+    request = argument(params)
+    document, position = argument(request.get("textDocument")), argument(request.get("position"))
     uri, line = document.get("uri"), position.get("line")
     state = await ls.documents.state(uri) if isinstance(uri, str) else None
     if state is None:
@@ -23,7 +23,7 @@ async def probe_report(ls: PallasServer, params: Any) -> dict[str, Any] | None:
     at = line + 1 if isinstance(line, int) else None
     texts = {path: source for path in _paths(state) if (source := ls.documents.text_of(path)) is not None}
     return await asyncio.to_thread(
-        report, state, ls.documents.path(state.uri), texts, at, bool(asked.get("standalone"))
+        report, state, ls.documents.path(state.uri), texts, at, bool(request.get("standalone"))
     )
 
 

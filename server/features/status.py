@@ -1,4 +1,4 @@
-"""`pallasLint/status`: by what a file is judged."""
+"""`pallasLint/status`: the targets, versions and settings that apply to a file."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Probes that the user asks for, what to probe, and what is known from earlier ones."""
+"""Probes requested by the user: arguments, runs, and results of earlier ones."""

@@ -58,17 +58,17 @@ class Answers:
 
     _known: dict[object, _Answer] = field(factory=dict, init=False)
 
-    def again(self, asked: ProbeRequest) -> dict[str, Any] | None:
+    def again(self, request: ProbeRequest) -> dict[str, Any] | None:
         """The answer where it was asked before, and nothing that it rests on has changed."""
-        known = self._known.get(_question(asked))
-        if known is None or known.stamp != stored_runs.stamp(asked.file):
+        known = self._known.get(_question(request))
+        if known is None or known.stamp != stored_runs.stamp(request.file):
             return None
-        now = {file: _text(file, asked) for file in known.code}
+        now = {file: _text(file, request) for file in known.code}
         if not all(source is not None and known.code[file].holds(source) for file, source in now.items()):
             return None
         return {**known.response, "message": f"{known.response['message']}; nothing has changed since"}
 
-    def keep(self, asked: ProbeRequest, result: ProbeResult, response: dict[str, Any], begun: float) -> None:
+    def keep(self, request: ProbeRequest, result: ProbeResult, response: dict[str, Any], begun: float) -> None:
         """Remember an answer; `begun` is when it was asked. One to what the probe could not finish is none."""
         problems = [problem for launch in result.launches for stage in launch.stages for problem in stage.problems]
         if result.errors:
@@ -76,16 +76,16 @@ class Answers:
         if not result.launches or result.errors or result.trouble or any(p["kind"] in _PASSING for p in problems):
             return
         code = {}
-        for file in {asked.file.resolve(), *(Path(name).resolve() for name in result.files)}:
-            source = _text(file, asked)
-            if source is None or _was_written(file, asked, begun):
+        for file in {request.file.resolve(), *(Path(name).resolve() for name in result.files)}:
+            source = _text(file, request)
+            if source is None or _was_written(file, request, begun):
                 return
             code[file] = _CodeDigest.of(source)
-        stamp = stored_runs.stamp(asked.file)
+        stamp = stored_runs.stamp(request.file)
         if not stamp:
             return
-        self._known.pop(_question(asked), None)
-        self._known[_question(asked)] = _Answer(response, code, stamp)
+        self._known.pop(_question(request), None)
+        self._known[_question(request)] = _Answer(response, code, stamp)
         while len(self._known) > _MAX_ENTRIES:
             del self._known[next(iter(self._known))]
 
@@ -94,22 +94,22 @@ class Answers:
         self._known.clear()
 
 
-def _question(asked: ProbeRequest) -> object:
-    conditions = evolve(asked.conditions, targets=tuple(asked.conditions.targets))
-    return asked.python, asked.root, asked.file, repr(asked.spec), conditions
+def _question(request: ProbeRequest) -> object:
+    conditions = evolve(request.conditions, targets=tuple(request.conditions.targets))
+    return request.python, request.root, request.file, repr(request.spec), conditions
 
 
-def _text(file: Path, asked: ProbeRequest) -> Source | None:
+def _text(file: Path, request: ProbeRequest) -> Source | None:
     """As the worker gets it: from the editor where it is not as on disk."""
     try:
-        return _open_texts(asked).get(file) or reading.read(file, str(file))
+        return _open_texts(request).get(file) or reading.read(file, str(file))
     except SourceError:
         return None
 
 
-def _was_written(file: Path, asked: ProbeRequest, begun: float) -> bool:
+def _was_written(file: Path, request: ProbeRequest, begun: float) -> bool:
     """Whether a file was written since, so that the worker may have read what was there before; it may be none."""
-    if file in _open_texts(asked):
+    if file in _open_texts(request):
         return False
     try:
         return file.stat().st_mtime >= begun
@@ -117,8 +117,8 @@ def _was_written(file: Path, asked: ProbeRequest, begun: float) -> bool:
         return True
 
 
-def _open_texts(asked: ProbeRequest) -> dict[Path, Source]:
-    return {path.resolve(): source for path, source in asked.texts.items()}
+def _open_texts(request: ProbeRequest) -> dict[Path, Source]:
+    return {path.resolve(): source for path, source in request.texts.items()}
 
 
 def _digest(text: str) -> str:

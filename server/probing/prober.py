@@ -1,4 +1,4 @@
-"""Probing a function for an editor: asked for by its user, in a process of its own, off the event loop.
+"""Probing a function for an editor, in a separate process and off the event loop.
 
 The server itself never runs the user's code; whether a worker may is decided by whoever started the server.
 """
@@ -89,7 +89,11 @@ class Prober:
     _idle: asyncio.TimerHandle | None = field(default=None, init=False)
 
     async def run(
-        self, asked: ProbeRequest, tell: Callable[[str], None], known: Callable[[], None], cancelled: threading.Event
+        self,
+        request: ProbeRequest,
+        show_status: Callable[[str], None],
+        known: Callable[[], None],
+        cancelled: threading.Event,
     ) -> dict[str, Any]:
         """Probe, keep what is found, and return the answer to the client; raises Failed.
 
@@ -102,17 +106,17 @@ class Prober:
                 return answer_of("cancelled", "the probe was cancelled")
             if self._idle is not None:
                 self._idle.cancel()
-            key = asked.python, asked.root
-            worker = self._workers.setdefault(key, Worker(asked.python, asked.root))
+            key = request.python, request.root
+            worker = self._workers.setdefault(key, Worker(request.python, request.root))
             self._running = worker, cancelled
 
             def say(text: str) -> None:
-                loop.call_soon_threadsafe(tell, text)
+                loop.call_soon_threadsafe(show_status, text)
 
             def stage_ended() -> None:
                 loop.call_soon_threadsafe(known)
 
-            probe = _Probe(asked, worker, say, stage_ended, cancelled)
+            probe = _Probe(request, worker, say, stage_ended, cancelled)
             done = asyncio.ensure_future(on_own_thread(lambda: probe.answer(self._answers)))
             try:
                 return await asyncio.shield(done)
@@ -178,7 +182,7 @@ def answer_of(outcome: str, message: str, **more: Any) -> dict[str, Any]:
 class _Probe:
     """One probe."""
 
-    _asked: ProbeRequest
+    _request: ProbeRequest
     _worker: Worker
     _tell: Callable[[str], None]
     _known: Callable[[], None]
@@ -188,21 +192,21 @@ class _Probe:
 
     def answer(self, answers: Answers) -> dict[str, Any]:
         """The answer to the client. Raises Failed."""
-        known = None if self._asked.fresh else answers.again(self._asked)
+        known = None if self._request.fresh else answers.again(self._request)
         if known is not None:
             return known
         begun = time.time()
         result, response = self._run()
         if result is not None:
-            answers.keep(self._asked, result, response, begun)
+            answers.keep(self._request, result, response, begun)
         return response
 
     def _run(self) -> tuple[ProbeResult | None, dict[str, Any]]:
-        asked = self._asked
-        texts = {str(file): source.text for file, source in asked.texts.items()}
+        request = self._request
+        texts = {str(file): source.text for file, source in request.texts.items()}
         try:
-            session = Session(self._worker, asked.root, asked.conditions, self._progress, self._stage_ended, texts)
-            result = session.probe(asked.spec)
+            session = Session(self._worker, request.root, request.conditions, self._progress, self._stage_ended, texts)
+            result = session.probe(request.spec)
         except _Cancelled:
             return None, answer_of("cancelled", "the probe was cancelled")
         except WorkerError as error:
@@ -215,14 +219,14 @@ class _Probe:
         parts = [_counted(len(result.launches), "launch", "es"), _counted(len(findings), "finding", "s")]
         costs = [cost for launch in result.launches for cost in launch.costs]
         parts = [*(headline(cost) for cost in costs[:_MAX_COSTS]), *parts]
-        message = f"`{asked.spec.function}` was probed: {', '.join(parts)}"
+        message = f"`{request.spec.function}` was probed: {', '.join(parts)}"
         message = ". ".join((message, *(error.message for error in errors)))
         return result, answer_of("done", message, launches=len(result.launches), findings=len(findings))
 
     def _progress(self, text: str) -> None:
         if self._cancelled.is_set():
             raise _Cancelled
-        self._tell(_spoken(text.removeprefix(f"{self._asked.spec.function}: ")))
+        self._tell(_spoken(text.removeprefix(f"{self._request.spec.function}: ")))
 
     def _stage_ended(self, result: ProbeResult) -> None:
         """Have what is known so far be shown; of many launches not so often that it holds them up."""
@@ -236,11 +240,11 @@ class _Probe:
         """Keep what a probe found for whoever shows it; the findings, and what went wrong."""
         from pallas_lint.probe.findings import all_findings
 
-        asked = self._asked
-        lines = Lines(asked.root, {_shown(file, asked.root): source for file, source in asked.texts.items()})
-        findings, errors = all_findings([result], asked.root, lines.line)
+        request = self._request
+        lines = Lines(request.root, {_shown(file, request.root): source for file, source in request.texts.items()})
+        findings, errors = all_findings([result], request.root, lines.line)
         if result.launches:
-            stored_runs.store(asked.root, [result], findings, asked.texts)
+            stored_runs.store(request.root, [result], findings, request.texts)
         return findings, errors
 
 

@@ -55,7 +55,7 @@ class RecordingRunner:
     _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _running: _TestRun | None = field(default=None, init=False)
 
-    async def run(self, tests: Tests, tell: Callable[[str], None], cancelled: threading.Event) -> dict[str, Any]:
+    async def run(self, tests: Tests, show_status: Callable[[str], None], cancelled: threading.Event) -> dict[str, Any]:
         """The answer to the client. What tests did until they were cancelled is recorded too. Raises Failed."""
         loop = asyncio.get_running_loop()
         async with self._turn:
@@ -63,7 +63,7 @@ class RecordingRunner:
                 return answer_of("cancelled", "the recording was cancelled")
 
             def say(text: str) -> None:
-                loop.call_soon_threadsafe(tell, text)
+                loop.call_soon_threadsafe(show_status, text)
 
             run = self._running = _TestRun(tests, say, cancelled)
             work = asyncio.ensure_future(on_own_thread(run.answer))

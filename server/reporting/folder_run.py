@@ -1,4 +1,4 @@
-"""A run over folders as the command line makes it, in a process of its own: it reads a job and writes what it finds.
+"""A lint run over folders in a separate process: reads a job and writes findings.
 
 The editor's documents are judged in the server's process, which stays as quick as it was; a run that is not wanted any
 more is ended with its process.

@@ -60,7 +60,7 @@ class Reporter:
             self.settings_problem(state.problem, self._server.folders.of(Path(state.source.path)).path)
         elif state.settings is not None and state.settings.jax.problem is not None:
             problem = state.settings.jax.problem
-            self._server.tell([f"{problem.path}: {problem.message}"])
+            self._server.show_problems([f"{problem.path}: {problem.message}"])
         self._tell({state.source.path, *touched})
 
     def closed(self, uri: str, path: str) -> None:
@@ -87,7 +87,7 @@ class Reporter:
             self._broken.add(file.as_posix())
             self._tell({file.as_posix()})
         else:
-            self._server.tell([f"{error.path}: {error.message}" if error.path else error.message])
+            self._server.show_problems([f"{error.path}: {error.message}" if error.path else error.message])
 
     def settings_changed(self, path: str) -> None:
         """A settings file was edited, saved, or changed on disk."""
@@ -129,7 +129,7 @@ class Reporter:
             try:
                 return folder.new(findings, self._server.documents.text_of)
             except BaselineError as error:
-                self._server.tell([error.message])
+                self._server.show_problems([error.message])
                 return findings
 
         context = ReportContext(folder.jax_of(found), without_known, at_each_place=True)

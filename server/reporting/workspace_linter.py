@@ -39,7 +39,7 @@ class WorkspaceLinter:
 
     def __init__(self, server: PallasServer) -> None:
         self._server = server
-        self._asked: set[Path] = set()  # folders that a command has looked at: their findings are kept up to date
+        self._requested: set[Path] = set()  # folders that a command has looked at: their findings are kept up to date
         self._launches: dict[Path, list[LaunchSummary]] = {}  # by folder: those of the last run over it
         self._due: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -50,14 +50,16 @@ class WorkspaceLinter:
         The findings of folders that nobody wants to see any more go.
         """
         always = [f for f in self._server.folders if f.client.enable and f.client.workspace_diagnostics == "on"]
-        asked = [f for f in self._server.folders if f.client.enable and f.path in self._asked and f not in always]
+        requested = [
+            f for f in self._server.folders if f.client.enable and f.path in self._requested and f not in always
+        ]
         for folder in self._server.folders:
-            if folder not in (*always, *asked):
+            if folder not in (*always, *requested):
                 self._server.reporter.workspace_linted(folder.path, ())
                 self._launches.pop(folder.path, None)
         if self._due is not None:
             self._due.cancel()
-        wanted = [*always, *asked] if again else always
+        wanted = [*always, *requested] if again else always
         self._due = asyncio.get_running_loop().call_later(_QUIET, self._start, wanted) if wanted else None
 
     def _start(self, wanted: Sequence[Folder]) -> None:
@@ -73,7 +75,7 @@ class WorkspaceLinter:
     async def command(self) -> dict[str, Any]:
         """Look at every folder now; how it ended, and the number of findings that are known then."""
         folders = list(self._server.folders)
-        self._asked |= {folder.path for folder in folders}
+        self._requested |= {folder.path for folder in folders}
         async with Progress(self._server, "Linting the workspace", cancellable=True) as progress:
             await self._lint(folders, progress)
         reporter = self._server.reporter

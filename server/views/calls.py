@@ -1,4 +1,4 @@
-"""Known calls of launchers: which are there, and which one is shown where several tell of other shapes."""
+"""Known calls of launchers, and the choice of the one that is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code lenses over launches and kernels: where they run and what they take, what the probe said, and a way to probe."""
+"""Code lenses over launches and kernels: target, memory, probe results, and a command to probe."""
 
 from __future__ import annotations
 

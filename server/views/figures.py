@@ -43,10 +43,10 @@ def backend_of(launch: Launch, state: DocumentState) -> Backend | None:
     """The backend that a launch is judged for: the one that was chosen, else its own, else the one presumed."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     targets = targets_of(launch, state.settings) if state.settings is not None else None
-    asked = {target.backend for target in targets or ()}
+    backends = {target.backend for target in targets or ()}
     presumed = state.file_analysis.analysis.inferred_backends.get(launch)
-    if len(asked) == 1:
-        return asked.pop()
+    if len(backends) == 1:
+        return backends.pop()
     return launch.backend or (presumed.backend if presumed is not None else None)
 
 

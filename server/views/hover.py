@@ -1,4 +1,4 @@
-"""Hovers: what the analysis behind the findings, and probes, know of the thing at a place."""
+"""Hovers: facts of the analysis and of probes about the symbol at a position."""
 
 from __future__ import annotations
 

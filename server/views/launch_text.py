@@ -1,4 +1,4 @@
-"""A launch in full, as Markdown: its blocks, what they take of memory and what there is, calls, what probes found."""
+"""A launch as Markdown: blocks, memory use and limits, calls, probe results."""
 
 from __future__ import annotations
 

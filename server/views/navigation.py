@@ -1,4 +1,4 @@
-"""Ways between a kernel, its refs, and what launches it: where a name leads, who launches a kernel, an outline."""
+"""Navigation between a kernel, its refs and its launches: definitions, references, call hierarchy, outline."""
 
 from __future__ import annotations
 

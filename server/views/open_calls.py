@@ -1,4 +1,4 @@
-"""The calls around a cursor, found in text that somebody is typing: brackets are open, strings do not end.
+"""Calls around a cursor in unfinished text: open brackets, unterminated strings.
 
 A parser puts half a statement into one error node or another. What stands between brackets can be read from the text
 alone, from the beginning of the statement at the top of the file to the cursor, and that is all that is wanted.

@@ -1,4 +1,4 @@
-"""Settings files in the editor: what their keys mean, and what can stand where."""
+"""Settings files in the editor: hovers of keys and completion of values."""
 
 from __future__ import annotations
 

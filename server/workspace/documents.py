@@ -1,4 +1,4 @@
-"""Open documents and what is known of them: the newest text is judged, older ones are forgotten."""
+"""Open documents and their analyses: only the newest text is judged."""
 
 from __future__ import annotations
 
@@ -400,7 +400,7 @@ class Documents:
             settings = self.folders.of(file).settings(file)
         except SettingsError:  # the verdict says what is wrong
             return CallSnapshot()
-        if not project.calls.ask(file, settings, lambda: self._queue.should_yield(_LATER)):
+        if not project.calls.find(file, settings, lambda: self._queue.should_yield(_LATER)):
             return None
         return _calls(project, file, settings)
 

@@ -1,4 +1,4 @@
-"""Settings files: which files are some, and what is wrong in one."""
+"""Settings files: which files are settings files, and the problems in them."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def test_what_was_understood() -> None:
 )
 def test_any_words_are_read(words: list[str]) -> None:
     read = question.read(words or ["x"], answers.is_name)
-    assert isinstance(answers.answer(read, ("tpu", "triton", "mosaic_gpu"), ()), list)
+    assert isinstance(answers.look_up(read, ("tpu", "triton", "mosaic_gpu"), ()), list)
 
 
 def test_every_form_has_words() -> None:

@@ -47,7 +47,7 @@ REASONS = {
     ),
     "pallas_lint/probe/client.py Worker._running: subprocess.Popen": TRUSTED,
     "pallas_lint/probe/capture.py in_terminal: subprocess.Popen": "the command that was given to probe --capture",
-    "pallas_lint/report/style.py wants_colour: os.system": "the empty command, which switches on colours on Windows",
+    "pallas_lint/report/style.py use_colour: os.system": "the empty command, which switches on colours on Windows",
     "pallas_lint/run/runner.py _check_in_processes: concurrent.futures.ProcessPoolExecutor": (
         "this Python, without the current folder on its import path; once for all files, once for one that ended it"
     ),

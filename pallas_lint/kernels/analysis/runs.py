@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import Piece, nodes
 
 # Rules on launches test whether these occur anywhere in the text.
-_ASKED_FOR = ("checkify", "runtime_assert", "debug_checks")
+_MARKERS = ("checkify", "runtime_assert", "debug_checks")
 
 
 class Abandoned(Exception):
@@ -116,7 +116,7 @@ def _text_of(file: Path, graph: ModuleGraph) -> str | None:
 
 def _facts(interp: Interpreter, module: Module) -> Hashable:
     text = module.source.text
-    asked_for = tuple(word in text for word in _ASKED_FOR)
+    markers = tuple(word in text for word in _MARKERS)
     newline = "\r\n" in text
     imports = [piece for piece in module.outline.pieces if piece.kind == "import"]
     # Where a fix adds an import.
@@ -125,4 +125,4 @@ def _facts(interp: Interpreter, module: Module) -> Hashable:
     inner = tuple(module.inner_imports.items())
     assumptions = tuple(sorted(interp.assumptions.items()))
     layout = module.graph.layout_of(module)
-    return frame, inner, asked_for, newline, module.x64, interp.versions, assumptions, module.source.path, layout
+    return frame, inner, markers, newline, module.x64, interp.versions, assumptions, module.source.path, layout

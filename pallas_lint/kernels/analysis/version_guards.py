@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pallas_lint.syntax.uses import Use
 
 # Words of conditions that test the jax version, or what jax has.
-_ASKING = re.compile(
+_VERSION_TEST = re.compile(
     r"version|hasattr|getattr|signature|find_spec|TYPE_CHECKING|__dict__|\bdir\("
     r"|(?i:jax_?\d|(?:new|old|legacy|compat)_?(?:jax|api|pallas)|has_\w{0,64}(?:pallas|pltpu|plgpu|triton|mosaic|api))"
 )
@@ -46,7 +46,7 @@ class VersionGuards:
         if not alive or use.handled:
             return ()
         for branch in use.branches:
-            if not self._asks(branch.condition, use):
+            if not self._tests_version(branch.condition, use):
                 continue
             outcomes = {version: self._outcomes(branch.condition, version, use) for version in alive}
             if None in outcomes.values():
@@ -55,26 +55,26 @@ class VersionGuards:
         return alive
 
     @cached_property
-    def asking_pieces(self) -> list[Piece]:
+    def version_pieces(self) -> list[Piece]:
         """The pieces at the top level that test versions."""
-        return [piece for piece in self.module.outline.pieces if piece.kind != "import" and piece.has(_ASKING)]
+        return [piece for piece in self.module.outline.pieces if piece.kind != "import" and piece.has(_VERSION_TEST)]
 
     @cached_property
-    def _asking(self) -> frozenset[str]:
+    def _version_names(self) -> frozenset[str]:
         """The names that it binds."""
-        return frozenset(name for piece in self.asking_pieces for name in piece.names)
+        return frozenset(name for piece in self.version_pieces for name in piece.names)
 
-    def _asks(self, condition: str, use: Use) -> bool:
+    def _tests_version(self, condition: str, use: Use) -> bool:
         """Whether a condition, or the value of a name in it, tests versions."""
         self.interpreter.memo.record_dependency(GUARDING)
-        if _ASKING.search(condition):
+        if _VERSION_TEST.search(condition):
             return True
         names = set(_NAME.findall(condition))
-        if not names.isdisjoint(self._asking):
+        if not names.isdisjoint(self._version_names):
             return True
         local = use.enclosing
         return any(
-            _ASKING.search(found.group(1))
+            _VERSION_TEST.search(found.group(1))
             for name in names
             for found in re.finditer(rf"^[ \t]+{name}[ \t]*(?::[^=\n]+)?=(?!=)(.*)$", local, re.MULTILINE)
         )
@@ -102,7 +102,7 @@ class VersionGuards:
             left, right = (side or frozenset() for side in sides)
             return (left | right) if deciding in (left | right) else frozenset({not deciding})
         text = whole[node.at : node.to].decode("utf-8")
-        if not self._asks(text, use):
+        if not self._tests_version(text, use):
             return frozenset({True, False})
         memo = self.interpreter.memo
         known = memo.get_or_compute(("guard", text, version), lambda: self._truth(node, text, version)).value

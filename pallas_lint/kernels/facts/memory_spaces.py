@@ -31,7 +31,7 @@ def tpu_space(ref: Ref, launch: Launch) -> str | None:
         core_known = is_tensorcore_mesh(owner.argument("mesh")) if owner.core is None else owner.core != SEVERAL
         return "any" if plain and core_known else None
     copied = owner.form.refs == "blocks"  # unless their specs say otherwise
-    return "vmem" if copied and _says_nothing(owner, ref.role, ref.index) else None
+    return "vmem" if copied and _is_unspecified(owner, ref.role, ref.index) else None
 
 
 def _is_plain(launch: Launch, at: int) -> bool:
@@ -57,7 +57,7 @@ def _is_plain_operand(launch: Launch, at: int) -> bool:
     return operands is not None and at < len(operands) and isinstance(operands[at], Array | Sym)
 
 
-def _says_nothing(launch: Launch, role: str, at: int) -> bool:
+def _is_unspecified(launch: Launch, role: str, at: int) -> bool:
     """Whether no spec of the parameter can have a memory space."""
     argument = launch.argument("in_specs" if role == "in" else "out_specs")
     if argument in (None, NONE):

@@ -85,8 +85,8 @@ class Steps:
             for key, point in zip(self.along(tuple(axes)), self.points(), strict=True):
                 here = by_axes.get(key)
                 if here is None:
-                    said = [(use, self.runs(use, point)) for use in uses]
-                    here = by_axes[key] = [(use, happens is True) for use, happens in said if happens is not False]
+                    outcomes = [(use, self.runs(use, point)) for use in uses]
+                    here = by_axes[key] = [(use, happens is True) for use, happens in outcomes if happens is not False]
                 result[point.indices] = here
             known = self._happening[ById(uses)] = result
         return known

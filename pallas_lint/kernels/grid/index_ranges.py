@@ -1,4 +1,4 @@
-"""Ranges of loop and grid indices: the last start of a slice, what it is compared with, and each step by itself."""
+"""Ranges of loop and grid indices: the last start of a slice, bounds it is compared with, and each step."""
 
 from __future__ import annotations
 

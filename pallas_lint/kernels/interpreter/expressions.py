@@ -187,7 +187,7 @@ def augmented(interp: Tracer, node: nodes.AugAssign, env: Env) -> None:
     if isinstance(node.target, nodes.Subscript):
         owner = interp.evaluate(node.target.value, env)
         index = _index(interp, node.target, env)
-        indexing.ask(interp, node.target, owner, index)
+        indexing.concretize_indices(interp, node.target, owner, index)
         operand = interp.evaluate(node.value, env)
         for ref in [owner] if isinstance(owner, Ref) else []:
             loaded = Array(indexing.result_shape(ref.shape, index), ref.element)
@@ -284,10 +284,10 @@ def _if_expression(interp: Tracer, node: nodes.IfExp, env: Env) -> Value:
     if known is not None:
         return interp.evaluate(node.body if known else node.orelse, env)
     before, certain = env.vars, env.facts
-    said, facts = narrowed(interp, node.test, env), facts_of(interp, node.test, env)
+    narrowings, facts = narrowed(interp, node.test, env), facts_of(interp, node.test, env)
     values = []
     for negated, branch in enumerate((node.body, node.orelse)):
-        env.vars, env.facts = {**before, **said[negated]}, {**certain, **facts[negated]}
+        env.vars, env.facts = {**before, **narrowings[negated]}, {**certain, **facts[negated]}
         with interp.under(Guard("if", condition, interp.site(node.test), negated=bool(negated)), uncertain=True):
             values.append(interp.evaluate(branch, env))
         env.vars, env.facts = before, certain
@@ -392,7 +392,7 @@ def store(interp: Tracer, target: nodes.Subscript, value: Value, env: Env) -> No
     owner = interp.evaluate(target.value, env)
     index = _index(interp, target, env)
     with interp.maybe() if isinstance(owner, OneOf) else contextlib.nullcontext():
-        indexing.ask(interp, target, owner, index)
+        indexing.concretize_indices(interp, target, owner, index)
     for option in owner.options if isinstance(owner, OneOf) else (owner,):
         if isinstance(option, Ref):
             interp.access("store", option, index, target, value)

@@ -353,7 +353,7 @@ class Interpreter(Recorder):
             return True
         if func.piece.has(FORMS.over_blocks):
             return False  # that module's own analysis finds the launch, with no less known
-        return func.piece.text.count("\n") <= _MAX_HELPER_LINES or func.module.speaks_of_pallas
+        return func.piece.text.count("\n") <= _MAX_HELPER_LINES or func.module.mentions_pallas
 
     def run_function(self, func: Func, arguments: Arguments) -> Value:
         """Execute a function's body with these arguments."""

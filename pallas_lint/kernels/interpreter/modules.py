@@ -99,7 +99,7 @@ class Module:
         return Uses(self.source, tree.root_node)
 
     @cached_property
-    def speaks_of_pallas(self) -> bool:
+    def mentions_pallas(self) -> bool:
         return "pallas" in self.source.text
 
     @cached_property

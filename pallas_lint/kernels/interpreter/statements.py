@@ -184,11 +184,11 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
     if known is not None:
         return interp.suite(node.body, env) if known else otherwise()
     site = interp.site(node.test)
-    said, facts = narrowed(interp, node.test, env), facts_of(interp, node.test, env)
+    narrowings, facts = narrowed(interp, node.test, env), facts_of(interp, node.test, env)
 
     def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
         def taken() -> bool:
-            env.vars.update(said[negated])
+            env.vars.update(narrowings[negated])
             env.facts = {**env.facts, **facts[negated]}
             with interp.under(Guard("if", condition, site, negated), uncertain=True):
                 ended = run()

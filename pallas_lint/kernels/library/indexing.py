@@ -40,7 +40,7 @@ REF_AT = "ref.at"  # the operation `ref.at[index]`: a view is made, nothing is r
 
 def subscript(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value) -> Value:
     """The value of `owner[index]`; a read of a ref or a slice of an array is recorded."""
-    ask(interp, node, owner, index)
+    concretize_indices(interp, node, owner, index)
     if isinstance(owner, Ref):
         if owner.dtype == "semaphore" or owner.space == "semaphore":
             interp.access("load", owner, index, node)
@@ -85,7 +85,7 @@ def subscript(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value)
     return UNKNOWN
 
 
-def ask(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value) -> None:
+def concretize_indices(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value) -> None:
     """Indices that Python itself needs: those of its own containers, and the bounds of slices of refs."""
     if isinstance(owner, Seq | Dictionary):
         for part in (index.start, index.stop) if isinstance(index, Slice) and index.size is None else (index,):

@@ -1,4 +1,4 @@
-"""How predictions compare with times that were published: what they are multiplied by, and their error bars.
+"""Calibration of predictions against published times: factors and error bars.
 
 Each interval is to hold nine of ten measurements of its chip and kind. Known are tokamax's tuning data
 (ragged_dot, flash attention), marin's reports (fused cross entropy, splash attention), sglang-jax's tables (MLA),

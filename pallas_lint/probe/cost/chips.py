@@ -1,4 +1,4 @@
-"""TPU generations, as far as they decide what a schedule costs. Figures are those of one TensorCore."""
+"""TPU generations: the figures that decide the cost of a schedule, for one TensorCore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scalar unit of a TPU, its copies and its waits: what a schedule does, and how long that takes.
+"""The scalar unit of a TPU, its copies and its waits: runs a schedule and counts its time.
 
 One cycle a bundle. Copies from and to HBM queue up for its bandwidth, and are done a latency after their last byte; a
 wait stands still until the copies that it waits for are done.
@@ -180,7 +180,7 @@ class Machine:
         """Until a flag counts at least so much; it goes on counting that."""
         if isinstance(flag, UnknownNumber):
             raise UndeterminedSchedule(flag.why)
-        wanted, done = int(granules) + self.state.owed.get(flag, 0), now
+        wanted, done = int(granules) + self.state.overdrawn.get(flag, 0), now
         for arrives, count in self.state.pending.get(flag, ()):
             if wanted <= 0:
                 break
@@ -198,19 +198,19 @@ class Machine:
         """Add to what a flag counts; less than nothing takes away, as is done after each wait."""
         if isinstance(flag, UnknownNumber):
             raise UndeterminedSchedule(flag.why)
-        much, owed = int(count), self.state.owed
+        much, overdrawn = int(count), self.state.overdrawn
         queue = self.state.pending.setdefault(flag, [])
         if much > 0:
             queue.append((now, much))
             return
-        much -= owed.pop(flag, 0)
+        much -= overdrawn.pop(flag, 0)
         while much and queue and queue[0][0] <= now:
             arrived, there = queue[0]
             taken = min(there, -much)
             much += taken
             queue[:1] = [(arrived, there - taken)] if there > taken else []
         if much:
-            owed[flag] = -much
+            overdrawn[flag] = -much
 
 
 def _refuse(why: str) -> None:

@@ -16,4 +16,4 @@ class State:
     time: int = 0
     free: int = 0  # when HBM has moved what was asked of it
     pending: dict[Any, list[tuple[int, int]]] = field(default_factory=dict)  # by flag: when something arrives, how much
-    owed: dict[Any, int] = field(default_factory=dict)  # by flag: how much of that is taken before it arrives
+    overdrawn: dict[Any, int] = field(default_factory=dict)  # by flag: how much of that is taken before it arrives

@@ -297,7 +297,7 @@ class Watch:
             (flag, tuple((max(done - now, 0), count) for done, count in queue))
             for flag, queue in state.pending.items() if queue
         )  # fmt: skip
-        return max(state.free - now, 0), tuple(waiting), tuple(sorted(state.owed.items()))
+        return max(state.free - now, 0), tuple(waiting), tuple(sorted(state.overdrawn.items()))
 
     def _skip(self, head: int, hunt: _Hunt) -> tuple[int, bool]:
         """Skip stretches like the last two; the segments that were run to find out, and whether any were."""

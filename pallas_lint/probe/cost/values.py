@@ -1,4 +1,4 @@
-"""Numbers of the scalar unit: 32 bits, and some that nobody knows."""
+"""Numbers of the scalar unit: 32 bits, or unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model in Promela, for who wants spin's word too.
+"""The Promela model of a kernel, for a check with spin.
 
 A process for each line; one more completes copies, in any order. Semaphores count in the greatest unit that divides all
 their amounts; accesses and copies assert that nothing is under way that they race with.

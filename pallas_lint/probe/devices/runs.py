@@ -1,4 +1,4 @@
-"""The runs that verdicts ask for, and the words in which they speak of them."""
+"""The runs that verdicts need, and their descriptions."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class _Checker(Runs):
             at = group[0]
             wait = self._at(at)
             has = self.whole.amounts.get(wait.semaphore, 0)
-            message = f"deadlock: {self.name(at)} waits here for {_wanted(wait, has)}"
+            message = f"deadlock: {self.name(at)} waits here for {_requirement(wait, has)}"
             others = [other for other in group if other != at]
             if others:
                 message += f"; {self.names(others)} {'does' if len(others) == 1 else 'do'} as well"
@@ -358,7 +358,7 @@ class _Checker(Runs):
         self._later = twice.steps
 
 
-def _wanted(wait: Wait, has: int) -> str:
+def _requirement(wait: Wait, has: int) -> str:
     """What a wait that never ends is for, and what it gets."""
     semaphore = wait.semaphore
     if semaphore.kind == "arrivals":

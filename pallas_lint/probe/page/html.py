@@ -191,8 +191,8 @@ def _outcome(launch: LaunchResult, stage: Stage) -> str:
         used = stage.figures.get("vmem_bytes")
         extra = f", {size(used)} of VMEM" if used else ""
         return f'<span class="tag good">passes</span> <span class="quiet">{escape(took + extra)}</span>'
-    said = reasons.why(launch, stage) or stage.detail or ""
-    return f'<span class="tag bad">fails</span> <span class="quiet">{_prose(said)}</span>'
+    reason = reasons.why(launch, stage) or stage.detail or ""
+    return f'<span class="tag bad">fails</span> <span class="quiet">{_prose(reason)}</span>'
 
 
 def _memory_use(facts: Memory | None) -> str:

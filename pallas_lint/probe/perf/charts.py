@@ -1,4 +1,4 @@
-"""Pictures of a cost as SVG: how far below its limits a launch is, and what its first steps do."""
+"""SVG charts of a cost: distance from the chip's limits, and a timeline of the first steps."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def first_steps(cost: Cost) -> str:
             drawn.append(bar(2, begin, until, "waiting", f"waits for {time(until - begin)}"))
         computes = max(computes, until)
     latency = LIKELY.latency * chip.clock
-    for asked, moves, done, moved, out in copies:
-        title = f"{size(moved)}, asked for at {time(asked)}, done after {time(done - asked)}"
+    for issued, moves, done, moved, out in copies:
+        title = f"{size(moved)}, asked for at {time(issued)}, done after {time(done - issued)}"
         drawn.append(bar(int(out), moves, max(done - latency, moves), "part1" if out else "part2", title))
     for quarter, anchor in enumerate(("start", "middle", "middle", "middle", "end")):
         x = left + quarter / 4 * (_WIDE - left - 4)

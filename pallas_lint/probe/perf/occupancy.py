@@ -72,14 +72,14 @@ def findings(launch: LaunchResult, about: FindingBuilder) -> Iterator[Finding]:
         if found is None or causes is None:
             continue
         backend, device = (stage.target or "triton").partition(":")[::2]
-        told_of = {"backend": backend.replace("-", "_"), "device": device or None}
+        conditions = {"backend": backend.replace("-", "_"), "device": device or None}
         if stage.figures.get("spilled_bytes"):
             yield about.finding_at(
                 (), "PAL820", Severity.INFO,
                 f"{stage.figures['registers']} registers are too few: each thread moves "
                 f"{size(stage.figures['spilled_bytes'])} to memory and back",
                 "more warps (num_warps) share a block among more registers; smaller blocks need fewer",
-                **told_of,
+                **conditions,
             )  # fmt: skip
         elif found.share <= _FEW and not causes["products"]:
             yield about.finding_at(
@@ -87,5 +87,5 @@ def findings(launch: LaunchResult, about: FindingBuilder) -> Iterator[Finding]:
                 f"{found.warps} of {_WARPS} warps run at a time, limited by {found.limit}: too few to hide how long "
                 "memory takes",
                 "smaller blocks, or fewer stages, leave room for more blocks at a time",
-                **told_of,
+                **conditions,
             )  # fmt: skip

@@ -30,8 +30,8 @@ def section(launch: LaunchResult, line: Callable[[str, int], str | None], place:
         parts += [_figures(predicted), charts.roofline(predicted)]
     for cost in launch.costs:
         begin = "" if cost in predicted else "no number: "
-        told_of = (f"{cost['target']}: {begin}{doubt}" for doubt in cost["doubts"])
-        parts += (f'<p class="quiet">{escape(text)}</p>' for text in told_of)
+        doubts = (f"{cost['target']}: {begin}{doubt}" for doubt in cost["doubts"])
+        parts += (f'<p class="quiet">{escape(text)}</p>' for text in doubts)
     if predicted:
         parts.append(_lines(predicted, line, place))
     causes = launch.facts["causes"]

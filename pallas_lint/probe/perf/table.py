@@ -44,8 +44,8 @@ def _fitting(lines: Iterable[str], width: int | None) -> Iterator[str]:
         yield from wrapped(line, width, 0, indent)
 
 
-def _of_gpus(told_stages: list[dict[str, Any]]) -> Iterator[str]:
-    for stage in told_stages:
+def _of_gpus(gpu_stages: list[dict[str, Any]]) -> Iterator[str]:
+    for stage in gpu_stages:
         summary = occupancy.summary(stage.get("figures") or {})
         if summary:
             yield f"  {stage['target']}: {summary}"

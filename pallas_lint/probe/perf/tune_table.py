@@ -229,8 +229,8 @@ class _Reader:
         parts = value if isinstance(value, tuple) else (value,)
         names = self.fields.value
         if len(parts) != len(names):
-            told = f"--tune-value names {len(names)}" if names else "name them with --tune-value"
-            raise TableError(f"its value has {len(parts)} field{'s'[: len(parts) != 1]}: {told}", node.lineno)
+            advice = f"--tune-value names {len(names)}" if names else "name them with --tune-value"
+            raise TableError(f"its value has {len(parts)} field{'s'[: len(parts) != 1]}: {advice}", node.lineno)
         return Entry(node.lineno, key, dict(zip(names, parts, strict=True)), names)
 
     def _listed(self, node: ast.expr) -> Entry | None:

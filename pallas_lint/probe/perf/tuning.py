@@ -1,4 +1,4 @@
-"""`--tune`: what a function's launches cost with each of some values of its keyword arguments."""
+"""`--tune`: costs of a function's launches for each combination of keyword arguments."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Tuning:
     python: str
     cwd: Path
     conditions: ProbeOptions
-    tell: Callable[[str], None]
+    show: Callable[[str], None]
     now: Mapping[str, tuple[str, Argument]] = field(factory=dict)  # values that are tried whatever the choices are
     texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved
     tried: list[Tried] = field(factory=list, init=False)
@@ -75,13 +75,13 @@ class Tuning:
         every = list(itertools.product(*named))
         if self._adds_now:
             every.append(tuple((name, *value) for name, value in self.now.items()))
-        self.tell(f"0 of {len(every)} tried")
+        self.show(f"0 of {len(every)} tried")
         found: dict[int, Tried] = {}
 
         def add(at: int, one: Tried) -> None:
             found[at] = one
             self.tried[:] = [found[each] for each in sorted(found)]  # in their own order, whichever ended first
-            self.tell(f"{len(self.tried)} of {len(every)} tried")
+            self.show(f"{len(self.tried)} of {len(every)} tried")
 
         return self._pool.run(every, self._try, add)
 

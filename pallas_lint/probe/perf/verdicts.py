@@ -1,4 +1,4 @@
-"""Findings about what a launch costs: only where something can be done, and never more than infos.
+"""Findings about the cost of a launch: infos, only where there is something to change.
 
 What happens while others wait costs nothing: what units do is told only where computing is what takes the time.
 """
@@ -32,7 +32,7 @@ _DEAR = 0.2  # of the time, in one line
 _FILLED = 0.75  # of the rows and columns of the matrix unit
 
 
-class _Told(NamedTuple):
+class _Verdict(NamedTuple):
     code: str
     message: str
     help: str
@@ -61,13 +61,13 @@ def _time(cost: Cost) -> str:
     return f"the {microseconds(cost['microseconds'] or 0.0)} predicted for {device_of(cost)}"
 
 
-def _steps(cost: Cost) -> Iterator[_Told]:
+def _steps(cost: Cost) -> Iterator[_Verdict]:
     """What goes to the steps of the grid themselves."""
     around = sum(line["share"] for line in cost["lines"] if line["path"] is None)
     steps, moved = cost["steps"], cost["bytes"]["read"] + cost["bytes"]["written"]
     if cost["bound"] == "latency" and around >= _AROUND and steps >= _FEW and reached(cost) * _FAR < 1:
         each = microseconds((cost["microseconds"] or 0.0) / steps)
-        yield _Told(
+        yield _Verdict(
             "PAL801",
             f"{around:.0%} of {_time(cost)} are the cost of {steps} steps themselves: one takes {each}, with "
             f"{size(moved / steps)} to move",
@@ -75,7 +75,7 @@ def _steps(cost: Cost) -> Iterator[_Told]:
         )
 
 
-def _memory(launch: LaunchResult, cost: Cost) -> Iterator[_Told]:
+def _memory(launch: LaunchResult, cost: Cost) -> Iterator[_Verdict]:
     """What is moved, and need not be."""
     moved, ideal = cost["bytes"]["read"] + cost["bytes"]["written"], cost["bytes"]["ideal"]
     causes = launch.facts["causes"]
@@ -83,7 +83,7 @@ def _memory(launch: LaunchResult, cost: Cost) -> Iterator[_Told]:
     if cost["bound"] != "memory":
         return
     if order is not None and order["now"] > _MOVED * order["then"]:
-        yield _Told(
+        yield _Verdict(
             "PAL803",
             f"{order['operand']} is fetched {order['fetched']} times, and {order['would']} times would do: another "
             f"order of the grid's axes moves {size(order['then'])} instead of {size(order['now'])}",
@@ -91,20 +91,20 @@ def _memory(launch: LaunchResult, cost: Cost) -> Iterator[_Told]:
             "needs what another one left",
         )
     elif ideal and moved > _MOVED * ideal:
-        yield _Told(
+        yield _Verdict(
             "PAL802",
             f"most of {_time(cost)} is waiting for memory: {size(moved)} are moved, and {size(ideal)} would do",
             "larger blocks fetch less again",
         )
 
 
-def _computing(launch: LaunchResult, cost: Cost) -> Iterator[_Told]:
+def _computing(launch: LaunchResult, cost: Cost) -> Iterator[_Verdict]:
     """What the units do that need not be done."""
     if cost["bound"] != "compute":
         return
     spilled = cost["spills"] * cost["units"].get("store", 0.0)
     if cost["spills"] > _SPILLED and spilled > _STORING and cost["units"].get("mxu", 0.0) < _FULL:
-        yield _Told(
+        yield _Verdict(
             "PAL804",
             f"{cost['spills']:.0%} of the stores only save registers that run out",
             "less at a time: smaller blocks, or a loop over parts of a block",
@@ -115,11 +115,11 @@ def _computing(launch: LaunchResult, cost: Cost) -> Iterator[_Told]:
             yield from _line(cost, line, place, launch.facts["causes"])
 
 
-def _line(cost: Cost, line: LineCost, place: Place, causes: Causes | None) -> Iterator[_Told]:
+def _line(cost: Cost, line: LineCost, place: Place, causes: Causes | None) -> Iterator[_Verdict]:
     """What one dear line does."""
     unit, chip, begin = line["unit"], CHIPS[device_of(cost)], f"{line['share']:.0%} of {_time(cost)} go here, to"
     if unit == "xlu":
-        yield _Told(
+        yield _Verdict(
             "PAL805",
             f"{begin} moving values across lanes",
             "slices, concatenations and reshapes at multiples of 128 move nothing; nor do transposes that a dot or an "
@@ -133,7 +133,7 @@ def _line(cost: Cost, line: LineCost, place: Place, causes: Causes | None) -> It
         emptiest = min(products, key=lambda product: _filled(product["k"], product["n"], chip.mxu), default=None)
         exact = next((product for product in products if product["exact"]), None)
         if exact is not None:
-            yield _Told(
+            yield _Verdict(
                 "PAL807",
                 f"{begin} products in float32 that take several passes each",
                 "precision=jax.lax.Precision.DEFAULT takes one, of operands rounded to bfloat16: keep more where those "
@@ -142,7 +142,7 @@ def _line(cost: Cost, line: LineCost, place: Place, causes: Causes | None) -> It
             )
         elif emptiest is not None and _filled(emptiest["k"], emptiest["n"], chip.mxu) < _FILLED:
             k, n = emptiest["k"], emptiest["n"]
-            yield _Told(
+            yield _Verdict(
                 "PAL806",
                 f"{begin} products of (m, {k}) and ({k}, {n}), which take as long as ({_up(k, chip.mxu)}, "
                 f"{_up(n, chip.mxu)}) would: its matrix unit has {chip.mxu} rows and columns",
@@ -150,14 +150,14 @@ def _line(cost: Cost, line: LineCost, place: Place, causes: Causes | None) -> It
                 emptiest["place"],
             )
     if unit in ("valu", "eup") and not chip.narrow and any(_same(each, place) for each in causes["narrow"]):
-        yield _Told(
+        yield _Verdict(
             "PAL808",
             f"{begin} arithmetic in bfloat16, which {device_of(cost)} does in float32, converting before and after",
             "convert to float32 once, compute, and convert the result",
             place,
         )
     if any(_same(each, place) for each in causes["rows"]):
-        yield _Told(
+        yield _Verdict(
             "PAL809",
             f"{begin} a loop over single rows: seven of the eight sublanes of each register are idle",
             "compute with the whole block, or with eight rows at a time",
@@ -165,10 +165,10 @@ def _line(cost: Cost, line: LineCost, place: Place, causes: Causes | None) -> It
         )
 
 
-def _cores(launch: LaunchResult, cost: Cost) -> Iterator[_Told]:
+def _cores(launch: LaunchResult, cost: Cost) -> Iterator[_Verdict]:
     parallel = "parallel" in (launch.facts.get("semantics") or ())
     if CHIPS[device_of(cost)].cores > cost["cores"] and math.prod(launch.facts["grid"] or ()) > 1 and not parallel:
-        yield _Told(
+        yield _Verdict(
             "PAL810",
             f"one of the two cores of {device_of(cost)} is idle: no axis of the grid is said to be parallel",
             'dimension_semantics=("parallel", ...) for axes along which no step needs what another one wrote',

@@ -45,8 +45,8 @@ def _lines(cost: Mapping[str, Any], style: Style) -> Iterator[str]:
     if other is not None and other["microseconds"] is None:
         yield f"  {visible(other['function'])}: no total: {visible('; '.join(other['missing']))}"
     elif other is not None:
-        said = f"  {visible(other['function'])}: {microseconds(other['microseconds'])} ({_range(other)})"
-        yield f"{said}, {_compared(cost, other)}" if cost["microseconds"] else said
+        line = f"  {visible(other['function'])}: {microseconds(other['microseconds'])} ({_range(other)})"
+        yield f"{line}, {_compared(cost, other)}" if cost["microseconds"] else line
 
 
 def _range(cost: Mapping[str, Any]) -> str:

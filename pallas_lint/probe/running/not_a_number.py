@@ -1,4 +1,4 @@
-"""Findings about results that are NaN or infinite, or that depend on memory that nobody wrote."""
+"""Findings about results that are NaN or infinite, or that depend on uninitialised memory."""
 
 from __future__ import annotations
 
@@ -99,16 +99,21 @@ def _out_of_order(problem: NotANumber, launch: LaunchResult, builder: FindingBui
 
 
 def _placed(
-    problem: NotANumber, launch: LaunchResult, builder: FindingBuilder, severity: Severity, advice: str, said: str = ""
+    problem: NotANumber,
+    launch: LaunchResult,
+    builder: FindingBuilder,
+    severity: Severity,
+    advice: str,
+    subject: str = "",
 ) -> Finding:
     """PAL907, where memory that nobody wrote is read first if that is known."""
     memory = problem.get("memory", [])
     if memory:
         names = " and ".join(f"`{name}`" for name in memory)
-        message = f"{said or reasons.share(problem)}: {names} {'is' if len(memory) == 1 else 'are'} read before "
+        message = f"{subject or reasons.share(problem)}: {names} {'is' if len(memory) == 1 else 'are'} read before "
         message += "it is written" if len(memory) == 1 else "they are written"
-    elif said or launch.facts["reads"] or problem.get("reaches") is False:
-        message = f"{said or reasons.share(problem)}: it depends on memory that nobody wrote"
+    elif subject or launch.facts["reads"] or problem.get("reaches") is False:
+        message = f"{subject or reasons.share(problem)}: it depends on memory that nobody wrote"
     else:
         message = f"{problem['count']} of {problem['size']} values of `{problem['operand']}` are never written"
     return builder.finding_at(problem.get("places", ()), "PAL907", severity, message, advice)

@@ -56,12 +56,12 @@ def install() -> None:
     answers: dict[str, Any] = {name: _listed(getattr(originals, name)) for name in _LISTS}
     answers["default_backend"] = _backend(originals.default_backend)
     for module in filter(None, map(sys.modules.get, _MODULES)):
-        for name, answer in answers.items():
-            if vars(module).get(name) is inspect.unwrap(answer):
-                setattr(module, name, answer)
+        for name, replacement in answers.items():
+            if vars(module).get(name) is inspect.unwrap(replacement):
+                setattr(module, name, replacement)
 
 
-def _asked_by_jax(depth: int) -> bool:
+def _called_by_jax(depth: int) -> bool:
     """Whether code of jax's asks; the kernels that it comes with are like anybody's."""
     file = sys._getframe(depth).f_code.co_filename
     return file.startswith(_home()) and f"{os.sep}pallas{os.sep}ops{os.sep}" not in file
@@ -74,7 +74,7 @@ def _home() -> str:
 
 def _backend(original: Callable[[], str]) -> Callable[[], str]:
     def default_backend() -> str:
-        return original() if not _current or _asked_by_jax(2) else _current[-1].platform
+        return original() if not _current or _called_by_jax(2) else _current[-1].platform
 
     vars(default_backend)["__wrapped__"] = original
     return default_backend
@@ -84,8 +84,8 @@ def _listed(original: Callable[..., Any]) -> Callable[..., Any]:
     """The function with the devices that are there for those that its caller names."""
     signature = inspect.signature(original)
 
-    def answer(*given: Any, **named: Any) -> Any:
-        if not _current or _asked_by_jax(2):
+    def replacement(*given: Any, **named: Any) -> Any:
+        if not _current or _called_by_jax(2):
             return original(*given, **named)
         bound = signature.bind(*given, **named)
         if bound.arguments.get("backend") in _PLATFORMS[_current[-1].platform]:
@@ -96,8 +96,8 @@ def _listed(original: Callable[..., Any]) -> Callable[..., Any]:
             _describe(device.client.__class__)
         return found
 
-    vars(answer)["__wrapped__"] = original
-    return answer
+    vars(replacement)["__wrapped__"] = original
+    return replacement
 
 
 @cache
@@ -111,7 +111,7 @@ def _describe(owner: Any) -> None:
 
 def _attribute(real: Any, name: str) -> Callable[[Any], str]:
     def read(device: Any) -> str:
-        truth = not _current or _asked_by_jax(2)
+        truth = not _current or _called_by_jax(2)
         return str(real.__get__(device) if truth else getattr(_current[-1], name))
 
     return read

@@ -1,4 +1,4 @@
-"""The time that stages may take: each gets a share of what is left of a request's, weighted by what it mostly needs."""
+"""Time budgets of stages: shares of the time left to a request, weighted by typical need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices that are not there: what lowering and compiling are told to aim at."""
+"""Device targets for lowering and compiling on a machine without the device."""
 
 from __future__ import annotations
 

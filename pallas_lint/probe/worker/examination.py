@@ -147,7 +147,7 @@ class _Examination:
     def begin(self) -> None:
         """Describe the launch, with its grid where stages need it."""
         if self.stages == ("trace",):
-            self._tell(None)
+            self._emit_launch(None)
         else:
             self._grid()
 
@@ -192,7 +192,7 @@ class _Examination:
             return [own.replace("_", "-") + device]
         return ["tpu:v5e", "triton"]
 
-    def _tell(self, picture: Picture | None) -> None:
+    def _emit_launch(self, picture: Picture | None) -> None:
         launch = self.launch
         constants = self.grid.constants() if self.grid is not None else {}
         self.emit(
@@ -306,7 +306,7 @@ class _Examination:
         over = [*filter(None, map(self._over_budget, map(devices.parse, targets)))]
         if over:
             ok, problems = False, [*problems, *over]
-        self._tell(picture)
+        self._emit_launch(picture)
         if "grid" in self.stages and f"grid:{self.at}" not in self.skip:
             self.emit(
                 {"event": "end", "task": f"grid:{self.at}", "launch": self.at, "stage": "grid", "target": None,
@@ -460,7 +460,7 @@ class _Examination:
                 return {"figures": self._compiled(target, alone)}
         assembly = Assembly(self.schedules.folder_of(self.at, target))
         alone = lowering.Alone(assembly.options, lambda _: None)
-        with assembly.asked():
+        with assembly.dumping():
             figures = self._compiled(target, alone)
         result: StageResult = {"figures": {**figures, **assembly.figures()}}
         text = assembly.ptx() if target.backend == "triton" else None

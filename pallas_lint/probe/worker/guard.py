@@ -49,7 +49,7 @@ def _watch(child: int, started_by: int, ending: set[signal.Signals]) -> NoReturn
         if got is not None and got.si_signo in ending:
             break
     if status is None:
-        status = _asked_to_end(child)
+        status = _terminate(child)
     if status is None:
         os.kill(child, signal.SIGKILL)
     processes.end_descendants(child)
@@ -71,7 +71,7 @@ def _status(child: int) -> int | None:
     return None
 
 
-def _asked_to_end(child: int) -> int | None:
+def _terminate(child: int) -> int | None:
     """The child's status where it ends in time after it is asked to."""
     os.kill(child, signal.SIGTERM)
     end = time.monotonic() + _GRACE

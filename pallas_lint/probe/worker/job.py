@@ -483,7 +483,7 @@ def load_module(file: str, texts: dict[str, str], roots: Sequence[str] = ()) -> 
     parts += [] if name == "__init__" else [name]
     sys.argv = [file]
     sys.path[:0] = [inner] if inner == outer else [inner, outer]
-    locate.ask_for(file)
+    locate.include(file)
     dotted = ".".join(parts)
     if inner == outer and inner != own:
         module = importlib.import_module(dotted)

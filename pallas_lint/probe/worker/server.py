@@ -110,7 +110,7 @@ class Supervisor:
         self.failed: list[str] = []
         self.task: str | None = None
         self.task_clock = Clock()
-        self.asked_by = os.getppid()
+        self.parent = os.getppid()
 
     def run(self) -> None:
         if not self.request.get("perf"):
@@ -157,7 +157,7 @@ class Supervisor:
 
     def _watch(self, pid: int, events: int, output: int) -> Fate | None:
         pending = b""
-        said = _Output()
+        stdout = _Output()
         finished = False
         open_ends = {events, output}
         killed: Limit | None = None
@@ -166,7 +166,7 @@ class Supervisor:
             now = time.monotonic()
             if now - looked >= _POLL:
                 looked = now
-                if os.getppid() != self.asked_by:
+                if os.getppid() != self.parent:
                     sys.exit(0)  # nobody is left who would read the answer
                 killed = self._over_limit(pid)
                 if killed:
@@ -177,7 +177,7 @@ class Supervisor:
                 if not data:
                     open_ends.discard(end)
                 elif end == output:
-                    said.add(data)
+                    stdout.add(data)
                 else:
                     pending += data
                     *lines, pending = pending.split(b"\n")
@@ -190,7 +190,7 @@ class Supervisor:
         if killed:
             _kill(pid)
         status = _wait(pid)
-        return {"reason": killed or "exit", "status": status, "output": said.text()}
+        return {"reason": killed or "exit", "status": status, "output": stdout.text()}
 
     def _over_limit(self, pid: int) -> Limit | None:
         """Which limit the child is over."""

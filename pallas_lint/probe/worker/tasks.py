@@ -1,4 +1,4 @@
-"""Tasks that tell when they begin and how they end: whatever happens, it is known in which of them."""
+"""Tasks with reported begin and end: when the process dies, the running task is known."""
 
 from __future__ import annotations
 

@@ -175,8 +175,8 @@ def _assert(text: SourceText, node: Node) -> nodes.Assert:
     test, *messages = separated(rest)
     message = None
     if messages:
-        (said,) = messages
-        message = expression(text, said)
+        (text_of_message,) = messages
+        message = expression(text, text_of_message)
     return nodes.Assert(node.start_byte, node.end_byte, expression(text, test), message)
 
 

@@ -1,1 +1,1 @@
-"""The function that is asked for: its file's text, its arguments, and how it is called."""
+"""The function to probe: its file's text, its arguments, and how it is called."""

@@ -72,10 +72,10 @@ class CallArguments:
 
 def examples(parameters: list[Any]) -> list[str]:
     """Arguments for the parameters of a signature that have no default."""
-    return [*map(_example, _asked_for(parameters))]
+    return [*map(_example, _required(parameters))]
 
 
-def _asked_for(parameters: list[Any]) -> list[Any]:
+def _required(parameters: list[Any]) -> list[Any]:
     """The parameters without a default."""
     return [
         each

@@ -1,4 +1,4 @@
-"""Why functions cannot be probed as they are asked for: the words, and which functions of a text are kernels.
+"""Reasons why a function cannot be probed as requested, and which functions of a file are kernels.
 
 The text of a file is asked before anything is imported, and the function itself afterwards: both say the same.
 """

@@ -1,4 +1,4 @@
-"""The values of a launch's operands that hang on nothing but what is known: constants, and arguments with values.
+"""Values of a launch's operands that depend only on constants and arguments with values.
 
 A jaxpr is run as far as its inputs are known; kernels, and what is of unknown arrays, are not. So the numbers that tell
 where a kernel reads (offsets of groups, pages, a mask's blocks) are those that the program gives it, or none. Of a

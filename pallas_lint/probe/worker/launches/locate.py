@@ -38,17 +38,17 @@ _INSTALLED = {"site-packages", "dist-packages"}
 _OTHER_TOOLS = ("/_pytest/", "/pluggy/", "/absl/", "/site-packages/pytest", "/numpy/")
 
 
-_asked_for: set[str] = set()
+_included: set[str] = set()
 
 
-def ask_for(file: str) -> None:
+def include(file: str) -> None:
     """Take a file for the user's, wherever it is: who probes a kernel of jax's own reads of its lines."""
-    _asked_for.add(file)
+    _included.add(file)
 
 
 def is_users(file: str) -> bool:
     """Whether a file is neither jax's, Python's, nor ours."""
-    if file in _asked_for:
+    if file in _included:
         return True
     if file.startswith("<") or any(part in file.replace(os.sep, "/") for part in _OTHER_TOOLS):
         return False

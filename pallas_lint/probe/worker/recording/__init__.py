@@ -1,1 +1,1 @@
-"""Calls on record: with what arguments the functions of a project were called that led to launches."""
+"""Recorded calls: arguments with which a project's functions were called that led to launches."""

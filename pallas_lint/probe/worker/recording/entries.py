@@ -67,7 +67,9 @@ class Entries:
             if self._path_of(code.co_filename) is None:
                 return monitoring.DISABLE
             frame = sys._getframe(1)
-            names = (rebound(code) | changed(code)) & set(parameters(code)[0]) if _knows_pallas(frame) else frozenset()
+            names = (
+                (rebound(code) | changed(code)) & set(parameters(code)[0]) if _imports_pallas(frame) else frozenset()
+            )
             if not names:
                 return monitoring.DISABLE
             watched = self._watched[id(code)] = code, tuple(sorted(names))
@@ -78,7 +80,7 @@ class Entries:
         return None
 
 
-def _knows_pallas(frame: FrameType) -> bool:
+def _imports_pallas(frame: FrameType) -> bool:
     """Whether the function's module has names of Pallas's: only such modules launch anything."""
     for value in tuple(frame.f_globals.values()):
         home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)

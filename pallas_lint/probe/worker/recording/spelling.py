@@ -1,4 +1,4 @@
-"""Arguments as text: types of arrays, small literals, and what the project itself can name. Never values of arrays."""
+"""Arguments as text: types of arrays, small literals, and names of the project. Never values of arrays."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Speller:
         if type(value) is float:
             return repr(value) if self._free and abs(value) < float("inf") else None
         if type(value) is str:
-            return repr(value) if self._may_be_told(value) else None
+            return repr(value) if self._may_be_written(value) else None
         if _is_array(value):
             return _array(value)
         if depth == _DEPTH:
@@ -58,7 +58,7 @@ class Speller:
             return self._object(value, fields, depth)
         return _dtype(value) or self._function(value)
 
-    def _may_be_told(self, text: str) -> bool:
+    def _may_be_written(self, text: str) -> bool:
         """Names choose what a function does; anything else may be of this machine, or nobody's business."""
         if _IDENTIFIER.fullmatch(text):
             return True
@@ -72,7 +72,7 @@ class Speller:
         return f"[{inner}]" if type(values) is list else f"({inner}{',' if len(items) == 1 else ''})"
 
     def _pairs(self, pairs: dict[Any, Any], depth: int) -> str | None:
-        keys = [type(key) in (int, bool) or (type(key) is str and self._may_be_told(key)) for key in pairs]
+        keys = [type(key) in (int, bool) or (type(key) is str and self._may_be_written(key)) for key in pairs]
         items = [self._spelled(each, depth + 1) for each in pairs.values()]
         if not all(keys) or (items and not any(items)):
             return None

@@ -1,4 +1,4 @@
-"""Launches that are not run: zeros of what they return, so that a program for a device runs where there is none."""
+"""Stubs for launches: zeros of the output shapes, so that a program runs without its device."""
 
 from __future__ import annotations
 

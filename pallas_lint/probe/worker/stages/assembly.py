@@ -27,7 +27,7 @@ exit $code
 """
 _USED = re.compile(r"Used (\d+) registers")
 _SPILLED = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
-_ASKED_OF_MOSAIC = ("MOSAIC_GPU_DUMP_PTXAS", "MOSAIC_GPU_DUMP_PTX", "MOSAIC_GPU_DUMP_RESOURCES")
+_MOSAIC_DUMPS = ("MOSAIC_GPU_DUMP_PTXAS", "MOSAIC_GPU_DUMP_PTX", "MOSAIC_GPU_DUMP_RESOURCES")
 _MOSAIC_SHARED = re.compile(r"smem_scratch_bytes=(\d+)")
 _MOSAIC_THREADS = re.compile(r"\.(?:reqntid|maxntid) (\d+)(?:, ?(\d+))?(?:, ?(\d+))?")
 _KERNEL = re.compile(r"\bthreads: \[(\d+), (\d+), (\d+)\].{0,1000}?shared_memory: (\d+) bytes")
@@ -56,15 +56,15 @@ class Assembly:
         self.options = {"xla_gpu_cuda_data_dir": own, "xla_dump_to": self.dump}
 
     @contextlib.contextmanager
-    def asked(self) -> Iterator[None]:
+    def dumping(self) -> Iterator[None]:
         """Context in which Mosaic GPU writes what it does."""
         os.makedirs(self.mosaic, exist_ok=True)
         before = dict(os.environ)
-        os.environ |= {"MOSAIC_GPU_DUMP_TO": self.mosaic, **dict.fromkeys(_ASKED_OF_MOSAIC, "1")}
+        os.environ |= {"MOSAIC_GPU_DUMP_TO": self.mosaic, **dict.fromkeys(_MOSAIC_DUMPS, "1")}
         try:
             yield
         finally:
-            for name in ("MOSAIC_GPU_DUMP_TO", *_ASKED_OF_MOSAIC):
+            for name in ("MOSAIC_GPU_DUMP_TO", *_MOSAIC_DUMPS):
                 os.environ.pop(name)
                 if name in before:
                     os.environ[name] = before[name]

@@ -1,4 +1,4 @@
-"""jax's interpreter of Mosaic GPU kernels, from 0.11 on, with what it does not do as a GPU does put right."""
+"""jax's interpreter of Mosaic GPU kernels (0.11 and newer), corrected where it differs from a GPU."""
 
 from __future__ import annotations
 
@@ -193,9 +193,9 @@ def by_axis_index(launch: Launch) -> dict[str, Any]:
             return type(value)(replaced(each, names) for each in value)
         if getattr(value, "jaxpr", value) is not value:  # from 0.11 on a jaxpr names itself
             return value.replace(jaxpr=replaced(value.jaxpr, names))
-        return value.replace(eqns=[asked(equation, names) for equation in value.eqns])
+        return value.replace(eqns=[renamed(equation, names) for equation in value.eqns])
 
-    def asked(equation: Any, names: tuple[str, ...]) -> Any:
+    def renamed(equation: Any, names: tuple[str, ...]) -> Any:
         if str(equation.primitive) == "program_id":
             return equation.replace(primitive=axis_index, params={"axis_name": names[equation.params["axis"]]})
         return equation.replace(params={name: replaced(each, names) for name, each in equation.params.items()})

@@ -1,4 +1,4 @@
-"""Work of one block of a Triton kernel, from its PTX and its jaxpr: what its configurations are put in order by."""
+"""Work of one block of a Triton kernel, from its PTX and its jaxpr: the order of its configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grid stage: the block of each operand at each grid point, for all of them at once, and what is wrong there."""
+"""The grid stage: the block of each operand at every grid point, all at once, and errors found there."""
 
 from __future__ import annotations
 

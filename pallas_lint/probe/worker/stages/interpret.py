@@ -266,16 +266,16 @@ def _faults(
     execute: Callable[[list[Any]], list[Any]], values: list[Any]
 ) -> tuple[list[Race | InInterpreter | Raised], list[Any] | None]:
     """What an interpreter says of a run, and the results; None where there are none."""
-    said = io.StringIO()
+    printed = io.StringIO()
     problems: list[Race | InInterpreter | Raised] = []
     results: list[Any] | None = None
-    with contextlib.redirect_stdout(said):
+    with contextlib.redirect_stdout(printed):
         try:
             results = execute(values)
         except Exception as error:
             problems.append(raised(error))
     reset()
-    return problems + races(said.getvalue()), results
+    return problems + races(printed.getvalue()), results
 
 
 def _shows(execute: Callable[[list[Any]], list[Any]], kind: str, values: list[Any]) -> bool | None:

@@ -98,11 +98,11 @@ def _lowered(launch: Launch, target: DeviceTarget, device: Any, row_major: bool)
         if needs_mesh(error):
             raise Missing("a kernel that asks for a mesh axis is lowered only with the shard_map around it") from error
         if target.backend == "mosaic_gpu" and _NO_LAYOUTS in str(error):
-            _say_where(launch, avals, changes, target)
+            _raise_from_lane_semantics(launch, avals, changes, target)
         raise
 
 
-def _say_where(launch: Launch, avals: list[Any], changes: dict[str, Any], target: DeviceTarget) -> None:
+def _raise_from_lane_semantics(launch: Launch, avals: list[Any], changes: dict[str, Any], target: DeviceTarget) -> None:
     """Raise what lane semantics refuse in a kernel, and where, to which warpgroup semantics find no layouts.
 
     They only say that there are none. It is a second opinion: what lanes cannot do, warpgroups sometimes can.
@@ -239,8 +239,8 @@ def _no_older_compiler(error: Exception) -> None:
     """Raises Missing where libtpu does not know what this jax writes: no fault of the kernel's."""
     if "Could not convert JSON string to proto" in str(error):
         here = environment.parts()
-        said = f"libtpu {here['libtpu']} is too old for jax {here['jax']} (pip install --upgrade libtpu)"
-        raise Missing(said) from error
+        message = f"libtpu {here['libtpu']} is too old for jax {here['jax']} (pip install --upgrade libtpu)"
+        raise Missing(message) from error
 
 
 def _compiled_with(lowered: Any, options: dict[str, str]) -> Any:
@@ -288,8 +288,8 @@ def _changes(launch: Launch, target: DeviceTarget) -> dict[str, Any]:
         if launch.backend not in (None, target.backend):
             raise Missing(f"a kernel on a {launch.backend} mesh is for no other backend")
         return changes
-    asked_for = any("mosaic_gpu" in word for word, _ in compiler_params(launch.record.params))
-    if target.backend == "mosaic_gpu" and not asked_for and not (0, 9) <= version < (0, 11):
+    is_requested = any("mosaic_gpu" in word for word, _ in compiler_params(launch.record.params))
+    if target.backend == "mosaic_gpu" and not is_requested and not (0, 9) <= version < (0, 11):
         raise Missing("pallas_call means Mosaic GPU only where compiler_params say so in this jax")
     if launch.backend == target.backend:
         return changes

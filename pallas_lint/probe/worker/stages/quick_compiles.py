@@ -1,4 +1,4 @@
-"""XLA compiles what an interpreter runs: in a hurry, where that takes longer than running it.
+"""Fast XLA compilation of interpreted programs, where optimising takes longer than running.
 
 A kernel in an interpreter is a program of many small parts, of which most run a few times on a few thousand numbers.
 Optimised code is two to four times as fast, and takes two to four times as long to make.

@@ -72,8 +72,8 @@ def _output_of(tool: str, request: FunctionRequest) -> str:
         except OSError as error:
             raise devices.Missing(f"{_TOOL} does not start: {error.strerror or error}") from error
     if _ENDED not in text or (_DIED in text and not _ACCESS.search(text)):
-        said = [line.strip("= ") for line in text.splitlines()[1:] if line.strip("= ")]
-        raise devices.Missing(f"{_TOOL} does not get through it{': ' + said[0] if said else ''}")
+        report_lines = [line.strip("= ") for line in text.splitlines()[1:] if line.strip("= ")]
+        raise devices.Missing(f"{_TOOL} does not get through it{': ' + report_lines[0] if report_lines else ''}")
     return text
 
 

@@ -37,10 +37,10 @@ def examine(launch: Launch, run: Run) -> tuple[list[RunProblem], str]:
 
 
 def _examined(run: Run, params: Any) -> list[RunProblem]:
-    said = io.StringIO()
+    printed = io.StringIO()
     results: list[Any] | None = None
     found: list[RunProblem] = []
-    with contextlib.redirect_stdout(said):
+    with contextlib.redirect_stdout(printed):
         try:
             results = run(params)
         except devices.Missing:
@@ -49,8 +49,8 @@ def _examined(run: Run, params: Any) -> list[RunProblem]:
             found.append(interpret.raised(error))
     interpret.reset()
     if not found:
-        found += interpret.races(said.getvalue())
-    left = _LEFT.search(said.getvalue())
+        found += interpret.races(printed.getvalue())
+    left = _LEFT.search(printed.getvalue())
     if left is not None:
         message = f"a semaphore of device {left[1]} is {left[2]} at the end of the kernel, not 0"
         problem: OnDevices = {"kind": "left-over", "message": message, "places": [], "sure": True, "trace": []}

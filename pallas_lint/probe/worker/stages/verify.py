@@ -1,4 +1,4 @@
-"""Judge what a kernel does with semaphores and copies, on all devices of its mesh, in every order that can happen."""
+"""The verify stage: semaphores and copies on all devices of a mesh, in every possible order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .. import devices
 from ..launches.launch import Launch
 from ..unrolling.launches import blocks_of, lines_of
 from ..unrolling.references import Unmodelled
-from ..unrolling.unroller import speaks
+from ..unrolling.unroller import is_communication
 
 
 def concerns(launch: Launch) -> bool:
     """Whether a kernel does anything that may happen in several orders."""
     if launch.backend == "mosaic_gpu":
-        return any(map(speaks, launch.primitives - {"run_scoped"}))
+        return any(map(is_communication, launch.primitives - {"run_scoped"}))
     return launch.backend in (None, "tpu") and any("semaphore" in name or "dma" in name for name in launch.primitives)
 
 

@@ -1,4 +1,4 @@
-"""What a whole function costs: it is compiled as it stands, and every operation of the program has its schedule."""
+"""Cost of a whole function: compiled as it is, with the schedule of every operation."""
 
 from __future__ import annotations
 

@@ -94,9 +94,9 @@ def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         raise Unmodelled("how much is signalled hangs on data", place, amount)
     to = _line(run, device, core, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
-        run.tell(InvalidAccess(place, run.step, "signal", to))
+        run.emit(InvalidAccess(place, run.step, "signal", to))
     elif amount:
-        run.tell(Signal(place, run.step, part(ref, transforms, place).semaphore(place, to), int(amount)))
+        run.emit(Signal(place, run.step, part(ref, transforms, place).semaphore(place, to), int(amount)))
     return []
 
 
@@ -108,7 +108,7 @@ def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         raise Unmodelled("how much is waited for hangs on data", place, amount)
     takes = not more or more[0] is None or isinstance(more[0], UnknownValue) or bool(more[0])
     if amount:
-        run.tell(Wait(place, run.step, part(ref, transforms, place).semaphore(place), int(amount), takes))
+        run.emit(Wait(place, run.step, part(ref, transforms, place).semaphore(place), int(amount), takes))
     return []
 
 
@@ -156,7 +156,7 @@ def _copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         return []
     to = _line(run, device, None, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
-        run.tell(InvalidAccess(place, run.step, "copy", to))
+        run.emit(InvalidAccess(place, run.step, "copy", to))
         return []
     if to != run.line and target.buffer.moves:
         raise Unmodelled(_PIPELINED, place)
@@ -166,7 +166,7 @@ def _copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     semaphore = received.semaphore(place, to)
     there = to if target.buffer.home == run.home.line else to - run.core.number
     ends = (source.region(),), (target.region(there),)
-    run.tell(Copy(place, run.step, *ends, source.bytes, semaphore, given))
+    run.emit(Copy(place, run.step, *ends, source.bytes, semaphore, given))
     if to != run.line or (run.core.count > 1 and target.buffer.space in ("any", "hbm")):
         run.sent.add(target.buffer.key)
     if to == run.line and target.buffer.values is not None:
@@ -182,7 +182,7 @@ def _wait_for_copy(run: Unroller, equation: Any, values: list[Any]) -> list[Any]
         raise Unmodelled("a wait for a copy without a semaphore", place)
     # It counts the bytes of the reference in the place of the destination, as jax's interpreter does.
     if target.bytes:
-        run.tell(Wait(place, run.step, semaphore.semaphore(place), target.bytes))
+        run.emit(Wait(place, run.step, semaphore.semaphore(place), target.bytes))
     return []
 
 
@@ -197,7 +197,7 @@ def access(run: Unroller, equation: Any, view: View, *, writes: bool) -> None:
         return
     event = MemoryAccess(run.place(equation), run.step, region, writes, run.on_data)
     if not run.events or run.events[-1] != event:
-        run.tell(event)
+        run.emit(event)
 
 
 def _viewed(equation: Any, ref: Any, rest: list[Any], place: Any) -> View:

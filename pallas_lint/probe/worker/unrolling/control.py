@@ -85,14 +85,14 @@ def _scan(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     consts, carried = scan_counts(params, len(values))
     constants, carry, arrays = values[:consts], values[consts : consts + carried], values[consts + carried :]
     rounds = range(params["length"])
-    speaks = communicates(params["jaxpr"])
+    is_communication = communicates(params["jaxpr"])
     for at in reversed(rounds) if params["reverse"] else rounds:
-        if speaks:
+        if is_communication:
             run.looped(f"loop {at}")
         plain = [isinstance(array, UnknownValue | Buffer | View) for array in arrays]
         slices = [UNKNOWN if odd else np.asarray(array)[at] for odd, array in zip(plain, arrays)]
         carry = run.run(params["jaxpr"], [*constants, *carry, *slices])[:carried]
-        if speaks:
+        if is_communication:
             run.left()
     return [*carry, *[UNKNOWN] * (len(equation.outvars) - carried)]
 
@@ -102,21 +102,21 @@ def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     params = equation.params
     first, second = params["cond_nconsts"], params["body_nconsts"]
     test, body, carry = values[:first], values[first : first + second], values[first + second :]
-    speaks = communicates(params["body_jaxpr"])
+    is_communication = communicates(params["body_jaxpr"])
     for at in range(_MOST_ROUNDS):
         [goes_on] = run.run(params["cond_jaxpr"], [*test, *carry])
         if isinstance(goes_on, UnknownValue):
-            if speaks:
+            if is_communication:
                 raise Unmodelled("how often a loop communicates hangs on data", run.place(equation), goes_on)
             carry = [value if isinstance(value, Buffer | View) else UNKNOWN for value in carry]
             run.perhaps(params["body_jaxpr"], [*body, *carry])
             return carry
         if not goes_on:
             return carry
-        if speaks:
+        if is_communication:
             run.looped(f"loop {at}")
         carry = run.run(params["body_jaxpr"], [*body, *carry])
-        if speaks:
+        if is_communication:
             run.left()
     raise Unmodelled(f"a loop of more than {_MOST_ROUNDS} rounds", run.place(equation))
 

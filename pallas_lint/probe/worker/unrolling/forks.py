@@ -25,7 +25,7 @@ def _warps(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     jaxpr = getattr(jaxprs[0], "jaxpr", jaxprs[0])
     axis = meshes[0].axis_name
     fork, join = work.semaphore(run.line, "warps begin"), work.semaphore(run.line, "warps end")
-    run.tell(Signal(place, run.step, fork, 1))
+    run.emit(Signal(place, run.step, fork, 1))
     waits: dict[Semaphore, int] = defaultdict(int)
     warps: list[Work] = []
     for warp in range(_WARPS):
@@ -39,16 +39,16 @@ def _warps(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         if warp == 0:  # one of its threads stores for the warpgroup
             own.work.groups, own.work.stores = [*work.groups], [*work.stores]
         warps.append(own.work)
-        own.tell(Wait(place, run.step, fork, 1, takes=False))
+        own.emit(Wait(place, run.step, fork, 1, takes=False))
         if jaxpr.constvars:
             own.run(jaxpr, [], values)
         else:
             own.run(jaxpr, values)
-        own.tell(Signal(place, run.step, join, 1))
+        own.emit(Signal(place, run.step, join, 1))
         work.cluster.vague += own.vague
         for barrier, count in own.work.waits.items():
             waits[barrier] = max(waits[barrier], count)
     work.waits.update(waits)
     work.take_over(warps)
-    run.tell(Wait(place, run.step, join, _WARPS, takes=False))
+    run.emit(Wait(place, run.step, join, _WARPS, takes=False))
     return [UNKNOWN] * len(equation.outvars)

@@ -1,4 +1,4 @@
-"""References of a kernel: buffers, and parts of them as transforms tell."""
+"""References of a kernel: buffers, and the parts of them that transforms select."""
 
 from __future__ import annotations
 

@@ -25,42 +25,42 @@ def taken_over(grid: tuple[int, ...], point: tuple[int, ...]) -> list[tuple[int,
 
 
 @rule("try_cluster_cancel")
-def _ask(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+def _try_cancel(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     """All warpgroups of a cluster arrive, the first one asks, and the answer goes to all of its blocks."""
     given = Given(run, equation, values, 2)
     work, core = work_of(run, given.place), run.core
-    answer = given.view(0, "result_transforms_tree")
+    response = given.view(0, "result_transforms_tree")
     barrier = given.view(1, "barrier_transforms_tree")
     axes = given.params.get("collective_axes")
     alone: set[str | None] = {*work.cluster.sizes} if work.cluster.size > 1 else set()
     alone |= {core.axis} if core.count > 1 else set()
     if axes is not None and not alone <= set(axes):  # to 0.10 all of them do it together
         raise Unmodelled("several threads that each cancel a cluster", given.place)
-    work.asked[answer.region()] = work.questions
+    work.responses[response.region()] = work.questions
     work.questions += 1
     own, size = work.barrier(barrier, given.place), work.cluster.size
     if core.number:
-        run.tell(Signal(given.place, run.step, own, size))
+        run.emit(Signal(given.place, run.step, own, size))
         return []
     if work.block:  # it arrives, and so does the answer
-        run.tell(Signal(given.place, run.step, own, 1))
+        run.emit(Signal(given.place, run.step, own, 1))
         return []
     for block in range(size):
         signalled = work.barrier(barrier, given.place, block)
         share = size - 1 if block else size
-        begin(run, given.place, [], [(answer, block)], signalled, unit=CANCELS, what="cluster cancel", size=share)
+        begin(run, given.place, [], [(response, block)], signalled, unit=CANCELS, what="cluster cancel", size=share)
     return []
 
 
 @rule("query_cluster_cancel")
-def _read_answer(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+def _query_cancel(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     import numpy as np
 
     given = Given(run, equation, values, 1)
-    answer = given.view(0, "transforms_tree")
-    access(run, equation, answer, writes=False)
+    response = given.view(0, "transforms_tree")
+    access(run, equation, response, writes=False)
     cluster = work_of(run, given.place).cluster
-    number = work_of(run, given.place).asked.get(answer.region())
+    number = work_of(run, given.place).responses.get(response.region())
     if number is None:
         raise Unmodelled("an answer that nobody asked for", given.place)
     if number >= len(cluster.others):

@@ -1,4 +1,4 @@
-"""One device's run of a kernel, as far as values that are known steer it: control flow, scalars, and events told."""
+"""One device's run of a kernel with known values: control flow, scalars, and communication events."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Unroller:
         parts = [f"step {', '.join(map(str, self.point))}"] if len(self.point) and math.prod(self.grid) > 1 else []
         return ", ".join(parts + self._loops)
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         self.events.append(event)
         if len(self.events) > MOST_EVENTS:
             raise Unmodelled(f"a device does more than {MOST_EVENTS} things")
@@ -220,10 +220,10 @@ def address(equation: Any) -> int:
 
 def communicates(jaxpr: Any) -> bool:
     """Whether it does anything that other devices or copies see."""
-    return any(map(speaks, (str(equation.primitive) for equation in equations(jaxpr))))
+    return any(map(is_communication, (str(equation.primitive) for equation in equations(jaxpr))))
 
 
-def speaks(name: str) -> bool:
+def is_communication(name: str) -> bool:
     """Whether an operation is seen by others than the line that does it."""
     return name in _SPEAKING or any(word in name for word in _ABOUT)
 

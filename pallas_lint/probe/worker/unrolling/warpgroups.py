@@ -89,7 +89,7 @@ class Work:
     groups: list[list[tuple[Semaphore, Semaphore]]] = field(default_factory=list)
     products: list[Semaphore] = field(default_factory=list)
     numbers: Any = field(default_factory=itertools.count)
-    asked: dict[Region, int] = field(default_factory=dict)  # for others' work: where which answer is
+    responses: dict[Region, int] = field(default_factory=dict)  # for others' work: where which answer is
     questions: int = 0
 
     def semaphore(self, line: int, name: str) -> Semaphore:
@@ -169,7 +169,7 @@ def _arrive(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     work = work_of(run, given.place)
     view = given.view(0, "transforms_treedef")
     for block in work.arrives_at(view.buffer.barrier) if given.happens else ():
-        run.tell(Signal(given.place, run.step, work.barrier(view, given.place, block), work.cluster.size))
+        run.emit(Signal(given.place, run.step, work.barrier(view, given.place, block), work.cluster.size))
     return []
 
 
@@ -179,7 +179,7 @@ def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     work = work_of(run, given.place)
     barrier = work.barrier(given.view(0, "transforms_treedef"), given.place)
     work.waits[barrier] += 1
-    run.tell(Wait(given.place, run.step, barrier, work.waits[barrier] * barrier.phase, takes=False))
+    run.emit(Wait(given.place, run.step, barrier, work.waits[barrier] * barrier.phase, takes=False))
     return []
 
 
@@ -226,7 +226,7 @@ def _left_out(run: Unroller, given: Given, barrier: Semaphore, share: int, *, al
     if version < (0, 12):
         if not alone:
             raise Unmodelled("a copy for several blocks that a predicate leaves out", given.place)
-        run.tell(Signal(given.place, run.step, barrier, share))
+        run.emit(Signal(given.place, run.step, barrier, share))
 
 
 def _share(view: View, at: int, count: int) -> View:
@@ -273,7 +273,7 @@ def _wait_for_stores(run: Unroller, equation: Any, values: list[Any]) -> list[An
     over = max(len(work.groups) - int(left), 0)
     for group in work.groups[:over]:
         for ends in group:
-            run.tell(Wait(place, run.step, ends[done], 1, takes=False))
+            run.emit(Wait(place, run.step, ends[done], 1, takes=False))
     if done:
         del work.groups[:over]  # none has to be waited for again
     return []
@@ -296,7 +296,7 @@ def begin(
     source = tuple(view.region() for view in reads)
     target = tuple(_of_block(cluster, view, block) for view, block in writes)
     run.vague += sum(not region.exact for region in (*source, *target))
-    run.tell(Copy(place, run.step, source, target, size, received, sent, what, unit, _ORDERED[unit]))
+    run.emit(Copy(place, run.step, source, target, size, received, sent, what, unit, _ORDERED[unit]))
 
 
 def _of_block(cluster: Cluster, view: View, block: int) -> Region:
@@ -332,7 +332,7 @@ def _wait_for_all_but(run: Unroller, left: int, place: Any) -> None:
     products = work_of(run, place).products
     over = len(products) - left
     if over > 0:  # they are done in order
-        run.tell(Wait(place, run.step, products[over - 1], 1, takes=False))
+        run.emit(Wait(place, run.step, products[over - 1], 1, takes=False))
         del products[:over]
 
 
@@ -369,7 +369,7 @@ def _multiply_in_tensor_memory(run: Unroller, equation: Any, values: list[Any]) 
         done = work.semaphore(run.line, "tcgen05_mma")
         begin(run, place, own, [(views[0], block)], done, unit=_TCGEN05, what="tcgen05_mma")
     if arrives:
-        _tell_done(run, given.view(4, "barrier_transforms_tree"), blocks, place)
+        _signal_done(run, given.view(4, "barrier_transforms_tree"), blocks, place)
     return []
 
 
@@ -389,7 +389,7 @@ def _moved(cluster: Cluster, view: View, block: int) -> View:
     return replace(view, buffer=replace(view.buffer, home=cluster.homes[block]))
 
 
-def _tell_done(run: Unroller, view: View, blocks: list[int], place: Any) -> None:
+def _signal_done(run: Unroller, view: View, blocks: list[int], place: Any) -> None:
     """Arrive at a barrier of these blocks when all is done that the unit was told before."""
     work = work_of(run, place)
     for block in blocks:
@@ -402,7 +402,7 @@ def _commit(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     given = Given(run, equation, values, 1)
     if given.happens:
         blocks = _doing(run, equation.params.get("collective_axis"), given.place)
-        _tell_done(run, given.view(0, "barrier_transforms_tree"), blocks, given.place)
+        _signal_done(run, given.view(0, "barrier_transforms_tree"), blocks, given.place)
     return []
 
 
@@ -440,18 +440,18 @@ def _store_itself(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 
 @rule("commit_smem")
 def _commit_shared(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    run.tell(Fence(run.place(equation), run.step, "smem"))
+    run.emit(Fence(run.place(equation), run.step, "smem"))
     return []
 
 
 @rule("commit_tmem")
 def _commit_tensor(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    run.tell(Fence(run.place(equation), run.step, "tmem"))
+    run.emit(Fence(run.place(equation), run.step, "tmem"))
     return []
 
 
 @rule("wait_load_tmem", "set_max_registers", "async_prefetch", "print_layout", "griddepcontrol_wait")
-def _seen_by_nobody(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
+def _outside_of_events(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     return [UNKNOWN] * len(equation.outvars)
 
 
