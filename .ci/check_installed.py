@@ -31,8 +31,8 @@ def main(examples: str) -> None:
     ):
         assert wanted in files, f"{wanted} is not in the wheel"
     about = metadata.metadata("pallas-lint")
-    told = {line.partition(",")[0] for line in about.get_all("Project-URL") or ()}
-    assert told >= {"Homepage", "Documentation", "Repository", "Issues", "Changelog"}, f"PyPI shows {sorted(told)}"
+    links = {line.partition(",")[0] for line in about.get_all("Project-URL") or ()}
+    assert links >= {"Homepage", "Documentation", "Repository", "Issues", "Changelog"}, f"PyPI shows {sorted(links)}"
     licences = [file for file in metadata.files("pallas-lint") or () if file.name == "LICENSE"]
     assert licences, "the licence is not in the wheel"
     assert "Apache License" in licences[0].read_text(encoding="utf-8"), "the licence has no text"

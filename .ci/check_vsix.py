@@ -77,7 +77,9 @@ def check_libraries(archive: ZipFile, target: str, pythons: tuple[str, ...]) -> 
         assert kind(content) == wanted, f"{name} is for {kind(content)}"
         assert re.search(f"{tag}|abi3|[.]libs/", name), f"{name} is not for {target}"
     for module in NATIVE:
-        found = {said for name in compiled if module in name for said in re.findall(r"(?:cpython-|\.cp)(\d+)", name)}
+        found = {
+            version for name in compiled if module in name for version in re.findall(r"(?:cpython-|\.cp)(\d+)", name)
+        }
         assert found == set(pythons), f"{module} is there for {sorted(found)}"
     described = {name.split("/")[1] for name in libraries if ".dist-info/" in name}
     with_licence = {name.split("/")[1] for name in libraries if re.search(r"\.dist-info/.*(LICEN[CS]E|COPYING)", name)}

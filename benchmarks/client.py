@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 180.0  # seconds after which a server is taken to be silent
 _VISIBLE = 40  # lines that an editor shows above and below the cursor
-_ASKED = {
+_METHODS = {
     "codeActionProvider": "textDocument/codeAction",
     "inlayHintProvider": "textDocument/inlayHint",
     "codeLensProvider": "textDocument/codeLens",
@@ -64,7 +64,7 @@ class Server:
     _number: int = field(default=0, init=False)
     _incremental: bool = field(default=False, init=False)
     _pulls: bool = field(default=False, init=False)
-    _asked: list[str] = field(factory=list, init=False)
+    _methods: list[str] = field(factory=list, init=False)
     _results: dict[str, str] = field(factory=dict, init=False)  # ids of the diagnostics that we have
 
     def __attrs_post_init__(self) -> None:
@@ -89,7 +89,7 @@ class Server:
         sync = can.get("textDocumentSync", 1)
         self._incremental = (sync if isinstance(sync, int) else sync.get("change", 1)) == 2
         self._pulls = bool(can.get("diagnosticProvider"))
-        self._asked = [method for provider, method in _ASKED.items() if can.get(provider)]
+        self._methods = [method for provider, method in _METHODS.items() if can.get(provider)]
         self._notify("initialized", {})
 
     # -- what an editor does ---------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class Server:
         begin, before = time.perf_counter(), cpu_of(self._process.pid)
         item = {"uri": uri, "languageId": "python", "version": 1, "text": text}
         self._notify("textDocument/didOpen", {"textDocument": item})
-        return self._asked_for(uri, 1, 0, begin, before) if wait else None
+        return self._wait_for_answers(uri, 1, 0, begin, before) if wait else None
 
     def close(self, uri: str) -> None:
         self._results.pop(uri, None)
@@ -108,11 +108,11 @@ class Server:
     def change(self, uri: str, version: int, changes: Sequence[Change], text: str) -> Waited:
         """Edit a document; `text` is the whole of it afterwards."""
         self._drop()
-        told = [{"range": each.range, "text": each.text} for each in changes] if self._incremental else [{"text": text}]
+        sent = [{"range": each.range, "text": each.text} for each in changes] if self._incremental else [{"text": text}]
         begin, before = time.perf_counter(), cpu_of(self._process.pid)
         document = {"uri": uri, "version": version}
-        self._notify("textDocument/didChange", {"textDocument": document, "contentChanges": told})
-        return self._asked_for(uri, version, changes[-1].start[0], begin, before)
+        self._notify("textDocument/didChange", {"textDocument": document, "contentChanges": sent})
+        return self._wait_for_answers(uri, version, changes[-1].start[0], begin, before)
 
     def execute(self, name: str, argument: dict[str, Any]) -> tuple[float, float | None, dict[str, Any]]:
         """Seconds of wall clock and of CPU, the server's children included, and the answer to a command."""
@@ -134,7 +134,7 @@ class Server:
             self._process.kill()
             self._process.wait()
 
-    def _asked_for(self, uri: str, version: int, line: int, begin: float, before: float | None) -> Waited:
+    def _wait_for_answers(self, uri: str, version: int, line: int, begin: float, before: float | None) -> Waited:
         """Ask for all that an editor shows of a document, and wait for it."""
         document = {"uri": uri}
         places = {"start": {"line": line, "character": 0}, "end": {"line": line, "character": 0}}
@@ -151,7 +151,7 @@ class Server:
             "textDocument/inlayHint": {"range": shown},
             "textDocument/codeLens": {},
         }
-        wanted = {self._request(method, {"textDocument": document, **more[method]}) for method in self._asked}
+        wanted = {self._request(method, {"textDocument": document, **more[method]}) for method in self._methods}
         pushed = None if self._pulls else (uri, version)
         times = self._answers(wanted | ({pulled} if pulled is not None else set()), pushed)
         spent = cpu_of(self._process.pid)

@@ -44,9 +44,9 @@ def predict(file: Path) -> None:
         command = [sys.executable, "-m", "pallas_lint", "probe", f"{KERNELS}::{name}", *arrays, *tune]
         command += ["--target=triton", "--output-format=json"]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        told = json.loads(done.stdout)["tune"][0]
-        found.append({"kernel": name, "arrays": arrays, **told})
-        print(f"{name} {' '.join(arrays)}: {len(told['choices'])} in order, {len(told['untold'])} not", flush=True)
+        result = json.loads(done.stdout)["tune"][0]
+        found.append({"kernel": name, "arrays": arrays, **result})
+        print(f"{name} {' '.join(arrays)}: {len(result['choices'])} in order, {len(result['untold'])} not", flush=True)
         file.write_text(json.dumps(found, indent=1))
 
 

@@ -171,8 +171,8 @@ def _probes(commands: dict[str, list[str]]) -> None:
             print(f"{name}: {error}", file=sys.stderr)
             found[name] = {}
     for kind in dict.fromkeys(kind for times in found.values() for kind in times):
-        told = [times.get(kind, (None, None)) for times in found.values()]
-        cells = ["" if value is None else f"{value:.2f}" for pair in told for value in pair]
+        pairs = [times.get(kind, (None, None)) for times in found.values()]
+        cells = ["" if value is None else f"{value:.2f}" for pair in pairs for value in pair]
         print(f"| {kind} | {' | '.join(cells)} |", flush=True)
 
 

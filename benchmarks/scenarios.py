@@ -72,10 +72,10 @@ def probed(command: Sequence[str], file: Path, function: str, arguments: str, ta
         uri = (folder / file.name).as_uri()
         (folder / file.name).write_text(text, encoding="utf-8")
         server.open(uri, text)
-        asked = {"uri": uri, "function": function, "arguments": arguments, "targets": [target]}
+        request = {"uri": uri, "function": function, "arguments": arguments, "targets": [target]}
 
         def probe(name: str) -> None:
-            wall, cpu, answer = server.execute("pallasLint.probe", asked)
+            wall, cpu, answer = server.execute("pallasLint.probe", request)
             if answer.get("outcome") != "done":
                 raise Silent(f"{name}: {answer.get('message')}")
             found[name] = wall, cpu

@@ -184,8 +184,8 @@ def libtpu_versions(environments: Environments, versions: tuple[str, ...]) -> di
     found = {}
     for version in versions:
         python = environments.interpreter(version, tpu=True)
-        said = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False)
-        found[version] = said.stdout.strip()
+        printed = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False)
+        found[version] = printed.stdout.strip()
     return found
 
 

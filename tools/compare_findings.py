@@ -42,7 +42,7 @@ def report(checkout: Path, paths: list[str], options: list[str]) -> dict[str, An
 
 def lines(found: dict[str, Any]) -> Counter[str]:
     """One line a finding, with all that is said; the errors of the run too."""
-    told: Counter[str] = Counter()
+    findings: Counter[str] = Counter()
     for finding in found["findings"]:
         finding.pop("known_call", None)  # the same as `witness`, which earlier checkouts have
         if finding.get("witness") is None:  # checkouts before these know of none
@@ -50,10 +50,10 @@ def lines(found: dict[str, Any]) -> Counter[str]:
         start, end = finding.pop("start"), finding.pop("end")
         place = f"{finding.pop('path')}:{start['line']}:{start['column']}-{end['line']}:{end['column']}"
         head = " ".join(str(finding.pop(name)) for name in ("code", "severity", "message"))
-        told[f"{place} {head} {json.dumps(finding, sort_keys=True)}"] += 1
+        findings[f"{place} {head} {json.dumps(finding, sort_keys=True)}"] += 1
     for error in found["errors"]:
-        told[f"{error['path']}:{error['line']} {error['message']}"] += 1
-    return told
+        findings[f"{error['path']}:{error['line']} {error['message']}"] += 1
+    return findings
 
 
 def main() -> int:

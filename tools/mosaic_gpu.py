@@ -51,11 +51,11 @@ def _add(functions: OutcomeTable, path: Path, index: int, registries: dict[str, 
         found[semantics] = results
     for row, *outcomes in zip(rows, *found.values(), strict=True):
         key, dtype = (row["f"], row["v"]), dtype_of(row)
-        told = {semantics: outcome for semantics, outcome in zip(found, outcomes, strict=True) if outcome is not None}
-        for semantics, outcome in told.items():
+        known = {semantics: outcome for semantics, outcome in zip(found, outcomes, strict=True) if outcome is not None}
+        for semantics, outcome in known.items():
             functions.add(key, f"mosaic_gpu:{semantics}", index, dtype, outcome)
-        if told:
-            best = min(told.values(), key=lambda outcome: _HOPE.get(outcome[0], 2))
+        if known:
+            best = min(known.values(), key=lambda outcome: _HOPE.get(outcome[0], 2))
             functions.add(key, "mosaic_gpu", index, dtype, best)
 
 

@@ -70,7 +70,7 @@ class Mutant:
     at: int
     number: int
     line: int
-    told: str
+    change: str
 
     def tree(self) -> ast.Module:
         """The changed module. Parsed anew, which is a lot faster than copying a tree."""
@@ -84,8 +84,8 @@ class Mutant:
 def mutants(source: str) -> Iterator[Mutant]:
     """Every mutant of a rule's module."""
     for at, node in enumerate(in_checks(ast.parse(source))):
-        for number, (told, _) in enumerate(changes(node)):
-            yield Mutant(source, at, number, getattr(node, "lineno", 0), told)
+        for number, (change, _) in enumerate(changes(node)):
+            yield Mutant(source, at, number, getattr(node, "lineno", 0), change)
 
 
 class _Replace(ast.NodeTransformer):
@@ -198,7 +198,7 @@ def main() -> int:
                 survived += 1
                 place = f"{entry.module.removeprefix('pallas_lint.').replace('.', '/')}.py:{mutant.line}"
                 code = source.splitlines()[mutant.line - 1].strip()
-                print(f"{entry.code}: {place}: {mutant.told}: {code}", flush=True)
+                print(f"{entry.code}: {place}: {mutant.change}: {code}", flush=True)
     print(f"{tried - survived} of {tried} mutants killed; {unnoticed} of {rules} rules could fall silent unnoticed")
     return 1 if unnoticed else 0
 

@@ -54,8 +54,8 @@ def clean(message: str) -> str:
     message = re.sub(r"\b\d{9,}\b", "…", message)
     message = re.sub(r": %\d+ = .*$", "", message)
     if message.startswith('error: "'):
-        said = re.search(r"\)+: ([^()\"]+)$", message)
-        return said.group(1) if said else "refused by the verifier of the compiler's own language"
+        reason = re.search(r"\)+: ([^()\"]+)$", message)
+        return reason.group(1) if reason else "refused by the verifier of the compiler's own language"
     return message.rstrip(": ")
 
 

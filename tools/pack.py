@@ -175,11 +175,11 @@ def _add_compiled(functions: OutcomeTable, work: Path, version: str, index: int,
         lowered = _lowered(row, "tpu", unstorable)
         if lowered is None:
             continue
-        said = _compiled(row, lowered, by_key)
-        if said[0] == "-" and not row["v"].startswith("scalar"):
-            said = unloadable.get(row["d"], said)
-        if not anew or said[0] != "-":
-            functions.add((row["f"], row["v"]), target, index, dtype_of(row), said)
+        verdict = _compiled(row, lowered, by_key)
+        if verdict[0] == "-" and not row["v"].startswith("scalar"):
+            verdict = unloadable.get(row["d"], verdict)
+        if not anew or verdict[0] != "-":
+            functions.add((row["f"], row["v"]), target, index, dtype_of(row), verdict)
 
 
 def _write_functions(functions: OutcomeTable, out: Path) -> dict[str, Any]:
@@ -206,9 +206,9 @@ def _unloadable(rows: Iterable[dict[str, Any]], by_key: dict[str, list[Any]]) ->
     found = {}
     for row in rows:
         if row["f"] == "kernel:identity" and row["v"] == "plain" and row["tpu"][0] == "k":
-            said = _compiled(row, row["tpu"], by_key)
-            if said[0] == "c":
-                found[row["d"]] = said
+            verdict = _compiled(row, row["tpu"], by_key)
+            if verdict[0] == "c":
+                found[row["d"]] = verdict
     return found
 
 
@@ -216,8 +216,8 @@ def _compiled(row: dict[str, Any], lowered: list[Any], by_key: dict[str, list[An
     """What the compiler said; of what does not lower for v5e, the other generations may have another rule."""
     if lowered[0] not in "kl" or len(lowered) < len(("status", "message", "primitive", "plan", "text")):
         return lowered
-    asked = by_key.get(lowered[4] or "|".join((row["f"], row["v"], row["d"])))
-    return asked or (["-", "", None] if lowered[0] == "k" else lowered)
+    compiled_row = by_key.get(lowered[4] or "|".join((row["f"], row["v"], row["d"])))
+    return compiled_row or (["-", "", None] if lowered[0] == "k" else lowered)
 
 
 def _reviewed(row: dict[str, Any]) -> list[Any]:
@@ -238,7 +238,7 @@ def _reviewed(row: dict[str, Any]) -> list[Any]:
 
 def _add_hardware(functions: OutcomeTable, path: Path, backend: str, index: int, names: Collection[str]) -> None:
     """What a real GPU said of these functions, over what lowering said."""
-    said = {(row["f"], row["v"], dtype_of(row)): _reviewed(row) for row in rows_of(path) if "r" in row}
+    verdict = {(row["f"], row["v"], dtype_of(row)): _reviewed(row) for row in rows_of(path) if "r" in row}
     for key, by_target in functions.table.items():
         lowered = by_target.get(backend, {}).get(index)
         if lowered is None or key[0] not in names:
@@ -247,7 +247,7 @@ def _add_hardware(functions: OutcomeTable, path: Path, backend: str, index: int,
             letter, primitive, message = functions.outcomes[number]
             result: list[Any] = [letter, message, primitive]
             if letter == "k":
-                result = said.get((*key, dtype), result)
+                result = verdict.get((*key, dtype), result)
             functions.add(key, f"{backend}:h200", index, dtype, result)
 
 
@@ -285,12 +285,12 @@ def add(work: Path, out: Path, version: str, libtpu: str) -> None:
     finish(out, versions, content)
 
 
-def add_devices(work: Path, out: Path, devices: Collection[str], asked: Collection[str]) -> None:
-    """Add what was compiled for these TPUs with the versions `asked`, all of which the data have, to the data."""
+def add_devices(work: Path, out: Path, devices: Collection[str], releases: Collection[str]) -> None:
+    """Add what was compiled for these TPUs with the versions `releases`, all of which the data have, to the data."""
     versions = json.loads((out / "versions.json").read_text(encoding="utf-8"))
     measured: list[str] = versions["measured"]
     functions = unpack.functions(out, measured)
-    for version in asked:
+    for version in releases:
         for device in devices:
             _add_compiled(functions, work, version, measured.index(version), device)
     finish(out, versions, _write_functions(functions, out))

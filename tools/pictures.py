@@ -40,10 +40,10 @@ def main(folder: Path = _REPOSITORY / "docs" / "images") -> None:
 
 def _terminal(columns: int, place: str, command: str) -> str:
     program, *arguments = shlex.split(command)
-    told = {**os.environ, "COLUMNS": str(columns)}
+    environment = {**os.environ, "COLUMNS": str(columns)}
     ran = subprocess.run(
         [sys.executable, "-m", program.replace("-", "_"), *arguments, "--color", "always"],
-        cwd=_REPOSITORY / place, env=told, capture_output=True, text=True, check=False,
+        cwd=_REPOSITORY / place, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     console = Console(record=True, width=columns, force_terminal=True, file=io.StringIO())
     console.print(Text.assemble(("$ ", "bold green"), command))

@@ -93,13 +93,16 @@ def probe_table(environments: Path) -> None:
     hits = {column: [0, 0, 0] for column in COLUMNS}  # cases, found by rules, found by rules or probe
     for case in all_cases():
         by_rules = found(case)
-        told = probed(case, environments)
-        by_probe = told is not None and bool(told[0])
+        probe_result = probed(case, environments)
+        by_probe = probe_result is not None and bool(probe_result[0])
         hits[case.static][0] += 1
         hits[case.static][1] += by_rules
         hits[case.static][2] += by_rules or by_probe
-        if told is not None:
-            print(f"{case.name}: rules {by_rules}, probe {sorted(told[0])}; repaired {sorted(told[1])}", flush=True)
+        if probe_result is not None:
+            print(
+                f"{case.name}: rules {by_rules}, probe {sorted(probe_result[0])}; repaired {sorted(probe_result[1])}",
+                flush=True,
+            )
     print("| | cases | rules | rules and probe |\n| --- | --- | --- | --- |")
     for column, (count, rules, both) in hits.items():
         print(f"| {column} | {count} | {rules} | {both} |")

@@ -70,10 +70,10 @@ def with_new_rules(released: str, version: str, since: Mapping[str, str]) -> str
     """The list of released rules with those that a version brings. Raises ReleaseError where one says another."""
     listed: dict[str, list[str]] = json.loads(released)
     known = {code for codes in listed.values() for code in codes}
-    new = {code: told for code, told in since.items() if code not in known}
-    for code, told in new.items():
-        if told != version:
-            raise ReleaseError(f"{code} is new in {version}, but says `since = {told!r}`")
+    new = {code: stated for code, stated in since.items() if code not in known}
+    for code, stated in new.items():
+        if stated != version:
+            raise ReleaseError(f"{code} is new in {version}, but says `since = {stated!r}`")
     return json.dumps({**listed, version: sorted(new)} if new else listed, indent=2) + "\n"
 
 

@@ -36,11 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("what", nargs="?", choices=["build", "serve"], default="build")
     parser.add_argument("--to", type=Path, default=_REPOSITORY / "build" / "site", metavar="FOLDER")
     parser.add_argument("--offline", action="store_true", help="pages that can be opened as files")
-    told = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
-        _put_together(root, offline=told.offline)
-        return _serve(root) if told.what == "serve" else _build(root, told.to)
+        _put_together(root, offline=options.offline)
+        return _serve(root) if options.what == "serve" else _build(root, options.to)
 
 
 def _put_together(root: Path, *, offline: bool) -> None:

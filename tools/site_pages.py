@@ -38,7 +38,7 @@ _FAMILIES = {
 }
 _BACKENDS = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
 # What the page of functions begins with: what people look for.
-_ASKED_FOR = """
+_PRIORITY = """
 jnp.sort jnp.argsort jnp.cumsum jnp.dot lax.dot_general jnp.exp jnp.where jnp.take jnp.take_along_axis lax.gather
 lax.top_k jnp.argmax jnp.sum jnp.max jnp.tanh lax.erf jax.nn.softmax jax.nn.gelu lax.logistic lax.rsqrt jnp.power
 jnp.einsum jnp.matmul jnp.transpose jnp.reshape jnp.concatenate jnp.pad jnp.roll pltpu.roll jnp.flip jnp.repeat
@@ -196,7 +196,7 @@ def _place(name: str) -> tuple[int, bool, str]:
     """What people look for, other functions, operators."""
     short = support.short(name)
     return (
-        _ASKED_FOR.index(short) if short in _ASKED_FOR else len(_ASKED_FOR),
+        _PRIORITY.index(short) if short in _PRIORITY else len(_PRIORITY),
         ":" in name,
         short,
     )

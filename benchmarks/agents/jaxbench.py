@@ -86,20 +86,22 @@ def main() -> None:
         named = {int(line) for lines, _ in _FINDING.findall(printed) for line in lines.split(",")}
         wanted = failed_at.get(f"{file.parent.name}/{file.name}", set())
         if not named:
-            said = "not said"
+            outcome = "not said"
         elif not wanted:
-            said = "said; the traceback names no line"
+            outcome = "said; the traceback names no line"
         else:
-            said = "said at a line of the traceback" if named & wanted else "said elsewhere"
-        counts[said] += 1
+            outcome = "said at a line of the traceback" if named & wanted else "said elsewhere"
+        counts[outcome] += 1
         if options.python:
             probes.append(probed(file, options.python))
         if options.list:
             probe = f"probe {'fails' if probes[-1][0] else 'passes'} {probes[-1][1]:4.1f} s " if probes else ""
             name = f"{file.parent.name}/{file.name}"
-            print(f"{said:33} {tokens[-1]:5} tokens {seconds[-1]:5.2f} s {probe} {name}: {error[:100]!r}", flush=True)
-    for said, count in counts.most_common():
-        print(f"{said}: {count}")
+            print(
+                f"{outcome:33} {tokens[-1]:5} tokens {seconds[-1]:5.2f} s {probe} {name}: {error[:100]!r}", flush=True
+            )
+    for outcome, count in counts.most_common():
+        print(f"{outcome}: {count}")
     print(f"tokens a kernel: median {statistics.median(tokens):.0f}, most {max(tokens)}")
     print(f"seconds a kernel: median {statistics.median(seconds):.2f}, most {max(seconds):.2f}")
     if probes:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _COLOURS = {"lowers": "green", "compiles": "green", "runs": "green", "some": "yellow", "no": "red", "no load": "red"}
 _STATUS = {"supported": "yes", "unsupported": "no", "depends": "some", "unknown": "?"}
 _PIPED = 140  # columns where nothing tells
-_NOTHING_SAID = "INTERNAL: Failed to compile Triton kernel"
+_NO_REASON = "INTERNAL: Failed to compile Triton kernel"
 _MAX_FAILING = 8  # forms that are named
 
 
@@ -179,7 +179,7 @@ def _sentence(shown: dict[str, Any], version: str) -> str:
     if shown["status"] == "supported":
         return f"works in jax {version}" + (f", since {since}" if since != compat.oldest() else "")
     reason = shown["message"] or shown["outcome"]
-    if reason.startswith(_NOTHING_SAID):
+    if reason.startswith(_NO_REASON):
         reason = "its compiler does not say why"
     if shown["status"] == "depends":
         lost = shown["unloadable"]

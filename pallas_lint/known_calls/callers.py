@@ -95,8 +95,8 @@ class Callers:
 
     def missing(self, files: Iterable[Path]) -> list[Path]:
         """The files of which the calls have to be found out, to know who calls the launchers in `files`."""
-        asked = {caller: None for file in files for caller in self.index.callers(self.path_of(file))}
-        return [self.folder / caller for caller in asked if not self._is_known(caller)]
+        found = {caller: None for file in files for caller in self.index.callers(self.path_of(file))}
+        return [self.folder / caller for caller in found if not self._is_known(caller)]
 
     def record(self, file: Path, known_calls: tuple[KnownCall, ...], rests_on: Iterable[Path]) -> None:
         """What the run of a file came to."""

@@ -46,8 +46,8 @@ def findings(found: Sequence[Finding]) -> Iterator[str]:
         numbers = lines.setdefault((place_of_file(finding.span), _text_of(finding)), [])
         if finding.span.start.line not in numbers:
             numbers.append(finding.span.start.line)
-    for (path, said), numbers in lines.items():
-        yield f"{path}:{','.join(map(str, numbers))} {said}\n"
+    for (path, description), numbers in lines.items():
+        yield f"{path}:{','.join(map(str, numbers))} {description}\n"
 
 
 def _text_of(finding: Finding) -> str:

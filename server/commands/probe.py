@@ -206,7 +206,7 @@ async def _with_progress(ls: PallasServer, request: ProbeRequest) -> dict[str, A
     shown = _Shown(ls, request.state.uri)
     async with Progress(ls, f"Probing {request.spec.function}", cancellable=True) as progress:
         progress.on_cancel(stop)
-        answer = await ls.prober.run(request, progress.say, shown.again, cancelled)
+        answer = await ls.prober.run(request, progress.show, shown.again, cancelled)
     await shown.finish(again=bool(answer["launches"]))
     if answer["outcome"] == "done":
         await _show_call(ls, request)

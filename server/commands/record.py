@@ -49,7 +49,7 @@ async def _answered(ls: PallasServer, uri: object) -> dict[str, Any]:
     async with Progress(ls, "Recording shapes from tests", cancellable=True) as progress:
         progress.on_cancel(cancelled.set)
         try:
-            return await ls.recorder.run(tests, progress.say, cancelled)
+            return await ls.recorder.run(tests, progress.show, cancelled)
         finally:
             take_changes(ls, {tests.recording.file})
             refresh_views(ls)

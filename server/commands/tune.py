@@ -69,13 +69,13 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
     texts = {str(file): source.text for file, source in probe.texts.items()}
     loop = asyncio.get_running_loop()
 
-    def say(text: str) -> None:
-        loop.call_soon_threadsafe(progress.say, text)
+    def show(text: str) -> None:
+        loop.call_soon_threadsafe(progress.show, text)
 
     async with Progress(ls, f"Trying block sizes of {spec.function}", cancellable=True) as progress:
         tuning = Tuning(
             spec, better.around(known), probe.python, probe.root, probe.conditions,
-            say, known.values, texts,
+            show, known.values, texts,
         )  # fmt: skip
         progress.on_cancel(tuning.stop)
         try:

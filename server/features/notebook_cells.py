@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 # What is asked of a document at a place, or of all of it.
-_ASKED = (
+_METHODS = (
     lsp.TEXT_DOCUMENT_CODE_ACTION,
     lsp.TEXT_DOCUMENT_CODE_LENS,
     lsp.TEXT_DOCUMENT_COMPLETION,
@@ -33,7 +33,7 @@ _ASKED = (
 def answer_for_cells(server: PallasServer) -> None:
     """Have the server answer for cells too; to be called when all features are registered."""
     features = server.protocol.fm.features
-    for method in _ASKED:
+    for method in _METHODS:
         features[method] = _of_cells(server, features[method])
 
 

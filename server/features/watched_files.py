@@ -61,8 +61,8 @@ def _below(file: Path) -> Path | None:
     for place in file.parents:
         if place.name in ENVIRONMENT_FOLDERS:
             return place.parent
-    tells = settings_files.is_one(file) or has_evidence([file.name]) or file.name in LAYOUT_FILES
-    return file.parent if tells else None
+    is_of_settings = settings_files.is_one(file) or has_evidence([file.name]) or file.name in LAYOUT_FILES
+    return file.parent if is_of_settings else None
 
 
 async def watch(ls: PallasServer) -> None:

@@ -97,8 +97,8 @@ class Prober:
     ) -> dict[str, Any]:
         """Probe, keep what is found, and return the answer to the client; raises Failed.
 
-        `tell` is told what is being done; `known` is called whenever more is known of the function and kept.
-        Once `cancelled` is set the worker is ended; so it is where this very call is cancelled.
+        `show_status` is called with a description of each step, `known` whenever more is known of the function and
+        kept. Once `cancelled` is set the worker is ended; so it is where this very call is cancelled.
         """
         loop = asyncio.get_running_loop()
         async with self._turn:
@@ -110,13 +110,13 @@ class Prober:
             worker = self._workers.setdefault(key, Worker(request.python, request.root))
             self._running = worker, cancelled
 
-            def say(text: str) -> None:
+            def show_text(text: str) -> None:
                 loop.call_soon_threadsafe(show_status, text)
 
             def stage_ended() -> None:
                 loop.call_soon_threadsafe(known)
 
-            probe = _Probe(request, worker, say, stage_ended, cancelled)
+            probe = _Probe(request, worker, show_text, stage_ended, cancelled)
             done = asyncio.ensure_future(on_own_thread(lambda: probe.answer(self._answers)))
             try:
                 return await asyncio.shield(done)
@@ -184,7 +184,7 @@ class _Probe:
 
     _request: ProbeRequest
     _worker: Worker
-    _tell: Callable[[str], None]
+    _show_status: Callable[[str], None]
     _known: Callable[[], None]
     _cancelled: threading.Event
     _begun: float = field(factory=time.monotonic, init=False)
@@ -226,7 +226,7 @@ class _Probe:
     def _progress(self, text: str) -> None:
         if self._cancelled.is_set():
             raise _Cancelled
-        self._tell(_spoken(text.removeprefix(f"{self._request.spec.function}: ")))
+        self._show_status(_spoken(text.removeprefix(f"{self._request.spec.function}: ")))
 
     def _stage_ended(self, result: ProbeResult) -> None:
         """Have what is known so far be shown; of many launches not so often that it holds them up."""

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 MAX_SECONDS = 3600.0  # seconds that tests may take
 TO_IMPORT = 60.0  # seconds that pytest may take to be imported
 GRACE = 10.0  # seconds between asking tests to end and ending them
-_TOLD = 4_000  # bytes of the end of what they print, for the log
+_MAX_LOGGED = 4_000  # bytes of the end of what they print, for the log
 _POLL = 0.1
 # Of pytest: all passed, some failed, none are there.
 PASSED, FAILED, NONE = 0, 1, 5
@@ -62,10 +62,10 @@ class RecordingRunner:
             if cancelled.is_set():
                 return answer_of("cancelled", "the recording was cancelled")
 
-            def say(text: str) -> None:
+            def show_text(text: str) -> None:
                 loop.call_soon_threadsafe(show_status, text)
 
-            run = self._running = _TestRun(tests, say, cancelled)
+            run = self._running = _TestRun(tests, show_text, cancelled)
             work = asyncio.ensure_future(on_own_thread(run.answer))
             try:
                 return await asyncio.shield(work)
@@ -87,7 +87,7 @@ class _TestRun:
     """Tests that run: everything but `kill` on a thread of their own."""
 
     _tests: Tests
-    _say: Callable[[str], None]
+    _show_status: Callable[[str], None]
     _cancelled: threading.Event
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _late: bool = field(default=False, init=False)
@@ -144,7 +144,7 @@ class _TestRun:
                 break
             if (percent := re.findall(r"\[ *(\d+)%\]", _end_of(printed))) and percent[-1] != percentage:
                 percentage = percent[-1]
-                self._say(f"{percentage} % of the tests")
+                self._show_status(f"{percentage} % of the tests")
         if process.poll() is None:
             # As Ctrl-C does: fixtures are torn down, and programs that the tests started hear of it.
             _signal(process, signal.SIGINT)
@@ -171,5 +171,5 @@ def _signal(process: subprocess.Popen[bytes], sent: signal.Signals) -> None:
 
 def _end_of(printed: Path) -> str:
     with printed.open("rb") as file:
-        file.seek(max(printed.stat().st_size - _TOLD, 0))
+        file.seek(max(printed.stat().st_size - _MAX_LOGGED, 0))
         return file.read().decode("utf-8", "replace")

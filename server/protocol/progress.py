@@ -48,7 +48,7 @@ class Progress:
             report = lsp.WorkDoneProgressReport(message=f"{done} of {of} {what}", percentage=100 * done // max(of, 1))
             self._server.work_done_progress.report(self._token, report)
 
-    def say(self, what: str) -> None:
+    def show(self, what: str) -> None:
         """What is being done, where nobody knows how much there is to do."""
         if self._token is not None:
             report = lsp.WorkDoneProgressReport(message=what, cancellable=self._cancellable)

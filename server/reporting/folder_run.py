@@ -53,12 +53,12 @@ def _from_workspace(folder: Path, overrides: Overrides, exclude: list[str]) -> I
     kept = own_cache(folder)
     for start in range(0, len(found.files), _PORTION):
         result = run(found.files[start : start + _PORTION], cwd=folder, cache_folder=kept)
-        yield from ({"verdict": _document(verdict)} for verdict in result.verdicts if _says_something(verdict))
+        yield from ({"verdict": _document(verdict)} for verdict in result.verdicts if _is_worth_sending(verdict))
         yield {"launches": list(map(flat, result.launches))}
         yield {"done": min(start + _PORTION, len(found.files)), "of": len(found.files)}
 
 
-def _says_something(verdict: FileVerdict) -> bool:
+def _is_worth_sending(verdict: FileVerdict) -> bool:
     return bool(verdict.findings or verdict.errors or verdict.used_suppressions)
 
 

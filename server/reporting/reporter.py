@@ -61,7 +61,7 @@ class Reporter:
         elif state.settings is not None and state.settings.jax.problem is not None:
             problem = state.settings.jax.problem
             self._server.show_problems([f"{problem.path}: {problem.message}"])
-        self._tell({state.source.path, *touched})
+        self._publish({state.source.path, *touched})
 
     def closed(self, uri: str, path: str) -> None:
         touched = self.store.close(path)
@@ -69,7 +69,7 @@ class Reporter:
         self._made.pop(path, None)
         if not self.pulls:
             self._push(uri, None, [])
-        self._tell({path, *touched})
+        self._publish({path, *touched})
 
     def opened(self, uri: str) -> None:
         """What was pushed for a file goes when the client asks for it instead."""
@@ -78,20 +78,20 @@ class Reporter:
 
     def workspace_linted(self, folder: Path, verdicts: Iterable[FileVerdict]) -> None:
         """The verdicts of a run over a folder."""
-        self._tell(self.store.replace_folder(folder, verdicts))
+        self._publish(self.store.replace_folder(folder, verdicts))
 
     def settings_problem(self, error: SettingsError | LintError, folder: Path) -> None:
         """Settings that cannot be used: shown in their file, else told."""
         file = folder / (error.path or "")
         if error.path and paths.is_file(file) and settings_files.is_one(file):
             self._broken.add(file.as_posix())
-            self._tell({file.as_posix()})
+            self._publish({file.as_posix()})
         else:
             self._server.show_problems([f"{error.path}: {error.message}" if error.path else error.message])
 
     def settings_changed(self, path: str) -> None:
         """A settings file was edited, saved, or changed on disk."""
-        self._tell({path})
+        self._publish({path})
 
     # -- diagnostics -----------------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class Reporter:
 
     # -- push ------------------------------------------------------------------------------------------------------
 
-    def _tell(self, paths: Iterable[str]) -> None:
+    def _publish(self, paths: Iterable[str]) -> None:
         for path in sorted(set(paths)):
             uri = self.uri(path)
             is_open = self._server.documents.source(uri) is not None

@@ -52,8 +52,11 @@ def _rest(launch: LaunchResult, cost: Cost) -> tuple[float, str] | None:
     names = [each["name"] for each in launch.facts["operands"] if each["role"] in ("in", "out")]
     listed = ", ".join(names[:_MAX_NAMES]) + (", …" if names[_MAX_NAMES:] else "")
     where = {"memory": f"copies of {listed}", "latency": "the steps of the grid themselves, whatever they do"}
-    told = where.get(cost["bound"], "copies and the steps of the grid, in no line of the kernel")
-    return share, f"{100 * share:.0f} % of {microseconds(cost['microseconds'] or 0.0)} on {device_of(cost)}: {told}"
+    with_time = where.get(cost["bound"], "copies and the steps of the grid, in no line of the kernel")
+    return (
+        share,
+        f"{100 * share:.0f} % of {microseconds(cost['microseconds'] or 0.0)} on {device_of(cost)}: {with_time}",
+    )
 
 
 def heat(state: DocumentState) -> dict[str, Any] | None:
@@ -91,9 +94,9 @@ def cost_text(launches: Iterable[LaunchResult]) -> str:
 def brief_costs(launches: Iterable[LaunchResult]) -> str:
     """ "v5e 776 µs compute-bound, v6e 372 µs": the same for a line, without what has no number."""
     known = next((launch.costs for launch in launches if launch.costs), [])
-    told = [cost for cost in known if cost["microseconds"] is not None]
-    bound = f" {told[0]['bound']}-bound" if told and told[0]["bound"] != "unknown" else ""
-    return ", ".join(f"{headline(cost, brief=True)}{'' if at else bound}" for at, cost in enumerate(told))
+    with_time = [cost for cost in known if cost["microseconds"] is not None]
+    bound = f" {with_time[0]['bound']}-bound" if with_time and with_time[0]["bound"] != "unknown" else ""
+    return ", ".join(f"{headline(cost, brief=True)}{'' if at else bound}" for at, cost in enumerate(with_time))
 
 
 def compared_costs(state: DocumentState, function: str | None) -> str:

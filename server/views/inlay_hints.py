@@ -47,7 +47,7 @@ def inlay_hints(state: DocumentState, codec: PositionCodec) -> list[lsp.InlayHin
     found = [
         _hint(span, hint, state, codec)
         for span, hint in sorted(hints.items(), key=lambda each: each[0])
-        if hint.label and _said(span, hint, state) not in state.source.line(span.end.line)
+        if hint.label and _text_of(span, hint, state) not in state.source.line(span.end.line)
     ]
     return [*found, *_launch_hints(state, codec)]
 
@@ -71,7 +71,7 @@ def _hint(span: Span, hint: _Type, state: DocumentState, codec: PositionCodec) -
     )
 
 
-def _said(span: Span, hint: _Type, state: DocumentState) -> str:
+def _text_of(span: Span, hint: _Type, state: DocumentState) -> str:
     """ "x_ref: f32[8, 128]": how a comment says it."""
     name = state.source.line(span.end.line)[span.start.column - 1 : span.end.column - 1]
     return f"{name}: {hint.label}"
@@ -84,7 +84,7 @@ def _comment(span: Span, hint: _Type, state: DocumentState) -> tuple[Span, str] 
     if line.endswith("\\") or (mark and not {'"', "'"}.isdisjoint(before)):
         return None
     end = Position(span.end.line, len(line) + 1)
-    return Span(span.path, end, end), f"{', ' if mark else '  # '}{_said(span, hint, state)}"
+    return Span(span.path, end, end), f"{', ' if mark else '  # '}{_text_of(span, hint, state)}"
 
 
 @frozen

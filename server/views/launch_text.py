@@ -123,7 +123,7 @@ def _vmem(budget: LaunchBudget, state: DocumentState) -> Markdown:
             text(device) if device else put("{} of the launch", code("vmem_limit_bytes"))
         )
     shares = [
-        put("{} ({})", text(_share(budget.total, limit)), joined(", ", whose)) for limit, whose in by_limit.items()
+        put("{} ({})", text(_share(budget.total, limit)), joined(", ", owners)) for limit, owners in by_limit.items()
     ]
     taken = put("**{}**", text(size(budget.total)))
     if not budget.assumed:

@@ -33,7 +33,7 @@ def _lines(tuning: Tuning) -> Iterator[Markdown]:
         for at, one in enumerate(found):
             apart = one.took[target] / found[0].took[target] - 1
             rank = "fastest" if at == 0 else "as fast" if apart <= TIE else f"+{apart:.0%}"
-            now = ", now" if dict(one.values) == {name: told for name, (told, _) in tuning.now.items()} else ""
+            now = ", now" if dict(one.values) == {name: value for name, (value, _) in tuning.now.items()} else ""
             yield put("| {} | {} | {} |", code(one.spelled), text(microseconds(one.took[target])), text(f"{rank}{now}"))
         ordered = tuning.in_order(target)
         if ordered:

@@ -77,7 +77,7 @@ class Documents:
     _of_thread: threading.local = field(factory=threading.local, init=False)  # `project`: of each thread of the engine
     _last_active: dict[str, int] = field(factory=dict, init=False)  # the greater, the later its user dealt with it
     _clock: Iterator[int] = field(factory=count, init=False)
-    _asking: dict[str, asyncio.Task[None]] = field(factory=dict, init=False)  # whose callers are being asked
+    _searches: dict[str, asyncio.Task[None]] = field(factory=dict, init=False)  # whose callers are being asked
     _queue: EngineQueue = field(factory=EngineQueue, init=False)
 
     # -- what is open ----------------------------------------------------------------------------------------------
@@ -353,8 +353,8 @@ class Documents:
                     and before.calls.known_calls != found.calls.known_calls
                 ):
                     self.called()
-            if found.calls.waits and uri not in self._asking:
-                self._asking[uri] = asyncio.get_running_loop().create_task(self._ask_callers(uri))
+            if found.calls.waits and uri not in self._searches:
+                self._searches[uri] = asyncio.get_running_loop().create_task(self._find_callers(uri))
         return found
 
     async def _check_in_queue(self, uri: str, version: int | None, source: Source) -> DocumentState | None:
@@ -371,7 +371,7 @@ class Documents:
             )
         return state
 
-    async def _ask_callers(self, uri: str) -> None:
+    async def _find_callers(self, uri: str) -> None:
         """When nothing else is to be done, find out how others call what a document defines, and judge it again."""
         calls: CallSnapshot | None = None
         try:
@@ -381,7 +381,7 @@ class Documents:
         except TookTooLongError:
             return  # the verdict stands without them
         finally:
-            del self._asking[uri]
+            del self._searches[uri]
         known = self._states.get(uri)
         if calls is None or known is None:
             return  # it was closed, or is being judged anyhow
@@ -481,7 +481,7 @@ class Documents:
     def shutdown(self) -> None:
         for uri in list(self._running):
             self._stop(uri)
-        for task in self._asking.values():
+        for task in self._searches.values():
             task.cancel()
         self._queue.end()
 

@@ -21,7 +21,7 @@ _HELPERS = ("jax._src.pallas.pallas_test_util", "jax._src.hypothesis_test_util")
 _TPU, _GPU = 5, (9, 0)  # a v5e and a Hopper
 
 
-def _tell(device: str) -> None:
+def _set_device(device: str) -> None:
     """Have jax's test helpers answer for a device that is not there."""
     tags = {"tpu": {"tpu"}, "gpu": {"gpu", "cuda"}}[device]
 
@@ -56,7 +56,7 @@ def _load_helpers(checkout: Path) -> None:
 def pytest_configure() -> None:
     device = os.environ.get("JAX_TESTS_DEVICE")
     if device:
-        _tell(device)
+        _set_device(device)
     _load_helpers(Path(os.environ["JAX_TESTS_CHECKOUT"]))
 
 

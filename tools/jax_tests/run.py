@@ -83,18 +83,18 @@ def run(checkout: Path, suite: Suite, each: int) -> tuple[dict[str, Any], str]:
     tests += [str(Path("tests", "pallas", file)) for file in suite.files]
     target = ["--target", suite.target] if suite.target else []
     command = [sys.executable, "-m", "pallas_lint", "probe", "--capture", *target, "--output-format", "json", "--"]
-    with tempfile.TemporaryFile("w+") as told:
+    with tempfile.TemporaryFile("w+") as output:
         done = subprocess.run(
             [*command, *tests],
             cwd=checkout,
             env=environment,
             stdout=subprocess.PIPE,
-            stderr=told,
+            stderr=output,
             text=True,
             check=False,
         )
-        told.seek(0)
-        lines = told.read().splitlines()
+        output.seek(0)
+        lines = output.read().splitlines()
     if not done.stdout:
         raise subprocess.CalledProcessError(done.returncode, command, stderr="\n".join(lines[-20:]))
     summaries = [line for line in lines if _SUMMARY.match(line)]
@@ -144,7 +144,7 @@ def main() -> int:
     totals: Counter[str] = Counter()
     for name in chosen:
         before = os.times()
-        report, told = run(checkout, SUITES[name], options.each)
+        report, output = run(checkout, SUITES[name], options.each)
         after = os.times()
         seconds = after.children_user + after.children_system - before.children_user - before.children_system
         if options.reports:
@@ -158,7 +158,7 @@ def main() -> int:
         launches, findings = len(report["launches"]), len(report["findings"])
         counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())) or "none"
         print(f"{name}: {launches} launches, {findings} findings ({counts}), {seconds:.0f} s of CPU", flush=True)
-        print(f"  {told}")
+        print(f"  {output}")
         for error in report["errors"]:
             print(f"  ! {error['path']}: {error['message']}"[:300])
     fresh = {key: message for key, message in found.items() if key not in judged}

@@ -58,20 +58,20 @@ def expected(plan: str, reference: Any, shape: tuple[int, ...], dtype: Any) -> n
     return np.broadcast_to(value, shape).astype(dtype)
 
 
-def compare(got: np.ndarray, want: np.ndarray, tolerance: float) -> str:
+def compare(got: np.ndarray, expected_values: np.ndarray, tolerance: float) -> str:
     """Empty when alike; else how many differ and one of them."""
     if got.dtype.kind in "biu":
-        wrong = got != want
+        wrong = got != expected_values
     else:
-        got, want = got.astype(np.float64), want.astype(np.float64)
-        both = np.isnan(got) & np.isnan(want)
+        got, expected_values = got.astype(np.float64), expected_values.astype(np.float64)
+        both = np.isnan(got) & np.isnan(expected_values)
         with np.errstate(invalid="ignore"):
-            close = np.abs(got - want) <= tolerance * (1 + np.abs(want))
-        wrong = ~(both | close | (got == want))
+            close = np.abs(got - expected_values) <= tolerance * (1 + np.abs(expected_values))
+        wrong = ~(both | close | (got == expected_values))
     if not wrong.any():
         return ""
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
-    return f"{int(wrong.sum())} of {wrong.size} differ, at {at} {got[at]} instead of {want[at]}"
+    return f"{int(wrong.sum())} of {wrong.size} differ, at {at} {got[at]} instead of {expected_values[at]}"
 
 
 def examine(case: Any, goal: Any) -> dict[str, Any]:
@@ -115,10 +115,12 @@ def examine(case: Any, goal: Any) -> dict[str, Any]:
     leaves = [leaf for leaf in jax.tree_util.tree_leaves(reference) if hasattr(leaf, "shape")]
     for one, leaf in zip(jax.tree_util.tree_leaves(got), leaves):
         one = np.asarray(one)
-        want = expected(result.plan, leaf, one.shape, one.dtype)
+        expected_values = expected(result.plan, leaf, one.shape, one.dtype)
         if result.plan == "row":
-            one, want = one[:1], want[:1]
-        difference = compare(one, want, TOLERANCE.get(case.dtype, 1e-3) * (20 if result.plan == "total" else 1))
+            one, expected_values = one[:1], expected_values[:1]
+        difference = compare(
+            one, expected_values, TOLERANCE.get(case.dtype, 1e-3) * (20 if result.plan == "total" else 1)
+        )
         if difference:
             row["r"] = ["w", difference, None]
             return row

@@ -306,7 +306,7 @@ def _super(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
 
 
 # What answers a question about types or shapes while jax traces: no operation of a kernel.
-_ASKED: dict[str, Model] = {
+_TYPE_QUERIES: dict[str, Model] = {
     "dtype": _dtype,
     "issubdtype": _issubdtype,
     "result_type": _result_type,
@@ -364,6 +364,10 @@ BUILTINS: dict[str, Model] = {
     "jax.ShapeDtypeStruct.like": _struct_like,
     "numpy.prod": _prod,
     "jax.dtypes.itemsize_bits": _itemsize_bits,
-    **{f"{module}.{name}": model for module in ("jax.numpy", "jax.lax", "numpy") for name, model in _ASKED.items()},
+    **{
+        f"{module}.{name}": model
+        for module in ("jax.numpy", "jax.lax", "numpy")
+        for name, model in _TYPE_QUERIES.items()
+    },
     **{f"{module}.{name}": _hold for module in ("jax.numpy", "jax.lax") for name in _HELD.split()},
 }

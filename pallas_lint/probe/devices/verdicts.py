@@ -84,8 +84,8 @@ class _Checker(Runs):
                 if region is None or (event.where, does) in seen:
                     continue
                 seen.add((event.where, does))
-                whose = f" of {self.name(region.home)}" if self.lines.axes else ""
-                message = f"{self.copy(moment)} {does} `{region.shown}`{whose}, outside of its shape {region.shape}"
+                of_device = f" of {self.name(region.home)}" if self.lines.axes else ""
+                message = f"{self.copy(moment)} {does} `{region.shown}`{of_device}, outside of its shape {region.shape}"
                 yield Verdict("past-end", message, event.places, True, [chart.row(self.lines, moment)])
 
     @property
@@ -238,9 +238,9 @@ class _Checker(Runs):
             else:
                 message += f"{self.copy(one.moment)} may still {one.part} it"
         else:
-            whose = f" of {self.name(other.region.home)}" if self.lines.axes else ""
+            of_device = f" of {self.name(other.region.home)}" if self.lines.axes else ""
             message = (
-                f"{self.copy(other.moment)} may {other.part} `{region.shown}`{whose} while "
+                f"{self.copy(other.moment)} may {other.part} `{region.shown}`{of_device} while "
                 f"{self.copy(one.moment)} still {one.part}s it"
             )
         if not sure:

@@ -77,7 +77,7 @@ class ProgramCapture:
                 self._patch(primitive, sys.modules[name])
             else:
                 waiting[name] = partial(self._patch, primitive)
-        for name in devices.ASKED:
+        for name in devices.PLATFORM_MODULES:
             waiting[name] = self._pretend
         if waiting:
             sys.meta_path.insert(0, _Waiting(waiting))

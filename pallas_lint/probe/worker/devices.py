@@ -87,7 +87,7 @@ def imitated(target: DeviceTarget, seen: DeviceTarget | None = None) -> Iterator
     lowered in the context in which they were traced, which knew of no mesh, so the functions behind it are replaced.
     """
     with _abstract_mesh(target), _attributes(target), answered(seen or target), contextlib.ExitStack() as stack:
-        for module in map(sys.modules.get, ASKED):
+        for module in map(sys.modules.get, PLATFORM_MODULES):
             if module is not None:
                 stack.enter_context(_answering(module, target))
         yield
@@ -99,7 +99,7 @@ def answered(target: DeviceTarget) -> contextlib.AbstractContextManager[None]:
 
 
 # The modules whose functions tell lowering which device it is for, in one release or another.
-ASKED = (
+PLATFORM_MODULES = (
     "jax._src.tpu_info",
     "jax._src.pallas.mosaic.tpu_info",
     "jax._src.pallas.mosaic.core",

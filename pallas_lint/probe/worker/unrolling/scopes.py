@@ -11,7 +11,7 @@ from ..launches.names import readable
 from .references import UNKNOWN, Buffer
 from .unroller import Home, Unroller, address
 
-MOST_VALUES = 65_536  # of a buffer whose integers are followed
+MOST_VALUES = 65_536  # of a buffer owner integers are followed
 
 
 def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = False, shared: bool = False) -> Buffer:
@@ -30,9 +30,9 @@ def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = 
     elif semaphore is None and "smem" in space and math.prod(shape) <= MOST_VALUES:
         values = np.full(shape, UNKNOWN, object)
     itemsize = int(getattr(dtype, "itemsize", 1) or 1)
-    whose = home.device if shared or space in ("any", "hbm") else home.line
+    owner = home.device if shared or space in ("any", "hbm") else home.line
     barrier = dtype if semaphore == "arrivals" else None
-    return Buffer(key, name, shape, itemsize, space, semaphore, whose, values, barrier=barrier)
+    return Buffer(key, name, shape, itemsize, space, semaphore, owner, values, barrier=barrier)
 
 
 def scoped(run: Unroller, equation: Any, body: Any, *, shared: bool = False) -> list[Buffer]:
