@@ -8,7 +8,7 @@ from pallas_lint.api import Rule, Severity
 class RegisterSpills(Rule):
     """More than a tenth of the stores only save registers, since a step holds more than there are.
 
-    A TensorCore has 64 vector registers of 4 kB: a block of (128, 512) in float32 fills them. What does not fit is
+    A TensorCore has 64 vector registers of 4 KiB: a block of (128, 512) in float32 fills them. What does not fit is
     stored to VMEM and loaded again. Reported by `pallas-lint probe --perf` for launches that are bound by computing,
     where these stores take at least a twentieth of all store slots and the matrix unit is not busy anyway.
 

@@ -32,7 +32,7 @@ def test_occupancy_is_the_measured_one(registers: int, threads: int, shared: int
 def test_what_limits_it() -> None:
     figures = {"registers": 32, "threads": 128, "shared_bytes": 65_536, "spilled_bytes": 0}
     assert summary(figures) == (
-        "32 registers a thread, none spilled; 12 of 64 warps at a time, limited by shared memory (65.5 kB of shared "
+        "32 registers a thread, none spilled; 12 of 64 warps at a time, limited by shared memory (64 KiB of shared "
         "memory a block)"
     )
     assert summary({**figures, "shared_bytes": 0}).startswith("32 registers a thread, none spilled; 64 of 64 warps")

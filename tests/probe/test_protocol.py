@@ -75,7 +75,7 @@ def test_what_the_probe_asks_is_understood(tmp_path: Path) -> None:
     asked: list[Any] = []
 
     class Told(client.Worker):
-        def ask(self, request: Any) -> Any:
+        def send(self, request: Any) -> Any:
             asked.append(request)
             return iter(())
 

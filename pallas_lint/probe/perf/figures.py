@@ -60,9 +60,9 @@ def microseconds(value: float) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes with three digits: "25.2 MB"."""
-    for unit in ("B", "kB", "MB", "GB"):
+    """Bytes with three digits, in units as memory is measured everywhere else: "24 MiB"."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 999.5:
             return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
+        count /= 1024
+    return f"{count:.3g} TiB"

@@ -53,7 +53,7 @@ def occupancy(figures: Mapping[str, int]) -> Occupancy | None:
 
 
 def summary(figures: Mapping[str, int]) -> str:
-    """ "194 registers a thread, none spilled; 8 of 64 warps at a time, limited by shared memory (147 kB a block)"."""
+    """ "194 registers a thread, none spilled; 8 of 64 warps at a time, limited by shared memory (144 KiB a block)"."""
     found = occupancy(figures)
     if found is None:
         return ""
