@@ -17,7 +17,7 @@ class LaunchSummary:
     cell: int | None  # of a notebook
     kernel: str | None = None  # None: it was not found
     backend: str | None = None  # "tpu", or the targets in question: "tpu:v5e, tpu:v6e"; None: not known
-    why: str = "nothing tells it"  # what tells the backend, or why it is not judged for it
+    why: str = "no evidence"  # what the backend was inferred from, or why it is not judged for it
     judged: bool = False  # whether it is judged for that backend
     grid: str = "grid not known"  # "grid (4, n)", "no grid"
     types: str | None = None  # of operands and results: "f32[256,200] → f32[256,200]"; None: nothing is known of them

@@ -130,7 +130,7 @@ def _backend(launch: Launch, analysis: Analysis, settings: Settings) -> tuple[st
         return ", ".join(map(str, targets)), "as set", True
     if presumed is not None:
         return presumed.backend.replace("_", "-"), f"presumed: {presumed.reason}", True
-    return None, "chosen when it runs" if launch.evidence == "several" else "nothing tells it", False
+    return None, "chosen when it runs" if launch.evidence == "several" else "no evidence", False
 
 
 # -- grid and operands -------------------------------------------------------------------------------------------------
@@ -235,9 +235,9 @@ def _stopped(launches: list[Launch], analysis: Analysis) -> str | None:
     kernel = f"its kernel `{named}`" if named else "its kernel"
     value = launch.kernel
     if isinstance(value, Sym) or (isinstance(value, CallResult) and isinstance(value.callee, Sym)):
-        return f"{kernel} is not known: {_callers(launch)} tells it"
+        return f"{kernel} is not known: the caller{_callee(launch)} passes it"
     if named.startswith("*"):
-        return f"its kernel is one of `{named}`: {_callers(launch)} tells it"
+        return f"its kernel is one of `{named}`: the caller{_callee(launch)} passes it"
     if isinstance(value, External) and value.name.startswith("jax."):
         return f"{kernel} is a function of jax"
     if isinstance(value, External):
@@ -250,8 +250,8 @@ def _stopped(launches: list[Launch], analysis: Analysis) -> str | None:
     return f"{kernel} cannot be determined from the text"
 
 
-def _callers(launch: Launch) -> str:
-    return f"who calls `{launch.scope}`" if launch.scope else "who calls it"
+def _callee(launch: Launch) -> str:
+    return f" of `{launch.scope}`" if launch.scope else ""
 
 
 def _kernel_code(launch: Launch) -> str:

@@ -42,7 +42,7 @@ _EPILOG = """\
 commands:
   pallas-lint [PATH ...]     lint files and folders
   pallas-lint rule CODE      explain a rule
-  pallas-lint support QUERY  say where a function can be used in a kernel
+  pallas-lint support QUERY  show where a function can be used in a kernel
   pallas-lint facts          print what holds for a target and a jax version
   pallas-lint advisories     list known defects of jax and libtpu versions
   pallas-lint probe WHAT     trace, run and compile a kernel without its device
@@ -273,7 +273,7 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     options.perf |= bool(options.tune or options.perf_baseline or options.write_perf_baseline or options.against)
     options.perf |= "cost" in (options.stage or ()) or options.tune_table is not None
     if options.perf and (options.capture or options.stage not in (None, ["compile"], ["cost"])):
-        raise UsageError("probe: --perf is for functions, and tells of what was compiled")
+        raise UsageError("probe: --perf is for functions, and reports on what was compiled")
     of_table = (options.tune_key, options.tune_value, options.tune_results, options.shard)
     if options.tune_table is None and any(of_table):
         raise UsageError("probe: --tune-key, --tune-value, --tune-results and --shard are for --tune-table")
@@ -307,7 +307,7 @@ def _probe_parser() -> argparse.ArgumentParser:
         "--record",
         action="store_true",
         help="have the shapes file hold the argument types of the calls that lead to launches; "
-        "launches are examined only where --stage is told",
+        "launches are examined only where --stage is given",
     )
     parser.add_argument("--record-replace", action="store_true", help="... and nothing that it had before")
     parser.add_argument("--record-values", action="store_true", help="... and floats and any short strings")
@@ -329,7 +329,7 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--strict", action="store_true", help="exit status 2 if something asked for could not be judged"
     )
-    parser.add_argument("--perf", action="store_true", help="tell what launches cost on TPUs, without one")
+    parser.add_argument("--perf", action="store_true", help="predict what launches cost on TPUs, without one")
     parser.add_argument(
         "--tune", action="append", default=[], metavar="NAME=V,V", help="what they cost with these values; repeatable"
     )

@@ -301,7 +301,7 @@ class _Printer:
             )
             name = short(member["name"])
             self.line(f"  {self.escape(name)}{f': {statuses}' if statuses else ''}", 4)
-        self.line("[dim]yes: in every form that was tried; some: in some; `pallas-lint support NAME` tells more[/dim]")
+        self.line("[dim]yes: in every form that was tried; some: in some; `pallas-lint support NAME` has more[/dim]")
 
     def dtype(self, match: dict[str, Any]) -> None:
         name = self.escape(match["name"])

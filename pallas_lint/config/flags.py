@@ -106,7 +106,7 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     output.add_argument("--show-files", action="store_true", help="print which files would be linted, and lint none")
     output.add_argument("--exit-zero", action="store_true", help="exit with 0 whatever is found (errors are still 2)")
     output.add_argument("-q", "--quiet", action="store_true", help="findings only")
-    output.add_argument("-v", "--verbose", action="store_true", help="say what was read, and show tracebacks")
+    output.add_argument("-v", "--verbose", action="store_true", help="list what was read, and show tracebacks")
     add_colour(output)
     adopting = parser.add_argument_group("adopting")
     adopting.add_argument("--baseline", metavar="FILE", help="report only findings that are not in it")

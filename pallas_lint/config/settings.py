@@ -125,9 +125,7 @@ class Settings:
     )
     fixable: tuple[str, ...] = setting("fixable", options.SELECTORS, ("ALL",), "Rules whose findings may be fixed.")
     unfixable: tuple[str, ...] = setting("unfixable", options.SELECTORS, (), "Rules whose findings are never fixed.")
-    extend: str | None = setting(
-        "extend", options.PATH, None, "Another settings file, for what this one says nothing of."
-    )
+    extend: str | None = setting("extend", options.PATH, None, "Another settings file, for what this one does not set.")
     fail_on: Severity = setting(
         "fail-on", options.SEVERITY, Severity.WARNING, "Least severity that makes the exit status 1."
     )
@@ -141,7 +139,7 @@ class Settings:
         "assume", options.ASSUMPTIONS, {}, "Values of symbols, for the rules that need numbers."
     )
     shapes: str | None = setting(
-        "shapes", options.PATH, None, "File of recorded calls; empty for none. Found in the project where not told."
+        "shapes", options.PATH, None, "File of recorded calls; empty for none. Found in the project where not set."
     )
     cache_dir: str | None = setting(
         "cache-dir",

@@ -68,14 +68,14 @@ def stale(analysis: Analysis, shapes: Shapes) -> Iterator[Finding]:
     for known_call in analysis.stale:
         if known_call.kind == "comment":
             path, _, line = known_call.source.rpartition(":")
-            message = f"`{known_call.name}` takes no such arguments: the probe comment tells nothing"
+            message = f"`{known_call.name}` takes no such arguments: the probe comment has no effect"
             yield stale_finding(
                 path, int(line), message, "name parameters that the function has, or remove the comment"
             )
         elif known_call.kind == "file":
             function = f"{shapes.path_of(analysis.module.file)}::{known_call.name}"
             message = (
-                f"`{known_call.name}` is gone, or takes no such arguments any more: its calls on record say nothing"
+                f"`{known_call.name}` is gone, or takes no such arguments any more: its recorded calls are not used"
             )
             yield stale_finding(shapes.shown, shapes.lines.get(function, 1), message)
 

@@ -34,7 +34,7 @@ def contents(document: str) -> Contents:
         raise SourceError("the notebook's JSON has a number of too many digits") from error
     version = notebook.get("nbformat") if isinstance(notebook, dict) else None
     if not isinstance(version, int):
-        raise SourceError("the file is no notebook: it says no `nbformat`")
+        raise SourceError("the file is no notebook: it has no `nbformat`")
     if version < 4:
         raise SourceError(
             f"the notebook has the old format {version}; `jupyter nbconvert --to notebook --inplace` brings it to 4"

@@ -159,13 +159,13 @@ def _events(file: Path) -> Iterator[Event]:
     try:
         lines = files.read(file).splitlines()
     except OSError as error:
-        yield {"event": "error", "message": f"what it tells cannot be read: {error.strerror or error}"}
+        yield {"event": "error", "message": f"its output cannot be read: {error.strerror or error}"}
         return
     for line in lines:
         try:
             yield read_event(line)
         except ProtocolError as error:
-            yield {"event": "error", "message": f"what it tells is not understood: {error}"}
+            yield {"event": "error", "message": f"its output is not understood: {error}"}
             return
 
 

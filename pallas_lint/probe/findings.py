@@ -348,7 +348,7 @@ class _LaunchFindings(_ExceptionFindings):
                 "PAL905",
                 Severity.WARNING,
                 "the kernel does not come to an end in the interpreter: it waits, and nothing else runs",
-                "a semaphore is waited for that nobody signals",
+                "a semaphore is waited for that nothing signals",
             )
 
     def _names_past_the_end(self, places: list[Place]) -> bool:

@@ -95,7 +95,7 @@ KNOWN: Sequence[MessageMeaning] = (
     ),
     MessageMeaning(
         "PAL101",
-        f"`pallas-lint support {NAME}` tells where it works and what to use instead",
+        f"`pallas-lint support {NAME}` shows where it works and what to use instead",
         (r"Unimplemented primitive in Pallas", r"[Ll]owering rule for .{0,200} not found", r"No lowering rule"),
         ("lower",),
     ),

@@ -273,7 +273,7 @@ def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, time
     if stage == "function" and task is not None:
         result.functions.append(_unknown(result, task, how))
         return
-    doing = {"load": "its file was imported", "trace": "it was traced", "cost": "its cost was told"}.get(stage)
+    doing = {"load": "its file was imported", "trace": "it was traced", "cost": "its cost was predicted"}.get(stage)
     name = f"`{result.spec.function}`" if result.spec is not None else "the program"
     flags = wrong_flags(event["output"])
     result.errors.append(f"{name}: {flags}" if flags else f"{name}: {how}{f' while {doing}' if doing else ''}")

@@ -166,7 +166,7 @@ def _with_known_calls(result: RunResult, project: Project, files: Sequence[Input
 
         for shapes, function in gone:
             path, _, name = function.rpartition("::")
-            message = f"there is no {path}: the calls of `{name}` on record say nothing"
+            message = f"there is no {path}: the calls of `{name}` on record are not used"
             findings.append(stale_finding(shapes.shown, shapes.lines[function], message))
     findings.sort(key=lambda finding: finding.sort_key)
     tracebacks = (*result.tracebacks, *project.calls.crashes.values())

@@ -94,7 +94,7 @@ class IdleCore(Rule):
             if moves and isinstance(size, int) and size > 1:
                 yield context.finding(
                     launch.called_at,
-                    f"one of the two cores of {device} is idle: no axis of the grid is said to be parallel",
+                    f"one of the two cores of {device} is idle: no axis of the grid is marked parallel",
                     help=f'mark axis {axis} "parallel" in `dimension_semantics`, if no step needs what another wrote',
                     device=device,
                 )

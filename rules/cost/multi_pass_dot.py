@@ -93,6 +93,6 @@ class MultiPassDot(Rule):
                 op.site,
                 f"a product in float32 with precision {precision} takes several passes of the matrix unit",
                 help="leave `precision` out where operands rounded to bfloat16 will do; `pallas-lint probe --perf` "
-                "tells whether it matters here",
+                "shows whether it matters here",
                 op=op,
             )

@@ -57,7 +57,7 @@ async def reconfigure(ls: PallasServer, sent: object) -> None:
     answered = asking.done()
     _take_each(ls, folders, _answers(asking) if answered else [], sent)
     if not answered:
-        logger.warning("the client has not said for %.0f s what its settings are: judging goes on without", _PATIENCE)
+        logger.warning("the client has not sent its settings for %.0f s: judging goes on without", _PATIENCE)
         asking.add_done_callback(late)
 
 

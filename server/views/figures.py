@@ -180,7 +180,7 @@ def limits(budget: LaunchBudget, state: DocumentState) -> dict[str, int]:
 
 
 def memory_text(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str | None:
-    """ "VMEM 384 KiB of 16 MiB (v5e)", as probed; "VMEM at least 384 KiB of 16 MiB", as far as the text tells."""
+    """ "VMEM 384 KiB of 16 MiB (v5e)", as probed; "VMEM at least 384 KiB of 16 MiB", as far as the text shows."""
     known = _probed_memory(probed)
     if known is not None:
         return known

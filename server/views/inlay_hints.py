@@ -161,7 +161,7 @@ def _launch_hints(state: DocumentState, codec: PositionCodec) -> Iterator[lsp.In
                 label=", ".join(labels),
                 tooltip="as probed"
                 if probed is not None
-                else "as far as the text tells"
+                else "as far as the text shows"
                 if launch.known_call is None
                 else launch.known_call.describe(state.source.path),
                 padding_left=True,

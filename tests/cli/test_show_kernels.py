@@ -79,7 +79,7 @@ def shown(lint: Lint, folder: Path, code: str, *options: str) -> str:
         ),
         (
             "def run(body, x):\n    return pl.pallas_call(body, out_shape=x)(x)\n",
-            "not followed: its kernel `body` is not known: who calls `run` tells it; tpu (imports); no grid; "
+            "not followed: its kernel `body` is not known: the caller of `run` passes it; tpu (imports); no grid; "
             "operands not known",
         ),
         (
@@ -93,7 +93,7 @@ def shown(lint: Lint, folder: Path, code: str, *options: str) -> str:
         ),
         (
             "def launch(*a, **k):\n    return pl.pallas_call(*a, **k)\n",
-            "not followed: its kernel is one of `*a`: who calls `launch` tells it; tpu (imports); grid not known; "
+            "not followed: its kernel is one of `*a`: the caller of `launch` passes it; tpu (imports); grid not known; "
             "operands not known",
         ),
         (
@@ -144,7 +144,7 @@ def test_findings_are_not_shown_and_do_not_count(kernel_file: Path, lint: Lint) 
     ran = lint(*SHOWN)
     assert ran.status == 0
     assert "PAL" not in ran.out
-    assert ran.out.startswith("kernel.py:11:12: kernel: backend not known (nothing tells it); grid (4); ")
+    assert ran.out.startswith("kernel.py:11:12: kernel: backend not known (no evidence); grid (4); ")
     assert lint(*SHOWN, "--quiet").out.count("\n") == 1
 
 

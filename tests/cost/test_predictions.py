@@ -99,7 +99,7 @@ def test_what_is_prefetched_counts() -> None:
     assert known.read > idle.read > 0, "a block that stays the same is not fetched again"
     assert known.issue > idle.issue, "and nothing is computed"
     unknown = predicted(name, {})
-    assert unknown.microseconds is None and unknown.doubts == ("the values of operand 0, which nobody told",)
+    assert unknown.microseconds is None and unknown.doubts == ("the values of operand 0, which are not known",)
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_the_matrix_unit_by_its_newer_name_is_as_busy() -> None:
 
 def test_a_run_has_limits() -> None:
     found = predicted("matmul-v6e-0.0.50.1", limits=Limits(steps=5000))
-    assert found == Prediction(doubts=("it takes too many steps to tell",))
+    assert found == Prediction(doubts=("it takes too many steps to count",))

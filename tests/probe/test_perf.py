@@ -70,7 +70,7 @@ def test_a_kernel_for_a_gpu_has_no_cost(folder: Path) -> None:
 def test_what_cannot_be_told_says_why(folder: Path) -> None:
     words = ("kernels.py::chosen_rows", "i32[8]", "f32[2048,128]", "--target", "tpu:v5e")
     _, (unknown,) = told(folder, *words)
-    assert unknown["microseconds"] is None and unknown["doubts"] == ["the values of picked_ref, which nobody told"]
+    assert unknown["microseconds"] is None and unknown["doubts"] == ["the values of picked_ref, which are not known"]
     _, (known,) = told(folder, words[0], "i32[8]=[0,1,2,3,4,5,6,7]", *words[2:])
     assert known["microseconds"] > 0 and not known["doubts"]
     _, (large,) = told(folder, "kernels.py::rows", "f32[65536,16384]", "bm=65536", "bn=128", "--target", "tpu:v5e")
@@ -259,7 +259,7 @@ def test_values_decide_as_they_lie_in_scalar_memory(tmp_path: Path, flags: str) 
         reads.append(cost["bytes"]["read"])
     assert [read - reads[0] for read in reads] == [0, 3 * BLOCK, 8 * BLOCK]
     _, (unknown,) = told(tmp_path, "reads.py::flagged", flags, "f32[64,128]", "--target", "tpu:v5e")
-    assert unknown["doubts"] == ["the values of flags_ref, which nobody told"]
+    assert unknown["doubts"] == ["the values of flags_ref, which are not known"]
 
 
 def test_a_key_of_random_numbers_is_no_array(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_values_that_a_program_makes_of_others_are_known(tmp_path: Path) -> None
     assert copied["bytes"]["written"] == 8 * BLOCK and 4 * BLOCK <= copied["bytes"]["read"] < 5 * BLOCK
     unknown = json.loads(run("reads.py::spread", "i32[4]", *words, cwd=tmp_path).stdout)
     assert [launch["cost"][0]["microseconds"] for launch in unknown["launches"]] == [None, None]
-    assert "the values of the grid, which nobody told" in unknown["launches"][1]["cost"][0]["doubts"]
+    assert "the values of the grid, which are not known" in unknown["launches"][1]["cost"][0]["doubts"]
 
 
 @pytest.mark.nightly

@@ -114,7 +114,7 @@ class Machine:
             at = after
             steps += 1
             if steps & 0xFFF == 0 and (steps > limits.steps or time.monotonic() > deadline):
-                raise UndeterminedSchedule("it takes too many steps to tell")
+                raise UndeterminedSchedule("it takes too many steps to count")
 
     def bound(self, state: State, begin: Any, wait: Any, add: Any) -> list[Callable[[int], tuple[int, int]]]:
         """The program's functions over a state."""
@@ -125,7 +125,7 @@ class Machine:
             try:
                 return state.memory[address]
             except KeyError:
-                return UnknownNumber("a value in scalar memory that nobody told")
+                return UnknownNumber("a value in scalar memory that is not known")
 
         def fill(source: Any, target: Any, size: Any) -> None:
             self._fill(state, source, target, size)
@@ -142,7 +142,7 @@ class Machine:
         words = int(size) * self.granule // 4
         first = int(target)
         known: list[int] = []
-        why = "values in scalar memory that nobody told"
+        why = "values in scalar memory that are not known"
         for number, address in self.program.operands.items():
             if not isinstance(source, UnknownNumber) and source in (address, word(address << 4)):
                 known = list(self.given.get(number, ()))

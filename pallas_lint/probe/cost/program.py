@@ -80,7 +80,7 @@ def translate(listing: Listing, given: dict[int, list[int]]) -> Program:
 
 def values_of(number: int) -> str:
     """What is missing where an operand's values decide and nobody told them."""
-    return f"the values of operand {number}, which nobody told"
+    return f"the values of operand {number}, which are not known"
 
 
 def operand_address(number: int) -> int:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 _FINDINGS = {
     "deadlock": ("PAL910", Severity.ERROR, Severity.WARNING, ""),
     "device-race": (
-        "PAL911", Severity.ERROR, Severity.WARNING, "wait for the copy, or signal who may go on, between the two",
+        "PAL911", Severity.ERROR, Severity.WARNING, "wait for the copy, or signal the other side, between the two",
     ),
     "alike": (
-        "PAL911", Severity.WARNING, Severity.WARNING, "let one of them write, or signal who may go on, between the two",
+        "PAL911", Severity.WARNING, Severity.WARNING, "let one of them write, or signal the other one between the two",
     ),
     "unfinished": (
         "PAL911", Severity.ERROR, Severity.WARNING,
@@ -38,11 +38,11 @@ _FINDINGS = {
     "outside": ("PAL912", Severity.ERROR, Severity.ERROR, "take it modulo the size of the axis: `lax.rem(i, n)`"),
     "overrun": (
         "PAL912", Severity.WARNING, Severity.WARNING,
-        "declare it with all that arrive between two waits (`num_arrivals`), or have who arrives wait for who waits",
+        "declare it with all that arrive between two waits (`num_arrivals`), or arrive only after the wait before",
     ),
     "unfenced": (
         "PAL416", Severity.WARNING, Severity.WARNING,
-        "call the fence after the last write, in the warpgroup that writes, before it tells others to go on",
+        "call the fence after the last write, in the warpgroup that writes, before it signals the others",
     ),
     "too-early": (
         "PAL912", Severity.WARNING, Severity.WARNING,

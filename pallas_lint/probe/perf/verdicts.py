@@ -170,7 +170,7 @@ def _cores(launch: LaunchResult, cost: Cost) -> Iterator[_Verdict]:
     if CHIPS[device_of(cost)].cores > cost["cores"] and math.prod(launch.facts["grid"] or ()) > 1 and not parallel:
         yield _Verdict(
             "PAL810",
-            f"one of the two cores of {device_of(cost)} is idle: no axis of the grid is said to be parallel",
+            f"one of the two cores of {device_of(cost)} is idle: no axis of the grid is marked parallel",
             'dimension_semantics=("parallel", ...) for axes along which no step needs what another one wrote',
         )
 

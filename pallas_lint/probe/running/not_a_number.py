@@ -36,7 +36,7 @@ def finding(problem: NotANumber, launch: LaunchResult, builder: FindingBuilder, 
     steered = problem.get("steered")
     if steered and not problem.get("memory"):
         names = " and ".join(f"`{name}`" for name in steered)
-        advice = f"the values of {names} decide what is written: right where nobody reads the rest"
+        advice = f"the values of {names} decide what is written: right where nothing reads the rest"
         return _placed(problem, launch, builder, Severity.INFO, advice)
     if problem.get("out_of_order"):
         return _out_of_order(problem, launch, builder, guessed)
@@ -113,7 +113,7 @@ def _placed(
         message = f"{subject or reasons.share(problem)}: {names} {'is' if len(memory) == 1 else 'are'} read before "
         message += "it is written" if len(memory) == 1 else "they are written"
     elif subject or launch.facts["reads"] or problem.get("reaches") is False:
-        message = f"{subject or reasons.share(problem)}: it depends on memory that nobody wrote"
+        message = f"{subject or reasons.share(problem)}: it depends on memory that was never written"
     else:
         message = f"{problem['count']} of {problem['size']} values of `{problem['operand']}` are never written"
     return builder.finding_at(problem.get("places", ()), "PAL907", severity, message, advice)

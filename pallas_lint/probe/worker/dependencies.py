@@ -88,7 +88,7 @@ class FileWatch:
                 files.add(os.path.abspath(file))
             loader = getattr(getattr(module, "__spec__", None), "loader", None)
             if isinstance(loader, ExtensionFileLoader) and not self._is_known(name, str(file)):
-                beyond = beyond or f"`{name.partition('.')[0]}` has code of which Python does not tell what it reads"
+                beyond = beyond or f"`{name.partition('.')[0]}` has code of which Python does not report what it reads"
         files = {source for source in map(_source, files) if not source.startswith(_OURS)}
         installed = {file for file in files if os.path.realpath(file).startswith(self._installed) or ".so" in file}
         searched = {os.path.abspath(folder) for folder in (*sys.path, *sys.path_importer_cache)}

@@ -450,7 +450,7 @@ class _Examination:
             return {"ok": False, "problems": [over]}
         if self.elsewhere is not None:
             if self.outcomes.get(self._name("lower", target)) is None:
-                raise devices.Missing("not judged: it is not lowered, for the reason told there")
+                raise devices.Missing("not judged: it is not lowered, for the reason given there")
             boundary.check(self.launch)
             raise devices.Missing("left to another process")
         if self.schedules is None:

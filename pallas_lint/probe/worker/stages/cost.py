@@ -98,7 +98,7 @@ def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules)
     module = CompiledModule.read(dict(texts).get(PROGRAM, ""))
     if module is None or module.kernel not in found:
         return unknown(
-            launch, target, f"which of the schedules is the kernel's is not told: {', '.join(sorted(found))}"
+            launch, target, f"which of the schedules is the kernel's is not known: {', '.join(sorted(found))}"
         )
     if target.device == "v4" and "parallel" in (launch.semantics or ()):
         return unknown(launch, target, "a v4 runs it on both cores, and libtpu compiles it here for one of them")

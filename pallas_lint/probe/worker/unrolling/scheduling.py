@@ -62,7 +62,7 @@ def _query_cancel(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     cluster = work_of(run, given.place).cluster
     number = work_of(run, given.place).responses.get(response.region())
     if number is None:
-        raise Unmodelled("an answer that nobody asked for", given.place)
+        raise Unmodelled("an answer without a request", given.place)
     if number >= len(cluster.others):
         return [*[UNKNOWN] * len(given.params["grid_names"]), np.bool_(False)]
     at = dict(zip(cluster.grid_axes, cluster.others[number]))
