@@ -95,6 +95,7 @@ def test_a_record_of_costs(folder: Path) -> None:
     assert "error: perf.json: it is no record of costs" in broken.stderr and broken.returncode == 2
 
 
+@pytest.mark.nightly
 def test_block_sizes_are_compared(folder: Path) -> None:
     words = ("kernels.py::matmul", *(("bf16[1024,1024]",) * 2), "bn=512", "--python", python(), "--target", "tpu:v5e")
     tried = ("--tune", "bm=128,512", "--tune", "bk=512,2048", "--tune", "bn=512,8192")
@@ -144,6 +145,7 @@ PITFALLS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("code", PITFALLS)
 def test_what_makes_it_slow_is_told_where_it_does(tmp_path: Path, code: str) -> None:
     text = (Path(__file__).parents[1] / "cost" / "pitfalls.py").read_text()

@@ -260,7 +260,7 @@ TUNED = {
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # a minute of compiling
 def test_a_table_is_checked(tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS)
     (tmp_path / "table.py").write_text(TABLE)

@@ -155,6 +155,7 @@ def test_both_schemes_and_a_phone(browser: Browser, address: str, scheme: str, w
     context.close()
 
 
+@pytest.mark.nightly  # every page there is
 def test_no_page_scrolls_sideways_on_a_phone(browser: Browser, address: str, site: Path) -> None:
     opened = browser.new_page(viewport={"width": 390, "height": 844})
     wide: list[str] = []
