@@ -216,8 +216,8 @@ def _compiled(row: dict[str, Any], lowered: list[Any], by_key: dict[str, list[An
     """What the compiler said; of what does not lower for v5e, the other generations may have another rule."""
     if lowered[0] not in "kl" or len(lowered) < len(("status", "message", "primitive", "plan", "text")):
         return lowered
-    compiled_row = by_key.get(lowered[4] or "|".join((row["f"], row["v"], row["d"])))
-    return compiled_row or (["-", "", None] if lowered[0] == "k" else lowered)
+    compiled = by_key.get(lowered[4] or "|".join((row["f"], row["v"], row["d"])))
+    return compiled or (["-", "", None] if lowered[0] == "k" else lowered)
 
 
 def _reviewed(row: dict[str, Any]) -> list[Any]:
@@ -238,7 +238,7 @@ def _reviewed(row: dict[str, Any]) -> list[Any]:
 
 def _add_hardware(functions: OutcomeTable, path: Path, backend: str, index: int, names: Collection[str]) -> None:
     """What a real GPU said of these functions, over what lowering said."""
-    verdict = {(row["f"], row["v"], dtype_of(row)): _reviewed(row) for row in rows_of(path) if "r" in row}
+    verdicts = {(row["f"], row["v"], dtype_of(row)): _reviewed(row) for row in rows_of(path) if "r" in row}
     for key, by_target in functions.table.items():
         lowered = by_target.get(backend, {}).get(index)
         if lowered is None or key[0] not in names:
@@ -247,7 +247,7 @@ def _add_hardware(functions: OutcomeTable, path: Path, backend: str, index: int,
             letter, primitive, message = functions.outcomes[number]
             result: list[Any] = [letter, message, primitive]
             if letter == "k":
-                result = verdict.get((*key, dtype), result)
+                result = verdicts.get((*key, dtype), result)
             functions.add(key, f"{backend}:h200", index, dtype, result)
 
 

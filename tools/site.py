@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from watchfiles import watch
-
 from site_links import dead_ends, unlisted
 from site_markdown import add_markdown
 from site_pages import made, rules_in_navigation
+from watchfiles import watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

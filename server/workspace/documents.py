@@ -77,7 +77,7 @@ class Documents:
     _of_thread: threading.local = field(factory=threading.local, init=False)  # `project`: of each thread of the engine
     _last_active: dict[str, int] = field(factory=dict, init=False)  # the greater, the later its user dealt with it
     _clock: Iterator[int] = field(factory=count, init=False)
-    _searches: dict[str, asyncio.Task[None]] = field(factory=dict, init=False)  # whose callers are being asked
+    _searches: dict[str, asyncio.Task[None]] = field(factory=dict, init=False)  # whose callers are looked for
     _queue: EngineQueue = field(factory=EngineQueue, init=False)
 
     # -- what is open ----------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def test_small_blocks_are_told(folder: Path) -> None:
         r"PAL801 latency-bound \[info\]\n  \d\d% of the [\d.]+ ms predicted for v5p are the cost of 4096", done.stdout
     )
     assert "PAL810 idle-core [info]\n  one of the two cores of v5p is idle" in done.stdout
-    assert re.search(r"\n  tpu:v5p +[\d.]+ ms +\S+ .s to \S+ ms +latency +\d%  +32 MiB  +32 MiB", done.stdout)
+    assert re.search(r"\n  tpu:v5p +[\d.]+ ms +\S+ .s to \S+ ms +latency +\d%  +32 MiB  32 MiB", done.stdout)
     assert "the loop over the grid, its copies and waits" in done.stdout
     assert done.returncode == 0, "infos fail nothing"
 

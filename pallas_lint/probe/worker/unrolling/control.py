@@ -85,14 +85,14 @@ def _scan(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     consts, carried = scan_counts(params, len(values))
     constants, carry, arrays = values[:consts], values[consts : consts + carried], values[consts + carried :]
     rounds = range(params["length"])
-    is_communication = communicates(params["jaxpr"])
+    communicating = communicates(params["jaxpr"])
     for at in reversed(rounds) if params["reverse"] else rounds:
-        if is_communication:
+        if communicating:
             run.looped(f"loop {at}")
         plain = [isinstance(array, UnknownValue | Buffer | View) for array in arrays]
         slices = [UNKNOWN if odd else np.asarray(array)[at] for odd, array in zip(plain, arrays)]
         carry = run.run(params["jaxpr"], [*constants, *carry, *slices])[:carried]
-        if is_communication:
+        if communicating:
             run.left()
     return [*carry, *[UNKNOWN] * (len(equation.outvars) - carried)]
 
@@ -102,21 +102,21 @@ def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     params = equation.params
     first, second = params["cond_nconsts"], params["body_nconsts"]
     test, body, carry = values[:first], values[first : first + second], values[first + second :]
-    is_communication = communicates(params["body_jaxpr"])
+    communicating = communicates(params["body_jaxpr"])
     for at in range(_MOST_ROUNDS):
         [goes_on] = run.run(params["cond_jaxpr"], [*test, *carry])
         if isinstance(goes_on, UnknownValue):
-            if is_communication:
+            if communicating:
                 raise Unmodelled("how often a loop communicates hangs on data", run.place(equation), goes_on)
             carry = [value if isinstance(value, Buffer | View) else UNKNOWN for value in carry]
             run.perhaps(params["body_jaxpr"], [*body, *carry])
             return carry
         if not goes_on:
             return carry
-        if is_communication:
+        if communicating:
             run.looped(f"loop {at}")
         carry = run.run(params["body_jaxpr"], [*body, *carry])
-        if is_communication:
+        if communicating:
             run.left()
     raise Unmodelled(f"a loop of more than {_MOST_ROUNDS} rounds", run.place(equation))
 
