@@ -120,7 +120,7 @@ def test_lines_that_no_worker_writes(project: Path, line: str) -> None:
     for name, status in (("1.calls", 0), ("1.jsonl", 2)):
         ran = attack.run("probe", "--capture", "--record", *leave(line, name), cwd=project)
         assert ran.calm and ran.status == status, ran.err
-    assert "what it tells is not understood" in ran.err
+    assert "its output is not understood" in ran.err
     assert not (project / NAME).exists()
 
 
