@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,11 @@ _CASES_BY_DAY = 3  # of a slow test
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep bytecode where none is wanted beside the sources: to compile them at every start takes most of a run."""
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(config.rootpath / ".pytest_cache" / "bytecode"))
+    if sys.dont_write_bytecode:
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = str(config.rootpath / ".pytest_cache" / "bytecode")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", sys.pycache_prefix)
 
 
 @pytest.hookimpl(tryfirst=True)
