@@ -191,8 +191,8 @@ def test_errors_in_unused_statements_are_reported(right: str, wrong: str) -> Non
 def test_a_line_continued_by_a_blank_one_is_whole(before: str, more: str) -> None:
     text = "import pallas\n" + before.replace("(", "1").rstrip("\n") + f" \\\n{more}\ny = 2\n"
     project = Project(Path("/nonexistent"), incremental=True)
-    assert [reported(result(each, project)) for each in (before, text)][1] == reported(result(text, Project()))
-    assert not result(text, Project()).findings
+    assert [reported(result(each, project)) for each in (before, text)][1] == reported(result(text, Project(Path("/nonexistent"))))
+    assert not result(text, Project(Path("/nonexistent"))).findings
 
 
 def test_a_backslash_in_a_broken_file() -> None:
@@ -200,7 +200,7 @@ def test_a_backslash_in_a_broken_file() -> None:
     text = 'import pallas as pl\\\n\n """A."""\n    return pl.pallas_call(\n         in_specs=[\n        ],\n    )(a)\n'
     project = Project(Path("/nonexistent"), incremental=True)
     result("    return pl.pallas_call(\n", project)
-    assert reported(result(text, project)) == reported(result(text, Project()))
+    assert reported(result(text, project)) == reported(result(text, Project(Path("/nonexistent"))))
 
 
 METHODS = "".join(f"    @case({n})\n    def test_{n}(self):\n        run({n})\n\n" for n in range(12))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
@@ -13,6 +15,7 @@ from pallas_lint.records import define
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source
 
+NOWHERE = Path("/nonexistent")  # no folder has to be searched for calls
 HEAD = """
 from __future__ import annotations
 from typing import Optional, TypeAlias
@@ -49,7 +52,7 @@ class Told(Project):
 
 
 def settings(**values: object):
-    return SettingsFinder(Overrides({"jax-version": "0.10.2", **values}, isolated=True)).for_folder(Project().cwd)
+    return SettingsFinder(Overrides({"jax-version": "0.10.2", **values}, isolated=True)).for_folder(NOWHERE)
 
 
 def rows(annotation: str, *, decorated: str = "", default: str = "") -> str:
@@ -57,13 +60,13 @@ def rows(annotation: str, *, decorated: str = "", default: str = "") -> str:
 
 
 def ranks(text: str, *known_calls: KnownCall):
-    found = lint_source(Source("k.py", text), settings(), Told(told=known_calls)).findings
+    found = lint_source(Source("k.py", text), settings(), Told(NOWHERE, told=known_calls)).findings
     return [finding for finding in found if finding.code == "PAL310"]
 
 
 def operand(text: str) -> Array | None:
     """What is known of the operand by annotation."""
-    analysis = check_file(Source("k.py", text), settings(), Project()).analysis
+    analysis = check_file(Source("k.py", text), settings(), Project(NOWHERE)).analysis
     assert analysis is not None
     told = [each for each in analysis.launches if each.known_call is not None and each.known_call.kind == "annotation"]
     if not told:
@@ -90,7 +93,7 @@ def test_a_rank_is_told_and_said_to_be_annotated() -> None:
 
 def test_a_severity_that_is_set_counts() -> None:
     severity = settings(severity={"PAL310": "error"})
-    found = lint_source(Source("k.py", rows('Float[Array, "b m n"]')), severity, Project()).findings
+    found = lint_source(Source("k.py", rows('Float[Array, "b m n"]')), severity, Project(NOWHERE)).findings
     assert [each.severity for each in found if each.code == "PAL310"] == [Severity.ERROR]
 
 
@@ -184,7 +187,7 @@ def rows(x: Float[Array, "m n"], y: Float[Array, "m n"], z: Float[Array, "k n"],
 def others(x: Float[Array, "m n"], bm=128):
     return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
 """
-    analysis = check_file(Source("k.py", text), settings(), Project()).analysis
+    analysis = check_file(Source("k.py", text), settings(), Project(NOWHERE)).analysis
     assert analysis is not None
     both, others = (each.operands for each in analysis.launches if each.known_call is not None)
     assert both[0].shape == both[1].shape

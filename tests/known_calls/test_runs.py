@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
@@ -11,6 +13,7 @@ from pallas_lint.records import define
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source
 
+NOWHERE = Path("/nonexistent")  # no folder has to be searched for calls
 KERNEL = """
 import functools
 from typing import NamedTuple
@@ -44,7 +47,7 @@ class Told(Project):
 
 def findings(text: str, *known_calls: KnownCall):
     finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}, isolated=True))
-    return lint_source(Source("k.py", text), finder.for_folder(Project().cwd), Told(told=known_calls)).findings
+    return lint_source(Source("k.py", text), finder.for_folder(NOWHERE), Told(NOWHERE, told=known_calls)).findings
 
 
 def called(function: str = "rows", on: str = "trace", source: str = "tests/test_k.py:3", **arguments: str) -> KnownCall:
