@@ -15,7 +15,7 @@ from tests.sampling import NIGHT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CASES_BY_DAY = 3  # of a slow test
+_CASES_BY_DAY = 2  # of a slow test
 
 
 def pytest_configure(config: pytest.Config) -> None:
