@@ -191,7 +191,9 @@ def test_errors_in_unused_statements_are_reported(right: str, wrong: str) -> Non
 def test_a_line_continued_by_a_blank_one_is_whole(before: str, more: str) -> None:
     text = "import pallas\n" + before.replace("(", "1").rstrip("\n") + f" \\\n{more}\ny = 2\n"
     project = Project(Path("/nonexistent"), incremental=True)
-    assert [reported(result(each, project)) for each in (before, text)][1] == reported(result(text, Project(Path("/nonexistent"))))
+    assert [reported(result(each, project)) for each in (before, text)][1] == reported(
+        result(text, Project(Path("/nonexistent")))
+    )
     assert not result(text, Project(Path("/nonexistent"))).findings
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from site_links import dead_ends, unlisted
 from site_markdown import add_markdown
-from site_pages import made, rules_in_navigation
+from site_pages import generators, rules_in_navigation
 from watchfiles import watch
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _put_together(root: Path, *, offline: bool) -> None:
     """Settings and all pages; what has not changed is not written, so that `serve` builds only what has."""
     (root / "mkdocs.yml").write_text(yaml.safe_dump(_settings(offline=offline), sort_keys=False), encoding="utf-8")
-    pages: dict[str, bytes] = {path: content.encode() for path, content in made().items()}
+    pages: dict[str, bytes] = {path: generate().encode() for path, generate in generators().items()}
     for file in _DOCS.rglob("*"):
         if file.is_file() and not file.name.endswith(".in.md"):
             pages[file.relative_to(_DOCS).as_posix()] = file.read_bytes()

@@ -19,7 +19,7 @@ from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pallas_lint.ruleset.registry import RuleEntry
 
@@ -48,17 +48,17 @@ lax.fori_loop lax.while_loop lax.scan lax.cond lax.switch jax.random.uniform jnp
 _LETTERS = {"lowers": "l", "compiles": "c", "runs": "r", "some": "s", "no": "n", "no load": "x", "?": "?"}
 
 
-def made() -> dict[str, str]:
-    """What is made here, by its path among the pages."""
+def generators() -> dict[str, Callable[[], str]]:
+    """The functions that generate pages, by the path of the page."""
     return {
-        "rules/index.md": "".join(_rule_index()),
-        **{f"rules/{code}.md": _rule_page(entry) for code, entry in all_rules().items()},
-        "settings.md": "".join(_settings_page(_template("settings"))),
-        "upgrading.md": "".join(_upgrading(_template("upgrading"))),
-        "chips.md": _chips(_template("chips")),
-        "support.md": _template("support").replace("<!-- legend -->\n", "".join(_legend())),
-        "changelog.md": (_REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"),
-        "assets/support-data.js": f"window.pallasSupport = {json.dumps(_support(), separators=(',', ':'))};\n",
+        "rules/index.md": lambda: "".join(_rule_index()),
+        **{f"rules/{code}.md": functools.partial(_rule_page, entry) for code, entry in all_rules().items()},
+        "settings.md": lambda: "".join(_settings_page(_template("settings"))),
+        "upgrading.md": lambda: "".join(_upgrading(_template("upgrading"))),
+        "chips.md": lambda: _chips(_template("chips")),
+        "support.md": lambda: _template("support").replace("<!-- legend -->\n", "".join(_legend())),
+        "changelog.md": lambda: (_REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"),
+        "assets/support-data.js": lambda: f"window.pallasSupport = {json.dumps(_support(), separators=(',', ':'))};\n",
     }
 
 

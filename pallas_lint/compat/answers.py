@@ -184,7 +184,7 @@ def _dtype(dtype: str, backends: Sequence[str], versions: Sequence[str]) -> dict
     for backend in backends:
         statuses = [_function_status(name, backend, version, dtype) for name in compat.function_names()]
         found["backends"][backend] = {
-            "loads": support.loads(dtype, backend, version),
+            "loads": compat.can_copy(dtype, backend, None, version),
             "supported": sum(status in ("supported", "depends") for status in statuses),
             "unsupported": statuses.count("unsupported"),
         }

@@ -52,7 +52,7 @@ def function(name: str) -> FunctionSupport | None:
     return FunctionSupport(name)
 
 
-@functools.lru_cache(maxsize=256)
+@functools.cache
 def can_copy(dtype: str, backend: str, device: str | None, version: str) -> bool:
     """Whether a kernel that only copies blocks of this dtype works; True where that was not measured."""
     identity = function("kernel:identity")
@@ -89,17 +89,7 @@ class FunctionSupport:
 
         Without `device` a failure on only one TPU generation makes the verdict "depends".
         """
-        wanted = dtypes_named(dtype)
-        cells = tuple(
-            cell
-            for cell in _cells(self.name, backend, nearest(version), device)
-            if cell.dtype in wanted and (variant is None or cell.variant == variant)
-        )
-        index = _speaking(backend, nearest(version), device)[0] or 0
-        compiled = device not in SUBCORES and any(
-            _compiled(target, index) for target in _targets(backend, device, index)
-        )
-        return verdict_of(cells, measured_versions()[index], compiled)
+        return _verdict(self.name, backend, nearest(version), dtype, device, variant)
 
     def since(
         self, backend: str, dtype: str | None = None, *, device: str | None = None, variant: str | None = None
@@ -283,6 +273,21 @@ def _missing(primitive: str, backend: str, version: str, device: str | None) -> 
     known = SUBCORES if backend == "tpu" else SEMANTICS
     tried = (device,) if device in known else SEMANTICS if backend == "mosaic_gpu" else (None,)
     return all(primitive_supported(primitive, backend, version, core) is False for core in tried)
+
+
+@functools.lru_cache(maxsize=1024)
+def _verdict(
+    name: str, backend: str, version: str, dtype: str | None, device: str | None, variant: str | None
+) -> Support:
+    wanted = dtypes_named(dtype)
+    cells = tuple(
+        cell
+        for cell in _cells(name, backend, version, device)
+        if cell.dtype in wanted and (variant is None or cell.variant == variant)
+    )
+    index = _speaking(backend, version, device)[0] or 0
+    compiled = device not in SUBCORES and any(_compiled(target, index) for target in _targets(backend, device, index))
+    return verdict_of(cells, measured_versions()[index], compiled)
 
 
 @functools.cache

@@ -30,8 +30,13 @@ class SupportStatus(enum.Enum):
         return self in _FAILURES
 
 
-_FAILURES = frozenset(
-    {SupportStatus.TRACE, SupportStatus.LOWER, SupportStatus.COMPILE, SupportStatus.ABORT, SupportStatus.WRONG}
+# A tuple: it is compared by identity, while a set takes a call of Python for each hash.
+_FAILURES = (
+    SupportStatus.TRACE,
+    SupportStatus.LOWER,
+    SupportStatus.COMPILE,
+    SupportStatus.ABORT,
+    SupportStatus.WRONG,
 )
 
 # One letter each in the data; h: the harness could not store the result, T: no answer in time.

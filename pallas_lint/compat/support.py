@@ -219,7 +219,7 @@ def _function(
     for backend in backends:
         device = device_of(backend, devices, compat.nearest(columns[-1]))
         newest = support.verdict(backend, columns[-1], device=device)
-        lost = [dtype for dtype in compat.DTYPES if not loads(dtype, backend, columns[-1], device)]
+        lost = [dtype for dtype in compat.DTYPES if not compat.can_copy(dtype, backend, device, columns[-1])]
         telling = _without(newest, lost)
         shown[backend] = {
             "dtypes": {
@@ -262,12 +262,6 @@ def _without(verdict: compat.Support, lost: Sequence[str]) -> compat.Support:
     return rest if rest.outcome.fails else verdict
 
 
-def loads(dtype: str, backend: str, version: str, device: str | None = None) -> bool:
-    """Whether a block of this dtype can be loaded and stored; True where that is not known."""
-    identity = compat.function("kernel:identity")
-    return identity is None or identity.verdict(backend, version, dtype=dtype, device=device).status != "unsupported"
-
-
 # The evidence behind "supported", which means the same on every backend.
 LEGEND = {
     "lowers": "jax lowers it, and no compiler was asked",
@@ -288,7 +282,7 @@ def _state(support: compat.FunctionSupport, backend: str, version: str, dtype: s
     if status == "unknown":
         return "?"
     if status == "unsupported":
-        return "no" if loads(dtype, backend, version, device) else "no load"
+        return "no" if compat.can_copy(dtype, backend, device, version) else "no load"
     if status == "depends":
         return "some"
     if backend in _RAN_SINCE and device is None and compat.parse(version) >= compat.parse(_RAN_SINCE[backend]):

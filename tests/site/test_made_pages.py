@@ -10,7 +10,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 
 def page(name: str) -> str:
-    program = f"import site_pages; print(site_pages.made()[{name!r}])"
+    program = f"import site_pages; print(site_pages.generators()[{name!r}]())"
     return subprocess.run([sys.executable, "-c", program], cwd=TOOLS, capture_output=True, text=True, check=True).stdout
 
 
