@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.client import Worker
     from pallas_lint.probe.perf.tune_table import Entry
-    from pallas_lint.probe.protocol import Problem
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.probe.session import ProbeOptions
     from pallas_lint.probe.specs import Spec
@@ -223,14 +222,6 @@ def _failure(result: ProbeResult, target: str, why: str) -> tuple[State, str]:
     for launch in result.launches:
         for stage in launch.stages:
             if stage.target in (None, target) and stage.ok is False:
-                too_large = any(_is_too_large(problem, stage.stage) for problem in stage.problems)
+                too_large = any(messages.is_of_memory(problem, stage.stage) for problem in stage.problems)
                 return "too-large" if too_large else "fails", reasons.why(launch, stage) or why
     return ("unknown" if result.launches else "fails"), why
-
-
-def _is_too_large(problem: Problem, stage: str) -> bool:
-    """Whether a target has less memory than that."""
-    if problem["kind"] == "raised":
-        meaning = messages.understand(problem, stage)
-        return meaning is not None and meaning.code == "PAL213"
-    return problem["kind"] == "memory"

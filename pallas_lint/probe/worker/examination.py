@@ -476,9 +476,7 @@ class _Examination:
 
     def _cost(self, target: devices.DeviceTarget, schedules: cost.Schedules) -> StageResult:
         if not (self._went("lower", target) and self._went("compile", target)):
-            over = self._over_budget(target) is not None
-            reason = "it needs more memory than there is" if over else "it does not compile"
-            return {"cost": cost.unknown(self.launch, target, reason)}
+            return {"cost": cost.unknown(self.launch, target, "it does not compile")}
         found = cost.examine(self.launch, self.at, target, schedules)
         self.costs.append(found)
         return {"cost": found}
