@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeVar, cast
 
+from ..chip_memory import SMEM
 from ..cost.results import Cost
 from ..protocol import (
     Checked,
@@ -492,8 +493,8 @@ class _Examination:
         if target.backend != "tpu" or self.launch.grid is None:
             return None
         scalars = memory.scalars(self.launch)
-        if scalars is not None and scalars["bytes"] >= memory.SMEM:
-            return {"kind": "memory", "limit": memory.SMEM, "target": target.text, **scalars}
+        if scalars is not None and scalars["bytes"] >= SMEM:
+            return {"kind": "memory", "limit": SMEM, "target": target.text, **scalars}
         needed = memory.needed(self.launch, self.grid.constants() if self.grid is not None else {}, target.device)
         limit = memory.limit(target.device, self.launch)
         if needed is None or needed["bytes"] <= limit:
