@@ -100,6 +100,56 @@ def test_what_is_not_known_is_missing(old: str, new: str, missing: str) -> None:
     assert found.missing == [missing]
 
 
+def test_metadata_may_have_lines_of_its_own() -> None:
+    known = 'custom_call_target="tpu_custom_call", '
+    assert known in PROGRAM
+    metadata = f'{known}frontend_attributes={{kernel_metadata={{\n"blocks":"{{\\"q\\": 128}}"\n}}}}, '
+    (kernel,) = (each for each in read(PROGRAM.replace(known, metadata)).computations["main"] if each.is_kernel)
+    assert (kernel.name, kernel.place) == ("add", ("around.py", 15))
+
+
+# A row and its computations, with other names; the second one reduces along another dimension.
+ALIKE = """
+%sum.NUMBER (a.NUMBER: f32[], b.NUMBER: f32[]) -> f32[] {
+  %a.NUMBER = f32[] parameter(0)
+  %b.NUMBER = f32[] parameter(1)
+  ROOT %c.NUMBER = f32[] add(%a.NUMBER, %b.NUMBER), metadata={op_name="NUMBER"}
+}
+
+%fused.NUMBER (p.NUMBER: f32[256,256]) -> f32[256] {
+  %p.NUMBER = f32[256,256]{1,0} parameter(0)
+  %zero.NUMBER = f32[] constant(CONSTANT)
+  ROOT %r.NUMBER = f32[256]{0} reduce(%p.NUMBER, %zero.NUMBER), dimensions={DIMENSION}, to_apply=%sum.NUMBER
+}
+"""
+ROW = '  %row.NUMBER = f32[256]{0} fusion(%x), kind=kLoop, calls=%fused.NUMBER, metadata={op_name="NUMBER"}\n'
+
+
+def test_operations_alike_have_one_code() -> None:
+    variants = {"1": ("1", "0"), "2": ("1", "0"), "3": ("0", "0"), "4": ("1", "-inf")}
+    parts, rows = "", ""
+    for number, (dimension, constant) in variants.items():
+        parts += ALIKE.replace("NUMBER", number).replace("DIMENSION", dimension).replace("CONSTANT", constant)
+        rows += ROW.replace("NUMBER", number)
+    head = "HloModule jit_rows, is_scheduled=true\n"
+    entry = "\nENTRY %main (x: f32[256,256]) -> f32[256] {\n  %x = f32[256,256]{1,0} parameter(0)\n"
+    program = read(f"{head}{parts}{entry}{rows}}}\n")
+    types = program.types("main")
+    codes = [program.code(each, types) for each in program.computations["main"] if each.opcode == "fusion"]
+    assert [codes.index(code) for code in codes] == [0, 0, 2, 3]
+
+
+def test_what_needs_no_code_and_what_runs_on_other_cores() -> None:
+    more = """\
+  %room = u32[4]{0} custom-call(), custom_call_target="AllocateBuffer"
+  %one = f32[1]{0} multiply(%zero, %zero)
+  %begun = ((), (), (s32[1]{0})) call-start(%room), async_execution_thread="sparsecore", to_apply=%body
+  %done = s32[11]{0} call-done(%begun)
+  %zero = s32[]"""
+    text = PROGRAM.replace("  %zero = s32[]", more, 1).replace("LIMIT", "10")
+    assert cost(read(text), "v5e", predicted).missing == ["begun: it runs on SparseCores"]
+
+
 # As libtpu 0.0.50.1 writes a copy within HBM for a v5e, the end left out.
 WITHIN_HBM = """
      0   :  { %s35_s12 = smov [#allocation3]  ;;  %s55_s0 = inlined_call_operand.hbm [shape: f32[4096,1024], index: 0, \

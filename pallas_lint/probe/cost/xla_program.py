@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .listing import UnknownForm
@@ -24,6 +25,9 @@ _VALUES = {
 }
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,]*)\]")
 _BITS = re.compile(r"[a-z]+(\d+)")
+_NAME = re.compile(r"%[\w.\-<>]+")
+_OTHERWISE = re.compile(r", (?:metadata|frontend_attributes|backend_config|sharding)=")  # where the rest begins
+_DEEPEST = 20  # computations within each other
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
@@ -45,6 +49,7 @@ class Operation:
     condition: str | None = None
     value: str = ""
     place: tuple[str, int] | None = None  # file and line
+    attributes: str = ""  # the rest of its text that decides about its code
 
     @property
     def bytes(self) -> int:
@@ -62,6 +67,19 @@ class XlaProgram:
     def types(self, computation: str) -> dict[str, str]:
         """The types of results, by name."""
         return {each.name: each.result for each in self.computations[computation]}
+
+    def code(self, operation: Operation, types: dict[str, str], depth: int = 0) -> tuple[object, ...]:
+        """What decides about an operation's code: the compiler writes that of two alike only once."""
+        parts: list[object] = [operation.opcode, operation.result, operation.value]
+        parts += (types.get(name, "") for name in operation.operands)
+        parts.append(_NAME.sub("", operation.attributes))
+        inner = self.computations.get(operation.called or "", ()) if depth < _DEEPEST else ()
+        numbers = {each.name: at for at, each in enumerate(inner)}
+        within = {each.name: each.result for each in inner}
+        for each in inner:
+            wiring = tuple(numbers.get(name, -1) for name in each.operands)
+            parts.append((wiring, *self.code(each, within, depth + 1)))
+        return tuple(parts)
 
     def turns(self, loop: Operation, around: str) -> int | None:
         """How often a loop runs that counts from a constant to another one, by ones; None for other loops."""
@@ -105,7 +123,7 @@ def read(text: str) -> XlaProgram:
     tables: dict[str, dict[int, str]] = {}
     table: dict[int, str] = {}
     computation: list[Operation] = []
-    for line in _COMMENT.sub("", text).split("\n"):
+    for line in _lines(_COMMENT.sub("", text)):
         if line in _TABLES:
             table = tables.setdefault(line, {})
         elif row := _ROW.fullmatch(line):
@@ -120,6 +138,22 @@ def read(text: str) -> XlaProgram:
     return found
 
 
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a program, operations whole: what a kernel is given as metadata may have lines of its own."""
+    whole = ""
+    for line in text.split("\n"):
+        if whole and line != "}" and not _NAMED.match(line):
+            whole += line
+            continue
+        if whole:
+            yield whole
+        whole = line if _NAMED.match(line) else ""
+        if not whole:
+            yield line
+    if whole:
+        yield whole
+
+
 def _operation(name: str, rest: str, tables: dict[str, dict[int, str]]) -> Operation:
     end = _closed(rest) if rest.startswith("(") else rest.find(" ")
     result, rest = rest[:end], rest[end:].lstrip()
@@ -131,9 +165,13 @@ def _operation(name: str, rest: str, tables: dict[str, dict[int, str]]) -> Opera
         found = _VALUES[opcode].search(rest, end)
         value = found[1] if found else ""
     place = _place(rest[end:], tables)
+    attributes = rest[end:]
+    if value != "tpu_custom_call":  # of which the rest has the kernel
+        attributes = _OTHERWISE.split(attributes, maxsplit=1)[0]
     return Operation(
         name, opcode, result, _OPERAND.findall(rest[:end]), value == "tpu_custom_call" and place is not None,
         called[1] if called else None, condition[1] if condition else None, value, place,
+        attributes,
     )  # fmt: skip
 
 

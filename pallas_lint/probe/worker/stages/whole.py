@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from ...cost.function import ProgramCost
@@ -11,7 +12,7 @@ from ...cost.function import cost as cost_of
 from ...cost.listing import UnknownForm
 from ...cost.prediction import Prediction, predict
 from ...cost.results import AgainstCost, FunctionCost, OperationCost
-from ...cost.xla_program import Operation, read
+from ...cost.xla_program import Operation, XlaProgram, read
 from .. import devices
 from ..devices import DeviceTarget, Missing
 from ..launches.recorder import LaunchRecorder, Record
@@ -38,7 +39,7 @@ def examine(
         program = read(texts.get(cost.PROGRAM, ""))
     except UnknownForm as error:
         raise Missing(str(error)) from error
-    total = cost_of(program, target.device, _Predictions(texts, records, target))
+    total = cost_of(program, target.device, _Predictions(program, texts, records, target))
     known = not total.missing
     return {
         "function": name,
@@ -88,10 +89,24 @@ def _compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTar
 class _Predictions:
     """The prediction of each operation, of those that the compiler wrote a schedule of."""
 
-    def __init__(self, texts: Mapping[str, str], records: Sequence[Record], target: DeviceTarget) -> None:
+    def __init__(
+        self, program: XlaProgram, texts: Mapping[str, str], records: Sequence[Record], target: DeviceTarget
+    ) -> None:
+        self.program = program
         self.found, self.uses = cost.schedules_and_uses(texts.items())
         self.records, self.device = records, target.device
         self.known: dict[str, Prediction] = {}
+
+    @cached_property
+    def _written(self) -> dict[tuple[object, ...], str]:
+        """By its code, the name of an operation that has a schedule."""
+        return {
+            self.program.code(each, types): each.name
+            for name, operations in self.program.computations.items()
+            for types in (self.program.types(name),)
+            for each in operations
+            if each.name in self.found
+        }
 
     def __call__(self, operation: Operation, types: dict[str, str]) -> Prediction:
         if operation.name not in self.known:
@@ -99,14 +114,17 @@ class _Predictions:
         return self.known[operation.name]
 
     def _predict(self, operation: Operation, types: dict[str, str]) -> Prediction:
-        schedule = self.found.get(operation.name)
+        name = operation.name
+        if name not in self.found:
+            name = self._written.get(self.program.code(operation, types), "")
+        schedule = self.found.get(name)
         if schedule is None:
             return Prediction(doubts=(f"no schedule is written of {operation.opcode}",))
         operands = [types.get(each, "") for each in operation.operands]
         given = self._values(operands) if operation.is_kernel else {}
         if operation.opcode in _SLICES:  # where it begins, which takes no other time elsewhere
             given = {at: [0] for at, each in enumerate(operands) if each.startswith("s32[]")}
-        use = self.uses.get(operation.name, "")
+        use = self.uses.get(name, "")
         return predict(schedule, use, self.device, given, kind="kernel" if operation.is_kernel else "xla")
 
     def _values(self, operands: list[str]) -> dict[int, list[int]]:
