@@ -203,6 +203,7 @@ def test_intervals_hold_nine_of_ten_measurements() -> None:
 FUNCTIONS = """
 import jax, jax.numpy as jnp
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 
 def add(x_ref, y_ref, o_ref):
@@ -238,6 +239,19 @@ def forward(x):
 
 
 doubled.defvjp(forward, lambda _, g: (pl.pallas_call(double, out_shape=g)(g),))
+
+
+def counted(x):  # traced twice, since its count begins as an integer; the kernel is another one then
+    def step(state):
+        def chosen(rows_ref, x_ref, o_ref):
+            o_ref[...] = x_ref[...] * 2
+
+        count, x = state
+        block = pl.BlockSpec((128, 128), lambda i, rows: (rows[i], 0))
+        spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(2,), in_specs=[block], out_specs=block)
+        return count + jnp.float32(1), pl.pallas_call(chosen, grid_spec=spec, out_shape=x)(jnp.arange(2), x)
+
+    return jax.lax.while_loop(lambda state: state[0] < 3, step, (0, x))
 
 
 def twice(xs):
@@ -282,6 +296,14 @@ def test_an_empty_grid_costs_nothing(tmp_path: Path) -> None:
     report = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)
     (cost_of,) = report["launches"][0]["cost"]
     assert (cost_of["microseconds"], cost_of["doubts"]) == (0.0, ["its grid has no step: nothing runs"])
+
+
+@pytest.mark.slow
+def test_values_of_a_kernel_that_is_traced_twice(tmp_path: Path) -> None:
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    words = ("functions.py::counted", "f32[256,128]", "--target", "tpu:v5e", "--stage", "cost", "--python", python())
+    (launch,) = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)["launches"]
+    assert [each["doubts"] for each in launch["cost"]] == [[]] and launch["cost"][0]["microseconds"] > 0
 
 
 @pytest.mark.slow
