@@ -175,6 +175,50 @@ def test_a_copy_within_hbm_is_read_and_written() -> None:
     assert elsewhere.doubts == ("what `dma.general` does is not known",), "it may go to another device"
 
 
+# As it writes a copy of 32 KiB from HBM to the next of four devices for a v6e, with a signal and a wait of the barrier
+# before it; addresses made shorter.
+TO_A_NEIGHBOUR = """
+     0   :  { %s2_s6 = sld [smem:[#allocation0]] /* core id */  ;;  %s163_s0 = inlined_call_operand.hbm \
+[shape: f32[8,1024], index: 0, kind: input, shape index: {}]  ;;  %s164_s1 = inlined_call_operand.hbm \
+[shape: f32[8,1024], index: 1, kind: output, shape index: {}] }
+   0x1   :  { %s13_s7 = sld [smem:[#allocation7]] /* loc("a.py":1:2) logical chip id */  ;;  %s87_s9 = int_to_ptr.hbm \
+%s163_s0  ;;  %s88_s10 = int_to_ptr.hbm %s164_s1 }
+   0x2   :  { %s14_s8 = sadd.s32 %s13_s7, %s2_s6 }
+   0x3   :  { %p15_p0 = scmp.eq.s32.totalorder %s14_s8, 0 }
+   0x4   :  { %25 = vsyncadd.remote 32818, 1 }
+   0x5   :  { %52 = vwait.ge.trace [#allocation6], 1 }
+   0x6   :  { %53 = vsyncadd [#allocation6], 4294967295  ;;  %s54_s15 = sld [smem:[#allocation11]] (!%p15_p0) }
+   0x7   :  { %s85_s2 = sor.u32 134234112, %s54_s15  ;;  %s144_s3 = smov [#allocation4]  ;;  %s145_s4 = smov 131072 }
+   0x8   :  { %s90_s5 = sor.u32 16384, %s144_s3  ;;  %s91_s11 = sor.u32 [#allocation3], %s145_s4 }
+   0x9   :  { %93 = dma.general /*src=*/%s87_s9, /*size_in_granules=*/1024, /*dst=*/%s88_s10, \
+/*dst_syncflagno=*/%s90_s5, /*src_syncflagno=*/%s91_s11, /*stridedescaddr=*/[#allocation13], \
+/*overrides=*/%s85_s2, /*dst_syncflagno_1=*/0 }
+   0xa   :  { %136 = dma.done.wait [#allocation3], 1024 }
+   0xb   :  { %137 = vsyncadd [#allocation3], 4294966272 }
+   0xc   :  { %138 = dma.done.wait [#allocation4], 1024 }
+   0xd   :  { %139 = vsyncadd [#allocation4], 4294966272 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "startup", "link"), [("v6e", 2.29, 86.5), ("v5e", 2.29, 43.25), ("v5p", 4.55, 86.5)]
+)
+def test_a_copy_to_another_device(device: str, startup: float, link: float) -> None:
+    """All devices do the same: the barrier takes a start-up, and the copy another one and its bytes."""
+    found = predict(TO_A_NEIGHBOUR, "", device)
+    assert (found.read, found.written) == (32768 * found.cores, 32768 * found.cores)
+    assert found.microseconds == pytest.approx(2 * startup + 32768 / link / 1e3, rel=0.03)
+    assert found.low is not None and found.high is not None and found.high > 3 * found.low
+    assert found.doubts[0].startswith("copies to other devices are timed roughly")
+
+
+def test_a_wait_that_nothing_ends_has_no_number() -> None:
+    alone = TO_A_NEIGHBOUR.replace("%25 = vsyncadd.remote 32818, 1", "%25 = vnop")
+    assert predict(alone, "", "v6e").doubts == (
+        "a wait for what was not begun here: another core or device must end it",
+    )
+
+
 # The remainder decides whether a copy is made, and the quotient how large it is: 20 = 3 x 6 + 2.
 DIVIDED = """
      0   :  { %s55_s0 = inlined_call_operand.hbm [shape: f32[8], index: 0, kind: input, shape index: {}]  ;;  \
