@@ -100,6 +100,31 @@ def test_what_is_not_known_is_missing(old: str, new: str, missing: str) -> None:
     assert found.missing == [missing]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "turns"),
+    [
+        ("add(%counter.1, %one)", "add(%moved, %one)", 10),  # of a copy of the count
+        ("%limit = s32[]{:T(128)} constant(10)", "%limit = s32[]{:T(128)} get-tuple-element(%state), index=2", 7),
+        ("%limit = s32[]{:T(128)} constant(10)", "%limit = s32[]{:T(128)} get-tuple-element(%state), index=3", None),
+    ],
+)
+def test_turns_of_loops(old: str, new: str, turns: int | None) -> None:
+    """The state has two numbers more: one that stays as it is, one that each turn changes."""
+    text = PROGRAM.replace("LIMIT", "10")
+    body, begin = "tuple(%grown, %turn)", "tuple(%zero, %add)"
+    kept = """  %kept = s32[] get-tuple-element(%state.1), index=2
+  %changed = s32[] get-tuple-element(%state.1), index=4
+  %moved = s32[] copy(%counter.1)
+  ROOT %next"""
+    text = text.replace("  ROOT %next", kept).replace(body, "tuple(%grown, %turn, %kept, %changed)")
+    text = text.replace(begin, "tuple(%zero, %add, %seven, %seven)")
+    text = text.replace("  %zero =", "  %seven = s32[]{:T(128)} constant(7)\n  %zero =")
+    assert old in text
+    program = read(text.replace(old, new))
+    (loop,) = (each for each in program.computations["main"] if each.opcode == "while")
+    assert program.turns(loop, "main") == turns
+
+
 def test_metadata_may_have_lines_of_its_own() -> None:
     known = 'custom_call_target="tpu_custom_call", '
     assert known in PROGRAM

@@ -86,21 +86,37 @@ class XlaProgram:
         before = {each.name: each for each in self.computations[around]}
         test = {each.name: each for each in self.computations.get(loop.condition or "", [])}
         body = {each.name: each for each in self.computations.get(loop.called or "", [])}
+
+        def element(at: int) -> Operation:
+            """What a part of the state is at the beginning."""
+            return _uncopied(before, before[loop.operands[0]].operands[at])
+
         try:
-            compared = list(test.values())[-1]
-            counter, limit = (test[name] for name in compared.operands)
+            *_, compared = test.values()
+            *_, after = body.values()
+            counter, limit = (_uncopied(test, name) for name in compared.operands)
             at = int(counter.value)
-            begin = before[before[loop.operands[0]].operands[at]]
-            while begin.opcode == "copy":
-                begin = before[begin.operands[0]]
-            grown = body[list(body.values())[-1].operands[at]]
-            one, step = (body[name] for name in grown.operands)
+            grown = _uncopied(body, after.operands[at])
+            one, step = (_uncopied(body, name) for name in grown.operands)
             counts = (compared.opcode, compared.value, grown.opcode, one.opcode, one.value, step.value)
             if counts != ("compare", "LT", "add", "get-tuple-element", counter.value, "1"):
                 return None
-            return max(int(limit.value) - int(begin.value), 0)
+            if limit.opcode == "get-tuple-element":  # of the state, if each turn leaves it as it is
+                kept = _uncopied(body, after.operands[int(limit.value)])
+                if (kept.opcode, kept.value) != (limit.opcode, limit.value):
+                    return None
+                limit = element(int(limit.value))
+            return max(int(limit.value) - int(element(at).value), 0)
         except (KeyError, ValueError, IndexError):
             return None
+
+
+def _uncopied(operations: dict[str, Operation], name: str) -> Operation:
+    """The operation of a name; what it copies, where it only does that. Raises KeyError."""
+    found = operations[name]
+    while found.opcode == "copy":
+        found = operations[found.operands[0]]
+    return found
 
 
 def array_bytes(text: str) -> int:
