@@ -28,7 +28,9 @@ _LOCAL_LATENCY, _LOCAL_BYTES = 0.3, 512
 
 
 _REMOTE = 1 << 14  # of a flag's number: it is one of the device that the overrides name
-_OTHER_TARGET = (1 << 26) - 1  # of overrides: what is above that, as the copy's priority, stays here
+_OTHER_TARGET = (
+    1 << 26
+) - 1  # of overrides: what is above that, or is computed of the core's number, only chooses a queue
 _MARKS = _REMOTE | 1 << 17 | 1 << 13  # beside it, of cores
 _CHIP = 1  # the number of the device that is looked at: the first one may have to wait for all others
 REMOTE_COPY = "copy to another device"
@@ -199,7 +201,7 @@ class Machine:
             if isinstance(each, UnknownNumber) and (each is flag or flag & _REMOTE):
                 raise UndeterminedSchedule(each.why)
         if not flag & _REMOTE:
-            if isinstance(overrides, UnknownNumber) or overrides & _OTHER_TARGET:
+            if not isinstance(overrides, UnknownNumber) and overrides & _OTHER_TARGET:
                 raise UndeterminedSchedule("what `dma.general` does is not known")
             self._begin(at, granules, flag, now)
             return

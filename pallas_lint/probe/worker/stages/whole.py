@@ -20,6 +20,7 @@ from . import cost
 from .module import laid_out
 
 _DIMENSIONS = re.compile(r"\w+\[([\d,]*)\]")
+_UNUSUAL = re.compile(r"[^\w.\-]")  # in names of operations
 _SLICES = ("dynamic-slice", "dynamic-update-slice")
 _MOST_OPERATIONS = 50
 
@@ -121,24 +122,31 @@ class _Predictions:
         if schedule is None:
             return Prediction(doubts=(f"no schedule is written of {operation.opcode}",))
         operands = [types.get(each, "") for each in operation.operands]
-        given = self._values(operands) if operation.is_kernel else {}
+        given = self._values(operation.name, operands) if operation.is_kernel else {}
         if operation.opcode in _SLICES:  # where it begins, which takes no other time elsewhere
             given = {at: [0] for at, each in enumerate(operands) if each.startswith("s32[]")}
         use = self.uses.get(name, "")
         return predict(schedule, use, self.device, given, kind="kernel" if operation.is_kernel else "xla")
 
-    def _values(self, operands: list[str]) -> dict[int, list[int]]:
-        """The words of a kernel's integer operands, where all launches with such operands have the same."""
+    def _values(self, name: str, operands: list[str]) -> dict[int, list[int]]:
+        """The words of a kernel's integer operands, where all launches that it may be have the same."""
         import numpy as np
 
         shapes = [_shape(each) for each in operands]
-        fitting = []
-        for record in self.records:
-            if [tuple(aval.shape) for aval in record.avals] == shapes:
-                values = ((at, laid_out(np.asarray(value), operands[at]))
-                          for at, value in enumerate(record.values) if value is not None)  # fmt: skip
-                fitting.append({at: words for at, words in values if words is not None})
-        return fitting[0] if fitting and all(each == fitting[0] for each in fitting) else {}
+        fitting = [record for record in self.records if [tuple(aval.shape) for aval in record.avals] == shapes]
+        named = [record for record in fitting if _is_called(name, record)]
+        given = []
+        for record in named or fitting:
+            values = ((at, laid_out(np.asarray(value), operands[at]))
+                      for at, value in enumerate(record.values) if value is not None)  # fmt: skip
+            given.append({at: words for at, words in values if words is not None})
+        return given[0] if given and all(each == given[0] for each in given) else {}
+
+
+def _is_called(operation: str, record: Record) -> bool:
+    """Whether an operation of the program ("kernel.1") has its name of a launch's."""
+    name = _UNUSUAL.sub("_", str(record.params.get("name") or ""))
+    return bool(name) and re.match(re.escape(name) + r"(\.\d|$)", operation) is not None
 
 
 def _shape(text: str) -> tuple[int, ...] | None:
