@@ -329,7 +329,7 @@ def _report(
     def styled(style: Style, width: int | None) -> reports.Report:
         """The report with its paragraphs for a terminal, or with neither colours nor width for a file."""
         launched = [
-            *((text, ()) for text in whole.paragraphs(functions, style)),
+            *((text, ()) for text in whole.paragraphs(functions, documents, style)),
             *(
                 (text, [each for each in findings if any(_is_of(each, launch) for launch in alike)])
                 for text, alike in table.paragraphs(shown, style, lines.line, width)
