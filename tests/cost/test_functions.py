@@ -129,7 +129,8 @@ def test_metadata_may_have_lines_of_its_own() -> None:
     known = 'custom_call_target="tpu_custom_call", '
     assert known in PROGRAM
     metadata = f'{known}frontend_attributes={{kernel_metadata={{\n"blocks":"{{\\"q\\": 128}}"\n}}}}, '
-    (kernel,) = (each for each in read(PROGRAM.replace(known, metadata)).computations["main"] if each.is_kernel)
+    text = PROGRAM.replace(known, metadata).replace("}\n\nENTRY", '}, execution_thread="sparsecore"\n\nENTRY')
+    (kernel,) = (each for each in read(text).computations["main"] if each.is_kernel)
     assert (kernel.name, kernel.place) == ("add", ("around.py", 15))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from pallas_lint.probe.perf import tuning
 from pallas_lint.probe.results import ProbeResult, collect
+from pallas_lint.probe.worker.stages import cost
 
 V5E = "tpu:v5e"
 FOUND_BY_THE_COMPILER = {
@@ -70,3 +71,20 @@ def test_a_function_that_is_not_compiled(problems: list[Any], missing: str | Non
              "detail": detail}  # fmt: skip
     (function,) = collect(None, cast("Any", [event]), 60.0).functions
     assert function["missing"] == [missing or detail]
+
+
+LONG = "attention_block_q_512_" * 10
+
+
+@pytest.mark.parametrize(
+    ("operation", "written", "found"),
+    [
+        ("add.1", ["add.1", "add"], "add.1"),
+        ("add.1", ["add"], None),
+        (f"{LONG}.1", [f"{LONG[:190]}-5315294559034365742"], f"{LONG[:190]}-5315294559034365742"),
+        (f"{LONG}.1", [f"{LONG[:190]}-1", f"{LONG[:190]}-2"], None),
+        ("other", [f"{LONG[:190]}-1"], None),
+    ],
+)
+def test_names_of_schedules(operation: str, written: list[str], found: str | None) -> None:
+    assert cost.named(operation, dict.fromkeys(written, "")) == found

@@ -10,6 +10,7 @@ from .listing import UnknownForm
 
 _COMMENT = re.compile(r"/\*[^*\n]{0,99}\*/")  # "/*index=5*/", in long lists
 _NAMED = re.compile(r"\s+(?:ROOT )?%(?P<name>[\w.\-<>]+) = ")
+_END = re.compile(r"\}(?:$|, execution_thread=)")  # of a computation
 _HEAD = re.compile(r"(?P<entry>ENTRY )?%(?P<name>[\w.\-<>]+) \(")
 _OPERAND = re.compile(r"%([\w.\-<>]+)")
 _ROW = re.compile(r'(\d+) (?:"([^"\n]*)"|\{([^{}\n]*)\})')
@@ -158,7 +159,7 @@ def _lines(text: str) -> Iterator[str]:
     """The lines of a program, operations whole: what a kernel is given as metadata may have lines of its own."""
     whole = ""
     for line in text.split("\n"):
-        if whole and line != "}" and not _NAMED.match(line):
+        if whole and not _END.match(line) and not _NAMED.match(line):
             whole += line
             continue
         if whole:

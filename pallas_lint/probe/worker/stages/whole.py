@@ -106,7 +106,7 @@ class _Predictions:
             for name, operations in self.program.computations.items()
             for types in (self.program.types(name),)
             for each in operations
-            if each.name in self.found
+            if cost.named(each.name, self.found) is not None
         }
 
     def __call__(self, operation: Operation, types: dict[str, str]) -> Prediction:
@@ -115,12 +115,12 @@ class _Predictions:
         return self.known[operation.name]
 
     def _predict(self, operation: Operation, types: dict[str, str]) -> Prediction:
-        name = operation.name
-        if name not in self.found:
-            name = self._written.get(self.program.code(operation, types), "")
-        schedule = self.found.get(name)
-        if schedule is None:
+        name = cost.named(operation.name, self.found)
+        if name is None:
+            name = cost.named(self._written.get(self.program.code(operation, types), ""), self.found)
+        if name is None:
             return Prediction(doubts=(f"no schedule is written of {operation.opcode}",))
+        schedule = self.found[name]
         operands = [types.get(each, "") for each in operation.operands]
         given = self._values(operation.name, operands) if operation.is_kernel else {}
         if operation.opcode in _SLICES:  # where it begins, which takes no other time elsewhere
