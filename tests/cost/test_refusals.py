@@ -8,7 +8,7 @@ import pytest
 
 from pallas_lint.probe.perf import tuning
 from pallas_lint.probe.results import ProbeResult, collect
-from pallas_lint.probe.worker.stages import cost
+from pallas_lint.probe.worker.stages import cost, whole
 
 V5E = "tpu:v5e"
 FOUND_BY_THE_COMPILER = {
@@ -88,3 +88,15 @@ LONG = "attention_block_q_512_" * 10
 )
 def test_names_of_schedules(operation: str, written: list[str], found: str | None) -> None:
     assert cost.named(operation, dict.fromkeys(written, "")) == found
+
+
+@pytest.mark.parametrize(
+    ("operands", "found"),
+    [
+        (["f32[8,128]{1,0}", "s32[]{:T(128)}", "u32[]"], [{1: [0], 2: [0]}]),
+        (["s32[4]{0}", "pred[]{:T(512)S(6)}"], [{1: [0]}, {1: [1]}]),
+        (["f32[]", "pred[8]"], [{}]),
+    ],
+)
+def test_scalars_of_operations_of_xla(operands: list[str], found: list[dict[int, list[int]]]) -> None:
+    assert whole.guesses(operands) == found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -21,7 +22,7 @@ from .module import laid_out
 
 _DIMENSIONS = re.compile(r"\w+\[([\d,]*)\]")
 _UNUSUAL = re.compile(r"[^\w.\-]")  # in names of operations
-_SLICES = ("dynamic-slice", "dynamic-update-slice")
+_SCALAR = re.compile(r"[su]\d+\[\]")
 _MOST_OPERATIONS = 50
 
 
@@ -122,11 +123,11 @@ class _Predictions:
             return Prediction(doubts=(f"no schedule is written of {operation.opcode}",))
         schedule = self.found[name]
         operands = [types.get(each, "") for each in operation.operands]
-        given = self._values(operation.name, operands) if operation.is_kernel else {}
-        if operation.opcode in _SLICES:  # where it begins, which takes no other time elsewhere
-            given = {at: [0] for at, each in enumerate(operands) if each.startswith("s32[]")}
         use = self.uses.get(name, "")
-        return predict(schedule, use, self.device, given, kind="kernel" if operation.is_kernel else "xla")
+        if operation.is_kernel:
+            return predict(schedule, use, self.device, self._values(operation.name, operands))
+        found = [predict(schedule, use, self.device, given, kind="xla") for given in guesses(operands)]
+        return max(found, key=lambda each: math.inf if each.microseconds is None else each.microseconds)
 
     def _values(self, name: str, operands: list[str]) -> dict[int, list[int]]:
         """The words of a kernel's integer operands, where all launches that it may be have the same."""
@@ -141,6 +142,16 @@ class _Predictions:
                       for at, value in enumerate(record.values) if value is not None)  # fmt: skip
             given.append({at: words for at, words in values if words is not None})
         return given[0] if given and all(each == given[0] for each in given) else {}
+
+
+def guesses(operands: Sequence[str]) -> list[dict[int, list[int]]]:
+    """Values of the scalars among the operands of an operation of XLA's, which are not known.
+
+    Where a slice begins takes no other time elsewhere. What a condition decides may, either way.
+    """
+    conditions = [at for at, each in enumerate(operands) if each.startswith("pred[]")]
+    begins = {at: [0] for at, each in enumerate(operands) if _SCALAR.match(each)}
+    return [begins | {at: [value] for at in conditions} for value in ((0, 1) if conditions else (0,))]
 
 
 def _is_called(operation: str, record: Record) -> bool:
