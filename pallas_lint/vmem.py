@@ -34,11 +34,11 @@ def usage(blocks: Iterable[Buffer], scratch: Iterable[Buffer] = (), *, chip: str
     comes on top. Raises ValueError for a dtype or chip that is not known.
     """
     sublanes = _chip(chip).sublanes
-    return buffers * _held(blocks, sublanes) + _held(scratch, sublanes)
+    return buffers * _held(blocks, sublanes) + _held(scratch, sublanes, scratch=True)
 
 
-def _held(each_once: Iterable[Buffer], sublanes: int) -> int:
-    return sum(padded_bytes(tuple(shape), _short(dtype), sublanes) for shape, dtype in each_once)
+def _held(each_once: Iterable[Buffer], sublanes: int, *, scratch: bool = False) -> int:
+    return sum(padded_bytes(tuple(shape), _short(dtype), sublanes, scratch=scratch) for shape, dtype in each_once)
 
 
 def capacity(chip: str) -> int:

@@ -21,9 +21,10 @@ from pallas_lint.compat.chips import (
 from pallas_lint.compat.functions import SUBCORES
 from pallas_lint.compat.support import PALLAS, short
 from pallas_lint.config.targets import parse_target
-from pallas_lint.kernels.facts.memory_budget import SMEM, size
+from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED
 from pallas_lint.kernels.model.dtypes import bits, long_name
+from pallas_lint.probe.chip_memory import SMEM
 
 if TYPE_CHECKING:
     import argparse

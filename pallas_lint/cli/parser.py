@@ -274,9 +274,13 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
     options.perf |= "cost" in (options.stage or ()) or options.tune_table is not None
     if options.perf and (options.capture or options.stage not in (None, ["compile"], ["cost"])):
         raise UsageError("probe: --perf is for functions, and reports on what was compiled")
-    of_table = (options.tune_key, options.tune_value, options.tune_results, options.shard)
+    of_table = (
+        options.tune_key, options.tune_value, options.tune_results, options.shard, options.write_tune_table
+    )  # fmt: skip
     if options.tune_table is None and any(of_table):
-        raise UsageError("probe: --tune-key, --tune-value, --tune-results and --shard are for --tune-table")
+        raise UsageError(
+            "probe: --tune-key, --tune-value, --tune-results, --shard and --write-tune-table are for --tune-table"
+        )
     if options.tune_table is not None and (options.tune or not options.paths or "::" not in options.paths[0]):
         raise UsageError("probe: --tune-table is for one FILE::FUNCTION, without --tune")
     if not options.capture and not options.paths:
@@ -351,6 +355,9 @@ def _probe_parser() -> argparse.ArgumentParser:
         "--tune-results", action="append", default=[], metavar="FILE",
         help="JSON file with the results, which later runs continue; more of them are read too",
     )  # fmt: skip
+    parser.add_argument(
+        "--write-tune-table", metavar="FILE", help="go on from each row to its fastest values, and write them as JSON"
+    )
     parser.add_argument("--shard", type=_shard, metavar="K/N", help="each Nth row of the table, from the Kth on")
     parser.add_argument("--perf-baseline", metavar="FILE", help="compare what launches cost with a record")
     parser.add_argument("--write-perf-baseline", metavar="FILE", help="write that record")

@@ -68,14 +68,14 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     unreadable = [spec for spec in comments if isinstance(spec, specs.UnreadableComment)]
     if not wanted:
         raise UsageError(str(unreadable[0]))
+    from pallas_lint.cli import signatures
+
     first = wanted[0]
     if options.tune:
         from pallas_lint.cli import tune
 
         first = tune.with_first_choices(first, options)
     if "::" in options.paths[0]:
-        from pallas_lint.cli import signatures
-
         mismatch = signatures.mismatch(first, _text(cwd, first.file))
         if mismatch is not None:
             return _report([], options, finder, cwd, [LintError(first.file, mismatch)])
@@ -85,16 +85,23 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
         raise UsageError(str(error)) from error
     if options.tune:
         return tune.run(options, wanted, python, conditions, cwd)
+    missing = {} if options.reference else signatures.missing_references(wanted, cwd)
     try:
         with Worker(python, cwd) as worker, progress.shown(cwd, quiet=options.quiet) as display:
             session = Session(
-                worker, cwd, conditions, display.show_status, display.show, kept=_kept(options, python, cwd)
+                worker,
+                cwd,
+                conditions,
+                display.show_status,
+                display.show,
+                kept=_kept(options, python, cwd),
+                without_reference=missing,
             )
             results = [session.probe(spec) for spec in wanted]
     except WorkerError as error:
         raise UsageError(str(error)) from error
     # One comment that cannot be read keeps no other function from being probed.
-    errors = [LintError(each.file, each.reason, each.line) for each in unreadable]
+    errors = [*(LintError(each.file, each.reason, each.line) for each in unreadable), *missing.values()]
     return _report(results, options, finder, cwd, errors, record)
 
 
@@ -322,7 +329,7 @@ def _report(
     def styled(style: Style, width: int | None) -> reports.Report:
         """The report with its paragraphs for a terminal, or with neither colours nor width for a file."""
         launched = [
-            *((text, ()) for text in whole.paragraphs(functions, style)),
+            *((text, ()) for text in whole.paragraphs(functions, documents, style)),
             *(
                 (text, [each for each in findings if any(_is_of(each, launch) for launch in alike)])
                 for text, alike in table.paragraphs(shown, style, lines.line, width)

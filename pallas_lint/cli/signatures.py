@@ -8,12 +8,16 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.finding import LintError
+from pallas_lint.probe.specs import reference_of
 from pallas_lint.probe.worker.inputs import refusals
 from pallas_lint.probe.worker.inputs.arguments import examples
 from pallas_lint.syntax.literals import without_warnings
+from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from pallas_lint.probe.specs import Spec
 
@@ -29,20 +33,13 @@ def mismatch(spec: Spec, text: str) -> str | None:
 
     What decorators, base classes and `import *` bring is not known.
     """
-    try:
-        with without_warnings():
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None  # importing it fails, with the line
-    names = _bound(tree.body)
+    tree = _parsed(text)
+    names = None if tree is None else _names(tree)
     first, *rest = spec.function.split(".")
-    if names is None:
+    if tree is None or names is None:
         return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Global):
-            names.update(dict.fromkeys(node.names))
-    if first not in names and not any(isinstance(node, _Function) for node in tree.body):
-        return None  # a file without functions mostly fails in another way
+    if first not in names and not _has_functions(tree):
+        return None  # it mostly fails in another way
     if first not in names:
         return f"there is no `{spec.function}` in it{_suggestion(first, names)}"
     found = names[first]
@@ -63,6 +60,64 @@ def mismatch(spec: Spec, text: str) -> str | None:
     if launchers and isinstance(found, _Function):
         return refusals.kernel(first, launchers)
     return _misfit_of(spec, found, is_method=is_method) if isinstance(found, _Function) else None
+
+
+def missing_references(wanted: Iterable[Spec], cwd: Path) -> dict[tuple[str, str], LintError]:
+    """What is wrong with comments that name a reference which is not there, by absolute path and function."""
+    found: dict[tuple[str, str], LintError] = {}
+    for spec in wanted:
+        file = (cwd / spec.file).resolve()
+        text = _text(file)
+        comment = None if text is None else reference_of(text, spec.function)
+        if comment is None:
+            continue
+        line, named = comment
+        path, mark, name = named.rpartition("::")
+        text = _text(file.parent / path) if mark else text
+        why = f"{path}: no such file" if text is None else undefined(name, text)
+        if why is not None:
+            found[str(file), spec.function] = LintError(spec.file, f"reference({named}): {why}", line)
+    return found
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return Source.read(file, str(file)).text
+    except SourceError:
+        return None
+
+
+def undefined(function: str, text: str) -> str | None:
+    """What is wrong where a file has no such function, as far as its text says; None: it may have it."""
+    tree = _parsed(text)
+    names = None if tree is None else _names(tree)
+    first, *rest = function.split(".")
+    if tree is None or names is None or rest or first in names or not _has_functions(tree):
+        return None
+    return f"there is no `{function}` in it{_suggestion(first, names)}"
+
+
+def _has_functions(tree: ast.Module) -> bool:
+    return any(isinstance(node, _Function) for node in tree.body)
+
+
+def _parsed(text: str) -> ast.Module | None:
+    """The module; None where it cannot be parsed: importing it fails, with the line."""
+    try:
+        with without_warnings():
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _names(tree: ast.Module) -> dict[str, ast.AST | None] | None:
+    """The names of a module, with what they are bound to; None where not all are known."""
+    names = _bound(tree.body)
+    if names is not None:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Global):
+                names.update(dict.fromkeys(node.names))
+    return names
 
 
 def _misfit_of(spec: Spec, function: _Function, *, is_method: bool) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.cli import progress, report_files, signatures, terminal
@@ -12,7 +13,7 @@ from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
 from pallas_lint.probe import specs
 from pallas_lint.probe.client import WorkerError
-from pallas_lint.probe.perf import table_trials, tune_table
+from pallas_lint.probe.perf import table_search, table_trials, tune_table
 from pallas_lint.probe.perf.figures import microseconds
 from pallas_lint.probe.perf.table_trials import BAD, Row, Trials, Verdict
 from pallas_lint.report.style import Style, use_colour, visible, visible_file
@@ -53,14 +54,21 @@ def run(options: argparse.Namespace, conditions: ProbeOptions, python: str | Non
         raise UsageError(f"{table}:{rows[0].entry.line}: {mismatch}")
     if options.shard is not None:
         rows = table_trials.shard(rows, *options.shard)
-    finished = _probe(options, trials, rows, python, conditions, cwd)
+    probe = partial(_probe, options, trials, python=python, conditions=conditions, cwd=cwd)
+    finished = probe(rows)
     verdicts = list(trials.verdicts(rows))
+    if finished and options.write_tune_table:
+        found = table_search.Search(trials, options.paths[0], options.paths[1:])
+        finished = found.run(rows, probe)
+        if finished:
+            report_files.write_text(cwd, found.text(), options.write_tune_table, "--write-tune-table")
     _report(options, table, rows, verdicts, errors, cwd)
     for error in errors:
         terminal.print_plain(f"{error}\n")
     if not finished:
         left = "; the same command goes on from there" if options.tune_results else ""
-        terminal.print_message(f"interrupted: {len(trials.missing(rows))} calls are left{left}")
+        missing = len(trials.missing(rows))
+        terminal.print_message(f"interrupted: {f'{missing} calls are' if missing else 'the search is'} left{left}")
     if errors or not finished:
         return TROUBLE
     return FINDINGS if any(each.state in BAD for each in verdicts) else OK
@@ -122,7 +130,7 @@ def _trials(options: argparse.Namespace, function: specs.Spec, conditions: Probe
 
 
 def _probe(
-    options: argparse.Namespace, trials: Trials, rows: Sequence[Row], python: str | None, conditions: ProbeOptions,
+    options: argparse.Namespace, trials: Trials, rows: Sequence[Row], *, python: str | None, conditions: ProbeOptions,
     cwd: Path,
 ) -> bool:  # fmt: skip
     """Probe what is missing, and write it down call by call. Raises UsageError."""

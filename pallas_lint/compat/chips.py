@@ -1,23 +1,22 @@
 """TPU generations: their TensorCores and SparseCores, and the first jax release that lowers for each.
 
-Capacities, sublanes and lanes are those of jax's own table (`jax._src.tpu_info` of 0.12.0.1); the default limits of
-VMEM are in the errors of libtpu, and so is the SMEM of subcores.
+VMEM, lanes and sublanes are those that the probe's worker has, of `pallas_lint.probe.chip_memory`; the SMEM of subcores
+is in the errors of libtpu.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pallas_lint.compat.versions import parse
+from pallas_lint.probe.chip_memory import LANES as LANES
+from pallas_lint.probe.chip_memory import SUBLANES, SUBLANES_OF, VMEM
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _KIB = 2**10
-_MIB = 2**20
-LANES = 128  # of every generation
-SUBLANES = 8  # of most generations, and where none is named
 
 
 # SMEM of a subcore in bytes, of every generation with SparseCores: what libtpu gives to a kernel.
@@ -65,14 +64,18 @@ class Chip:
         return self.default_vmem is not None
 
 
+def _chip(name: str, generation: int, **more: Any) -> Chip:
+    return Chip(generation, *VMEM[name], sublanes=SUBLANES_OF.get(name, SUBLANES), **more)
+
+
 CHIPS: dict[str, Chip] = {
-    "v4": Chip(4, 16 * _MIB, 16 * _MIB),
-    "v5e": Chip(5, 128 * _MIB, 16 * _MIB),
-    "v5p": Chip(5, 64 * _MIB, 16 * _MIB, sparse=SparseCores(4, 8, 512 * _KIB)),
-    "v6e": Chip(6, 128 * _MIB, 32 * _MIB, sparse=SparseCores(2, 8, 256 * _KIB)),
-    "tpu7x": Chip(7, 64 * _MIB, 32 * _MIB, sparse=SparseCores(2, 16, 512 * _KIB)),
-    "tpu8i": Chip(8, 192 * _MIB, None, since="0.10.2"),
-    "tpu8t": Chip(8, 128 * _MIB, None, sublanes=16, since="0.11.1"),
+    "v4": _chip("v4", 4),
+    "v5e": _chip("v5e", 5),
+    "v5p": _chip("v5p", 5, sparse=SparseCores(4, 8, 512 * _KIB)),
+    "v6e": _chip("v6e", 6, sparse=SparseCores(2, 8, 256 * _KIB)),
+    "tpu7x": _chip("tpu7x", 7, sparse=SparseCores(2, 16, 512 * _KIB)),
+    "tpu8i": _chip("tpu8i", 8, since="0.10.2"),
+    "tpu8t": _chip("tpu8t", 8, since="0.11.1"),
 }
 
 SPARSE: dict[str, SparseCores] = {name: chip.sparse for name, chip in CHIPS.items() if chip.sparse is not None}

@@ -13,7 +13,7 @@ from pallas_lint.records import evolve, frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pallas_lint.probe.protocol import Raised, Worded
+    from pallas_lint.probe.protocol import Problem, Raised, Worded
 
 
 @frozen
@@ -344,6 +344,14 @@ def understand(problem: Raised, stage: str) -> MessageMeaning | None:
         if match is not None:
             return evolve(known, words=match.expand(known.words))
     return None
+
+
+def is_of_memory(problem: Problem, stage: str) -> bool:
+    """Whether a target has less memory than the launch needs: known beforehand, or found by its compiler."""
+    if problem["kind"] == "raised":
+        meaning = understand(problem, stage)
+        return meaning is not None and meaning.code == "PAL213"
+    return problem["kind"] == "memory"
 
 
 def in_words(problem: Raised, stage: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Literal, cast
 
-from pallas_lint.probe.messages import without_internals, wrong_flags
+from pallas_lint.probe.messages import is_of_memory, without_internals, wrong_flags
 from pallas_lint.probe.protocol import CHECKS, Facts, Problem
 from pallas_lint.records import define, field
 
@@ -203,7 +203,8 @@ def collect(
 
 def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
     if event["stage"] == "cost":
-        found[event["launch"]].costs += [event["cost"]] if "cost" in event else []
+        if "cost" in event:
+            found[event["launch"]].costs.append(_with_reason(event["cost"], found[event["launch"]]))
         return
     detail = event.get("detail")
     stage = Stage(event["stage"], event["target"], event["ok"], event["seconds"], detail and without_internals(detail))
@@ -215,16 +216,35 @@ def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
     launch.add(stage)
 
 
+_TOO_LARGE = "it needs more memory than there is"
+
+
+def _with_reason(cost: Cost, launch: LaunchResult) -> Cost:
+    """A cost without a number says so in the words of the stage that failed."""
+    stages = (launch.stage(name, cost["target"]) for name in ("lower", "compile"))
+    failed = next((stage for stage in stages if stage is not None and stage.ok is False), None)
+    if cost["microseconds"] is not None or failed is None:
+        return cost
+    short = any(is_of_memory(problem, failed.stage) for problem in failed.problems)
+    return {**cost, "doubts": [_TOO_LARGE if short else f"it does not {failed.stage}"]}
+
+
 def _task_ended(event: TaskEnd, result: ProbeResult) -> None:
     if event["task"] == "reference":
         result.compared = event
     elif "function" in event:
         result.functions.append(event["function"])
     elif event["task"].startswith("function:"):
-        result.functions.append(_unknown(result, event["task"], event.get("detail") or "it is not compiled"))
+        result.functions.append(_unknown(result, event["task"], event.get("detail") or _why_not(event)))
     elif not event["ok"]:
         result.trouble = event.get("problems") or []
         result.trouble_task = event["task"]
+
+
+def _why_not(event: TaskEnd) -> str:
+    """Why a whole function was not compiled."""
+    short = any(is_of_memory(problem, "compile") for problem in event.get("problems") or ())
+    return _TOO_LARGE if short else "it is not compiled"
 
 
 def _unknown(result: ProbeResult, task: str, why: str) -> FunctionCost:

@@ -107,6 +107,8 @@ class Session:
     ended: Callable[[ProbeResult], None] = field(default=lambda _: None)
     texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved
     kept: KeptEvents | None = None  # answers of earlier runs
+    # Absolute paths and functions whose comment names a reference that is not there.
+    without_reference: Collection[tuple[str, str]] = ()
 
     def probe(self, spec: Spec) -> ProbeResult:
         """One function's result; where a compiler crashed, with the operation that it died on."""
@@ -156,8 +158,11 @@ class Session:
             text = self.texts.get(str(file)) or Source.read(file, str(file)).text
         except SourceError:
             return None
-        path, mark, name = (reference_of(text, function) or "").rpartition("::")
-        return f"{file.parent / path}::{name}" if mark else name or None
+        comment = reference_of(text, function)
+        if comment is None or (str(file), function) in self.without_reference:
+            return None
+        path, mark, name = comment[1].rpartition("::")
+        return f"{file.parent / path}::{name}" if mark else name
 
     def _examined(self, spec: Spec, request: FunctionRequest) -> ProbeResult:
         """The worker's answer, kept for later runs if it can be."""

@@ -158,11 +158,12 @@ def every_comment_in(text: str, file: str) -> Iterator[Spec | UnreadableComment]
             yield UnreadableComment(file, line, reason)
 
 
-def reference_of(text: str, function: str) -> str | None:
-    """The function that the comment `# pallas-lint: reference(...)` above a function names, the last one of several."""
+def reference_of(text: str, function: str) -> tuple[int, str] | None:
+    """The comment `# pallas-lint: reference(...)` above a function, the last one of several: its line, and the function
+    that it names."""
     named = [
-        match[1]
-        for _, word, inside, below in _annotations(text)
+        (line, match[1])
+        for line, word, inside, below in _annotations(text)
         if word == "reference" and below == function and (match := _REFERENCE.fullmatch(inside)) is not None
     ]
     return named[-1] if named else None

@@ -15,8 +15,6 @@ from pallas_lint.compat.chips import (
     sublanes,
 )
 from pallas_lint.kernels.facts.memory_budget import (
-    MIB,
-    SMEM,
     LaunchBudget,
     Part,
     budgets_of,
@@ -28,6 +26,7 @@ from pallas_lint.kernels.facts.memory_budget import (
 from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED, shared_memory
 from pallas_lint.kernels.facts.subcore_memory import subcore_memory
 from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.probe.chip_memory import MIB, SMEM
 
 _NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x", "tpu8i": "8i", "tpu8t": "8t"}
 _SHARED = "VMEM_SHARED, of which the VMEM of its subcores is a part, and a SparseCore has"

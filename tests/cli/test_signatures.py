@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.cli.signatures import mismatch
-from pallas_lint.probe.specs import parse_target
+from pallas_lint.cli.signatures import mismatch, missing_references
+from pallas_lint.probe.specs import comments_in, parse_target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,6 +80,25 @@ def test_refused(function: str, arguments: list[str], words: str) -> None:
 )  # fmt: skip
 def test_not_refused(function: str, arguments: list[str]) -> None:
     assert mismatch(parse_target(f"k.py::{function}", arguments), TEXT) is None
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ("plain", None),
+        ("plian", "k.py:3: reference(plian): there is no `plian` in it (did you mean `plain`?)"),
+        ("other.py::run", None),
+        ("other.py::rum", "k.py:3: reference(other.py::rum): there is no `rum` in it (did you mean `run`?)"),
+        ("gone.py::run", "k.py:3: reference(gone.py::run): gone.py: no such file"),
+    ],
+)
+def test_a_reference_that_is_not_there(tmp_path: Path, named: str, words: str | None) -> None:
+    text = f"def plain(x): ...\n# pallas-lint: probe({X})\n# pallas-lint: reference({named})\ndef fast(x): ...\n"
+    (tmp_path / "k.py").write_text(text)
+    (tmp_path / "other.py").write_text("def run(x): ...\n")
+    found = missing_references(list(comments_in(text, "k.py")), tmp_path)
+    assert [f"{error.path}:{error.line}: {error.message}" for error in found.values()] == ([words] if words else [])
+    assert set(found) <= {(str(tmp_path / "k.py"), "fast")}
 
 
 @pytest.mark.parametrize(

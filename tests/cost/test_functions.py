@@ -100,6 +100,82 @@ def test_what_is_not_known_is_missing(old: str, new: str, missing: str) -> None:
     assert found.missing == [missing]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "turns"),
+    [
+        ("add(%counter.1, %one)", "add(%moved, %one)", 10),  # of a copy of the count
+        ("%limit = s32[]{:T(128)} constant(10)", "%limit = s32[]{:T(128)} get-tuple-element(%state), index=2", 7),
+        ("%limit = s32[]{:T(128)} constant(10)", "%limit = s32[]{:T(128)} get-tuple-element(%state), index=3", None),
+    ],
+)
+def test_turns_of_loops(old: str, new: str, turns: int | None) -> None:
+    """The state has two numbers more: one that stays as it is, one that each turn changes."""
+    text = PROGRAM.replace("LIMIT", "10")
+    body, begin = "tuple(%grown, %turn)", "tuple(%zero, %add)"
+    kept = """  %kept = s32[] get-tuple-element(%state.1), index=2
+  %changed = s32[] get-tuple-element(%state.1), index=4
+  %moved = s32[] copy(%counter.1)
+  ROOT %next"""
+    text = text.replace("  ROOT %next", kept).replace(body, "tuple(%grown, %turn, %kept, %changed)")
+    text = text.replace(begin, "tuple(%zero, %add, %seven, %seven)")
+    text = text.replace("  %zero =", "  %seven = s32[]{:T(128)} constant(7)\n  %zero =")
+    assert old in text
+    program = read(text.replace(old, new))
+    (loop,) = (each for each in program.computations["main"] if each.opcode == "while")
+    assert program.turns(loop, "main") == turns
+
+
+def test_metadata_may_have_lines_of_its_own() -> None:
+    known = 'custom_call_target="tpu_custom_call", '
+    assert known in PROGRAM
+    metadata = f'{known}frontend_attributes={{kernel_metadata={{\n"blocks":"{{\\"q\\": 128}}"\n}}}}, '
+    text = PROGRAM.replace(known, metadata).replace("}\n\nENTRY", '}, execution_thread="sparsecore"\n\nENTRY')
+    (kernel,) = (each for each in read(text).computations["main"] if each.is_kernel)
+    assert (kernel.name, kernel.place) == ("add", ("around.py", 15))
+
+
+# A row and its computations, with other names; the second one reduces along another dimension.
+ALIKE = """
+%sum.NUMBER (a.NUMBER: f32[], b.NUMBER: f32[]) -> f32[] {
+  %a.NUMBER = f32[] parameter(0)
+  %b.NUMBER = f32[] parameter(1)
+  ROOT %c.NUMBER = f32[] add(%a.NUMBER, %b.NUMBER), metadata={op_name="NUMBER"}
+}
+
+%fused.NUMBER (p.NUMBER: f32[256,256]) -> f32[256] {
+  %p.NUMBER = f32[256,256]{1,0} parameter(0)
+  %zero.NUMBER = f32[] constant(CONSTANT)
+  ROOT %r.NUMBER = f32[256]{0} reduce(%p.NUMBER, %zero.NUMBER), dimensions={DIMENSION}, to_apply=%sum.NUMBER
+}
+"""
+ROW = '  %row.NUMBER = f32[256]{0} fusion(%x), kind=kLoop, calls=%fused.NUMBER, metadata={op_name="NUMBER"}\n'
+
+
+def test_operations_alike_have_one_code() -> None:
+    variants = {"1": ("1", "0"), "2": ("1", "0"), "3": ("0", "0"), "4": ("1", "-inf")}
+    parts, rows = "", ""
+    for number, (dimension, constant) in variants.items():
+        parts += ALIKE.replace("NUMBER", number).replace("DIMENSION", dimension).replace("CONSTANT", constant)
+        rows += ROW.replace("NUMBER", number)
+    head = "HloModule jit_rows, is_scheduled=true\n"
+    entry = "\nENTRY %main (x: f32[256,256]) -> f32[256] {\n  %x = f32[256,256]{1,0} parameter(0)\n"
+    program = read(f"{head}{parts}{entry}{rows}}}\n")
+    types = program.types("main")
+    codes = [program.code(each, types) for each in program.computations["main"] if each.opcode == "fusion"]
+    assert [codes.index(code) for code in codes] == [0, 0, 2, 3]
+
+
+def test_what_needs_no_code_and_what_runs_on_other_cores() -> None:
+    more = """\
+  %room = u32[4]{0} custom-call(), custom_call_target="AllocateBuffer"
+  %one = f32[1]{0} multiply(%zero, %zero)
+  %begun = ((), (), (s32[1]{0})) call-start(%room), async_execution_thread="sparsecore", to_apply=%body
+  %done = s32[11]{0} call-done(%begun)
+  %zero = s32[]"""
+    text = PROGRAM.replace("  %zero = s32[]", more, 1).replace("LIMIT", "10")
+    assert cost(read(text), "v5e", predicted).missing == ["begun: it runs on SparseCores"]
+
+
 # As libtpu 0.0.50.1 writes a copy within HBM for a v5e, the end left out.
 WITHIN_HBM = """
      0   :  { %s35_s12 = smov [#allocation3]  ;;  %s55_s0 = inlined_call_operand.hbm [shape: f32[4096,1024], index: 0, \
@@ -123,6 +199,50 @@ def test_a_copy_within_hbm_is_read_and_written() -> None:
     assert found.low is not None and found.high is not None and found.low < found.microseconds < found.high
     elsewhere = predict(WITHIN_HBM.replace("%s37_s14 = smov 0", "%s37_s14 = smov 1"), "", "v5e")
     assert elsewhere.doubts == ("what `dma.general` does is not known",), "it may go to another device"
+
+
+# As it writes a copy of 32 KiB from HBM to the next of four devices for a v6e, with a signal and a wait of the barrier
+# before it; addresses made shorter.
+TO_A_NEIGHBOUR = """
+     0   :  { %s2_s6 = sld [smem:[#allocation0]] /* core id */  ;;  %s163_s0 = inlined_call_operand.hbm \
+[shape: f32[8,1024], index: 0, kind: input, shape index: {}]  ;;  %s164_s1 = inlined_call_operand.hbm \
+[shape: f32[8,1024], index: 1, kind: output, shape index: {}] }
+   0x1   :  { %s13_s7 = sld [smem:[#allocation7]] /* loc("a.py":1:2) logical chip id */  ;;  %s87_s9 = int_to_ptr.hbm \
+%s163_s0  ;;  %s88_s10 = int_to_ptr.hbm %s164_s1 }
+   0x2   :  { %s14_s8 = sadd.s32 %s13_s7, %s2_s6 }
+   0x3   :  { %p15_p0 = scmp.eq.s32.totalorder %s14_s8, 0 }
+   0x4   :  { %25 = vsyncadd.remote 32818, 1 }
+   0x5   :  { %52 = vwait.ge.trace [#allocation6], 1 }
+   0x6   :  { %53 = vsyncadd [#allocation6], 4294967295  ;;  %s54_s15 = sld [smem:[#allocation11]] (!%p15_p0) }
+   0x7   :  { %s85_s2 = sor.u32 134234112, %s54_s15  ;;  %s144_s3 = smov [#allocation4]  ;;  %s145_s4 = smov 131072 }
+   0x8   :  { %s90_s5 = sor.u32 16384, %s144_s3  ;;  %s91_s11 = sor.u32 [#allocation3], %s145_s4 }
+   0x9   :  { %93 = dma.general /*src=*/%s87_s9, /*size_in_granules=*/1024, /*dst=*/%s88_s10, \
+/*dst_syncflagno=*/%s90_s5, /*src_syncflagno=*/%s91_s11, /*stridedescaddr=*/[#allocation13], \
+/*overrides=*/%s85_s2, /*dst_syncflagno_1=*/0 }
+   0xa   :  { %136 = dma.done.wait [#allocation3], 1024 }
+   0xb   :  { %137 = vsyncadd [#allocation3], 4294966272 }
+   0xc   :  { %138 = dma.done.wait [#allocation4], 1024 }
+   0xd   :  { %139 = vsyncadd [#allocation4], 4294966272 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "startup", "link"), [("v6e", 2.29, 86.5), ("v5e", 2.29, 43.25), ("v5p", 4.55, 86.5)]
+)
+def test_a_copy_to_another_device(device: str, startup: float, link: float) -> None:
+    """All devices do the same: the barrier takes a start-up, and the copy another one and its bytes."""
+    found = predict(TO_A_NEIGHBOUR, "", device)
+    assert (found.read, found.written) == (32768 * found.cores, 32768 * found.cores)
+    assert found.microseconds == pytest.approx(2 * startup + 32768 / link / 1e3, rel=0.03)
+    assert found.low is not None and found.high is not None and found.high > 3 * found.low
+    assert found.doubts[0].startswith("copies to other devices are timed roughly")
+
+
+def test_a_wait_that_nothing_ends_has_no_number() -> None:
+    alone = TO_A_NEIGHBOUR.replace("%25 = vsyncadd.remote 32818, 1", "%25 = vnop")
+    assert predict(alone, "", "v6e").doubts == (
+        "a wait for what was not begun here: another core or device must end it",
+    )
 
 
 # The remainder decides whether a copy is made, and the quotient how large it is: 20 = 3 x 6 + 2.
@@ -153,6 +273,7 @@ def test_intervals_hold_nine_of_ten_measurements() -> None:
 FUNCTIONS = """
 import jax, jax.numpy as jnp
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 
 def add(x_ref, y_ref, o_ref):
@@ -188,6 +309,19 @@ def forward(x):
 
 
 doubled.defvjp(forward, lambda _, g: (pl.pallas_call(double, out_shape=g)(g),))
+
+
+def counted(x):  # traced twice, since its count begins as an integer; the kernel is another one then
+    def step(state):
+        def chosen(rows_ref, x_ref, o_ref):
+            o_ref[...] = x_ref[...] * 2
+
+        count, x = state
+        block = pl.BlockSpec((128, 128), lambda i, rows: (rows[i], 0))
+        spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(2,), in_specs=[block], out_specs=block)
+        return count + jnp.float32(1), pl.pallas_call(chosen, grid_spec=spec, out_shape=x)(jnp.arange(2), x)
+
+    return jax.lax.while_loop(lambda state: state[0] < 3, step, (0, x))
 
 
 def twice(xs):
@@ -232,6 +366,14 @@ def test_an_empty_grid_costs_nothing(tmp_path: Path) -> None:
     report = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)
     (cost_of,) = report["launches"][0]["cost"]
     assert (cost_of["microseconds"], cost_of["doubts"]) == (0.0, ["its grid has no step: nothing runs"])
+
+
+@pytest.mark.slow
+def test_values_of_a_kernel_that_is_traced_twice(tmp_path: Path) -> None:
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    words = ("functions.py::counted", "f32[256,128]", "--target", "tpu:v5e", "--stage", "cost", "--python", python())
+    (launch,) = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)["launches"]
+    assert [each["doubts"] for each in launch["cost"]] == [[]] and launch["cost"][0]["microseconds"] > 0
 
 
 @pytest.mark.slow

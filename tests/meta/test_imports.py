@@ -28,6 +28,7 @@ FLOORS = (
         "pallas_lint.finding",
         "pallas_lint.launch_summary",
         "pallas_lint.rules.registry",
+        "pallas_lint.probe.chip_memory",
     ),
     ("pallas_lint.text", "pallas_lint.ruleset", "pallas_lint.compat"),
     ("pallas_lint.syntax", "pallas_lint.config", "pallas_lint.memo.query_cache", "pallas_lint.known_calls.known_call"),
@@ -64,6 +65,7 @@ WORKER = ROOT / "pallas_lint" / "probe" / "worker"
 # It takes these along, under another name: they import each other relatively, as it does.
 ALONG = (ROOT / "pallas_lint" / "probe" / "cost", ROOT / "pallas_lint" / "probe" / "devices")
 SHARED = (
+    "pallas_lint.probe.chip_memory",
     "pallas_lint.probe.protocol",
     "pallas_lint.probe.capture_protocol",
     "pallas_lint.probe.typed_json",

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pallas_lint.probe.perf import page
-from pallas_lint.probe.results import LaunchResult
+import pytest
+
+from pallas_lint.probe.page.html import document
+from pallas_lint.probe.perf import page, whole
+from pallas_lint.probe.results import LaunchResult, ProbeResult
+from pallas_lint.report.style import Style
 
 
 def cost(target: str) -> Any:
@@ -35,3 +39,63 @@ def test_a_column_for_each_target_and_how_often_operands_are_moved() -> None:
     told = cells(page.section(launch, lambda *_: None, lambda path, line: f"{path}:{line}"))
     assert told[:2] == [["", "tpu:v5e", "tpu:v6e"], ["predicted", "27 µs", "27 µs"]]
     assert [row[-1] for row in told if "_ref" in row[0]] == ["4 times", "once"]
+
+
+def operation(name: str, microseconds: float, line: int) -> Any:
+    return {
+        "name": name,
+        "kernel": line > 0,
+        "microseconds": microseconds,
+        "path": "k.py" if line else None,
+        "line": line,
+    }
+
+
+def function(**changes: Any) -> Any:
+    operations = [operation("copy", 7.0, 0), operation("add.1", 2.0, 9), operation("tiny", 0.01, 0)]
+    against = {"function": "plain", "microseconds": 4.0, "low": 3.5, "high": 4.5, "missing": []}
+    return {"function": "f", "target": "tpu:v5e", "microseconds": 9.01, "low": 8.0, "high": 10.0, "kernels": 2.0,
+            "xla": 7.01, "missing": [], "operations": operations, "against": against, "compiler": "",
+            **changes}  # fmt: skip
+
+
+TOTALS = """\
+f on tpu:v5e: 9.01 µs (8 µs to 10 µs); kernels 2 µs, XLA around them 7.01 µs
+    78%  XLA     copy
+    22%  kernel  add.1  k.py:9
+                 27 µs by itself, with operands and results in HBM: here XLA keeps some in VMEM
+  plain: 4 µs (3.5 µs to 4.5 µs), 2.25 times as fast"""
+
+
+def launched(line: int, *costs: Any) -> dict[str, Any]:
+    return {"path": "k.py", "line": line, "cost": list(costs)}
+
+
+@pytest.mark.parametrize(
+    ("launches", "explained"),
+    [
+        ([launched(9, cost("tpu:v5e"))], True),
+        ([launched(9, cost("tpu:v6e"))], False),
+        ([launched(8, cost("tpu:v5e"))], False),
+        ([launched(9, {**cost("tpu:v5e"), "microseconds": 2.1})], False),
+        ([launched(9, {**cost("tpu:v5e"), "microseconds": None})], False),
+        ([launched(9, cost("tpu:v5e")), launched(9, cost("tpu:v5e"))], False),  # which of them is not known
+        ([], False),
+    ],
+)
+def test_totals_and_kernels_that_take_less_than_by_themselves(launches: list[Any], explained: bool) -> None:
+    lines = TOTALS.split("\n")
+    wanted = lines if explained else [line for line in lines if "by itself" not in line]
+    assert list(whole.paragraphs([function()], launches, Style())) == ["\n".join(wanted)]
+
+
+def test_totals_come_first_on_the_page() -> None:
+    result = ProbeResult(
+        None, functions=[function(), function(microseconds=None, missing=["sort: <none>"], against=None)]
+    )
+    text = document([result], [], lambda *_: None)
+    assert (
+        text.index("Whole functions") < text.index("no total; what has a number takes 9.01 µs")
+        and "no number: sort: &lt;none&gt;" in text
+    )
+    assert cells(text)[:3] == [["share", "of", "operation"], ["78%", "XLA", "copy "], ["22%", "kernel", "add.1 k.py:9"]]

@@ -120,7 +120,7 @@ class Layer:
 def alone(x): ...
 """
     assert [reference_of(text, each) for each in ("fast", "Layer.fast", "alone")] == [
-        "plain", "other.py::Layer.plain", None
+        (2, "plain"), (8, "other.py::Layer.plain"), None
     ]  # fmt: skip
     assert [spec.function for spec in comments_in(text, "k.py")] == ["fast"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.probe import specs
+from pallas_lint.probe.perf.table_search import Search
 from pallas_lint.probe.perf.table_trials import Outcome, ResultsError, Row, Trials, row_of, shard
 from pallas_lint.probe.perf.tune_table import Entry, Fields, TableError, entries
 from tests.probe.running import run
@@ -204,6 +206,48 @@ def test_a_row_is_judged_when_all_its_neighbours_are_known() -> None:
     trials.outcomes[ROWS[0].neighbours[0].name] = Outcome({"tpu:v5e": (1.5, 1.0, 1.9)})
     (verdict,) = trials.verdicts(ROWS)
     assert verdict.state == "beaten" and verdict.best is not None and verdict.best.values == {"bm": 4}
+
+
+FASTEST = {"tpu:v5e": 128, "tpu:v6e": 8}
+
+
+def search_with(trials: Trials, most: int = 1000) -> tuple[Search, bool]:
+    """From 32, with times that grow with the distance to the fastest; so many calls until it is interrupted."""
+    found = Search(trials, "k.py::f", ["f32[{m}]"])
+
+    def probe(rows: Sequence[Row]) -> bool:
+        for call in trials.missing(rows):
+            if len(trials.outcomes) >= most:
+                return False
+            took = {target: abs(call.values["bm"] - size) + 1.0 for target, size in FASTEST.items()}
+            trials.outcomes[call.name] = Outcome(
+                {target: (each, each - 0.5, each + 1) for target, each in took.items()}
+            )
+        return True
+
+    rows = [row(32)]
+    return found, probe(rows) and found.run(rows, probe)
+
+
+def test_a_table_for_other_chips() -> None:
+    found, finished = search_with(Trials({}))
+    assert finished
+    rows = list(entries(found.text(), fields("target,m", "bm"), is_json=True))
+    assert [(each.key["target"], each.key["m"], each.value["bm"]) for each in rows if isinstance(each, Entry)] == [
+        ("tpu:v5e", 64, 128), ("tpu:v6e", 64, 8)
+    ]  # fmt: skip
+    assert json.loads(found.text())[0] == {"target": "tpu:v5e", "m": 64, "bm": 128, "microseconds": 1.0, "low": 0.5,
+                                           "high": 2.0}  # fmt: skip
+
+
+def test_a_search_goes_on_from_its_results() -> None:
+    trials = Trials({})
+    _, finished = search_with(trials, most=4)
+    assert not finished and len(trials.outcomes) == 4
+    again = Trials({})
+    again.add(trials.text())
+    found, finished = search_with(again)
+    assert finished and found.text() == search_with(Trials({}))[0].text()
 
 
 def test_a_results_file_of_something_else_is_not_continued(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.facts import memory_budget
-from pallas_lint.probe.worker.stages import memory
+from pallas_lint.probe import chip_memory
 from pallas_lint.testing import lint
 
 CODE = "PAL213"
@@ -94,7 +94,16 @@ def test_measured_limits(rows: int, target: str, limit: str, fits: bool) -> None
 def test_measured_sizes(shape: tuple[int, ...], dtype: str, size: int) -> None:
     """As the rule and the probe have them."""
     assert memory_budget.padded_bytes(shape, dtype) == size
-    assert memory.padded_bytes(shape, memory_budget.bits(dtype)) == size
+    assert chip_memory.padded_bytes(shape, memory_budget.bits(dtype)) == size
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scratch", "size"),
+    [("bool", False, 4), ("bool", True, 4), ("i4", False, 0.5), ("i4", True, 1), ("i8", True, 1), ("bf16", True, 2)],
+)
+def test_bytes_of_a_number(dtype: str, scratch: bool, size: float) -> None:
+    """As libtpu 0.0.50 reports of 1024 x 256 numbers."""
+    assert memory_budget.padded_bytes((1024, 256), dtype, scratch=scratch) == (1024 * 256) * size
 
 
 @pytest.mark.parametrize(("rows", "fits"), [(1, True), (4, False)])

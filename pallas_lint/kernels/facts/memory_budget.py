@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.compat.chips import LANES, SUBLANES
 from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Dictionary, Sym, Value
+from pallas_lint.probe import chip_memory
+from pallas_lint.probe.chip_memory import MIB, SUBLANES, bits_held, filled_rows
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
-
-MIB = 2**20
-SMEM = MIB  # of every generation; a little of it is taken by the compiler
 
 
 @frozen
@@ -73,31 +70,9 @@ def size(number: int) -> str:
     return f"{number / unit:.1f}".removesuffix(".0") + f" {name}"
 
 
-def padded_bytes(shape: tuple[int, ...], dtype: str, sublanes: int = SUBLANES) -> int:
-    """The size of a VMEM buffer, filled up to tiles.
-
-    A vector takes rows of 128 words of 32 bits. In a matrix, rows come in tiles of `sublanes`, or of a smaller power of
-    two where there are no more rows, whatever the dtype; a word holds numbers of so many rows as fit into it. Where
-    there are more dimensions, XLA finds layouts for few rows that waste less: they count as they are.
-    """
-    width = 32 if dtype == "bool" else bits(dtype)
-    if len(shape) < 2:
-        return _up(prod(shape) * width, LANES * 32) // 8
-    *planes, rows, lanes = shape
-    tile = min(1 << max(rows - 1, 0).bit_length(), sublanes)
-    if not planes:
-        tile = max(tile, 32 // width)
-    return prod(planes) * _up(rows, tile) * _up(lanes, LANES) * width // 8
-
-
-def filled_rows(sizes: Sequence[int]) -> int:
-    """Numbers in an array of rows that are filled up to whole lanes; a vector is not."""
-    *rows, lanes = sizes
-    return prod(rows) * (_up(lanes, LANES) if rows else lanes)
-
-
-def _up(size: int, step: int) -> int:
-    return -(-size // step) * step
+def padded_bytes(shape: tuple[int, ...], dtype: str, sublanes: int = SUBLANES, *, scratch: bool = False) -> int:
+    """The size of a VMEM buffer of a block, or of scratch, filled up to tiles."""
+    return chip_memory.padded_bytes(shape, bits_held(dtype, bits(dtype), scratch=scratch), sublanes)
 
 
 def budgets_of(launch: Launch, analysis: Analysis, sublanes: int = SUBLANES) -> tuple[LaunchBudget, ...]:
@@ -172,7 +147,7 @@ def _part(block: Block, name: str, sublanes: int) -> Part | None:
     known = tuple(dim for dim in shape if isinstance(dim, int))
     if len(known) != len(shape) or not known or block.dtype is None:
         return None
-    return Part(name, padded_bytes(known, block.dtype, sublanes), _copies(block))
+    return Part(name, padded_bytes(known, block.dtype, sublanes, scratch=block.role == "scratch"), _copies(block))
 
 
 def hidden_space(block: Block) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.facts.memory_budget import Part, compiler_param, filled_rows, hidden_space
+from pallas_lint.kernels.facts.memory_budget import Part, compiler_param, hidden_space
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import NONE, Const
+from pallas_lint.probe.chip_memory import filled_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,6 +6,7 @@ them, in the time in which they leave HBM idle; only what is left when their res
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -18,7 +19,9 @@ _FREE = {
     "parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "opt-barrier", "partition-id",
     "replica-id", "add-dependency",
 }  # fmt: skip
-_SCALARS = ("s32[]", "u32[]", "pred[]", "s8[]", "u8[]", "f32[]", "bf16[]")
+_FREE_CALLS = {"ConcatBitcast", "AllocateBuffer"}  # arrays that lie behind each other, and memory to be written to
+_SCALAR = re.compile(r"\w+\[1?\]")
+_BESIDE = ("call-start", "call-update", "call-done")  # what XLA gives to the chip's SparseCores
 _LOOKED_INTO = 50  # calls within each other
 
 Predict = Callable[[Operation, dict[str, str]], Prediction]
@@ -81,7 +84,7 @@ class _Run:
 
     def _step(self, operation: Operation, around: str, types: dict[str, str], times: int, depth: int) -> None:
         opcode = operation.opcode
-        if opcode in _FREE or operation.value == "ConcatBitcast":  # of arrays that lie behind each other
+        if opcode in _FREE or operation.value in _FREE_CALLS:
             return
         if opcode in ("while", "call"):
             turns = self.program.turns(operation, around) if opcode == "while" else 1
@@ -90,6 +93,9 @@ class _Run:
                 self._miss(operation, "how often it runs is not known")
             else:
                 self.run(called, times * turns, depth + 1)
+        elif opcode in _BESIDE:
+            if opcode == "call-start":
+                self._miss(operation, "it runs on SparseCores")
         elif opcode in ("copy-start", "slice-start"):
             self.copies[operation.name] = operation.bytes / self.bandwidth
         elif opcode in ("copy-done", "slice-done") and operation.operands[0] in self.copies:
@@ -110,7 +116,7 @@ class _Run:
     def _execute(self, operation: Operation, types: dict[str, str], times: int) -> None:
         found = self.predict(operation, types)
         if found.microseconds is None or found.low is None or found.high is None:
-            if not operation.result.startswith(_SCALARS) or operation.opcode in ("fusion", "custom-call"):
+            if not _SCALAR.match(operation.result) or operation.opcode in ("fusion", "custom-call"):
                 self._miss(operation, "; ".join(found.doubts))
             return
         self.total.add(operation, found.microseconds * times, found.low * times, found.high * times)

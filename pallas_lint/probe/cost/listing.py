@@ -18,6 +18,7 @@ _REGION = re.compile(r"(Start/End empty|Start|End) region (\d+)")
 _ADDRESS = re.compile(r"\s*(0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:?")
 _RESULTS_OF_DIVISION = re.compile(r"\s*(kDiv|kRem|kDivAndRem)\s*")
 _CORE_ID = re.compile(r"\[smem:\[(#allocation\d+)\]\] /\*[^*]*\bcore id \*/")
+_CHIP_ID = re.compile(r"\[smem:\[(#allocation\d+)\]\] /\*[^*]*\blogical chip id \*/")
 _NOT_A_BUNDLE = re.compile(r"\n(?![^\S\n]*(?:0x[0-9a-f]+|0) +(?:[A-Z]{2})?[: ])")
 
 
@@ -38,19 +39,22 @@ class Bundle:
 class Listing:
     """Bundles in order of their addresses, and the addresses at which regions begin and end.
 
-    `core_id`: where in scalar memory it stands which of two cores runs; None where only one does.
+    `core_id`: where in scalar memory it stands which of two cores runs; None where only one does. `chip_ids`: the same
+    of the number of a chip among several.
     """
 
     bundles: list[Bundle]
     starts: dict[int, int]
     ends: dict[int, int]
     core_id: str | None = None
+    chip_ids: frozenset[str] = frozenset()
 
 
 def read(text: str) -> Listing:
     """The listing in a text. Raises UnknownForm."""
     core_id = _CORE_ID.search(text)
-    listing = Listing([], {}, {}, core_id[1] if core_id is not None else None)
+    chip_ids = frozenset(_CHIP_ID.findall(text))
+    listing = Listing([], {}, {}, core_id[1] if core_id is not None else None, chip_ids)
     for line in _NOT_A_BUNDLE.sub(" ", _COMMENT.sub(_marked, text)).split("\n"):
         match = _ADDRESS.match(line)
         if match is None or "{" not in line:

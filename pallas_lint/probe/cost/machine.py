@@ -27,6 +27,15 @@ _FILLED = 1 << 16  # words that a copy to scalar memory may make unknown, at mos
 _LOCAL_LATENCY, _LOCAL_BYTES = 0.3, 512
 
 
+_REMOTE = 1 << 14  # of a flag's number: it is one of the device that the overrides name
+_OTHER_TARGET = (
+    1 << 26
+) - 1  # of overrides: what is above that, or is computed of the core's number, only chooses a queue
+_MARKS = _REMOTE | 1 << 17 | 1 << 13  # beside it, of cores
+_CHIP = 1  # the number of the device that is looked at: the first one may have to wait for all others
+REMOTE_COPY = "copy to another device"
+
+
 @dataclass
 class Limits:
     """Segments that are run, at most, and seconds that this may take. `unwatched`: before loops are looked at."""
@@ -92,16 +101,21 @@ class Machine:
         self.granule = chip.granule
         self.tick_bytes = TICKS * chip.clock / (chip.bandwidth * memory.efficiency)  # ticks a byte takes
         self.latency = round(memory.latency * chip.clock * TICKS)
+        self.link_tick_bytes = TICKS * chip.clock / (chip.link * memory.links)
+        self.startup = round((chip.startup if memory.startup is None else memory.startup) * chip.clock * TICKS)
+        self.links: dict[str, int] = {}  # when each has moved what it was given
+        self.signalled: int | None = None  # when another device was last given something; None: never
         nothing = UnknownNumber("a register that nothing was written to")
         self.state = State([nothing] * 64, [nothing] * 32, {})
         if program.core_id is not None:
             self.state.memory[program.core_id] = core
+        self.state.memory |= dict.fromkeys(program.chip_ids, _CHIP)
         self.notes_transfers = True  # until turns are skipped: a picture of the first steps has no gaps
         self.tally = Tally([0] * len(program.segments))
 
     def run(self, limits: Limits, *, skipping: bool = True) -> None:
         """Run to the end. Raises UndeterminedSchedule."""
-        functions = self.bound(self.state, self._begin, self._wait, self._add)
+        functions = self.bound(self.state, self._begin, self._wait, self._add, self._copy, self._signal)
         segments, runs, state = len(functions), self.tally.runs, self.state
         deadline = time.monotonic() + limits.seconds
         watch = Watch(self) if skipping else None
@@ -109,14 +123,16 @@ class Machine:
         while at < segments:
             runs[at] += 1
             state.time, after = functions[at](state.time)
-            if watch is not None and after <= at < segments and steps > limits.unwatched:
+            if watch is not None and self.signalled is None and after <= at < segments and steps > limits.unwatched:
                 steps += watch.back(after)
             at = after
             steps += 1
             if steps & 0xFFF == 0 and (steps > limits.steps or time.monotonic() > deadline):
                 raise UndeterminedSchedule("it takes too many steps to count")
 
-    def bound(self, state: State, begin: Any, wait: Any, add: Any) -> list[Callable[[int], tuple[int, int]]]:
+    def bound(
+        self, state: State, begin: Any, wait: Any, add: Any, copy: Any, signal: Any
+    ) -> list[Callable[[int], tuple[int, int]]]:
         """The program's functions over a state."""
 
         def load(address: Any) -> Any:
@@ -133,7 +149,7 @@ class Machine:
         scope: dict[str, Any] = {**vars(values), "refuse": _refuse}
         exec(self.program.code, scope)
         functions: list[Callable[[int], tuple[int, int]]] = scope["make"](
-            state.scalars, state.predicates, state.memory, load, begin, wait, add, fill
+            state.scalars, state.predicates, state.memory, load, begin, wait, add, fill, copy, signal
         )
         return functions
 
@@ -176,6 +192,43 @@ class Machine:
             tally.transfers.append(Transfer(code, now, begun, done, size))
         state.pending.setdefault(flag, []).append((done, count))
 
+    def _copy(self, at: int, granules: Any, flag: Any, source_flag: Any, overrides: Any, now: int) -> None:
+        """A copy of the general form, here or to another device.
+
+        All devices run the same program, and are as far as this one: while it sends, another one sends to it as much.
+        """
+        for each in (flag, source_flag):
+            if isinstance(each, UnknownNumber) and (each is flag or flag & _REMOTE):
+                raise UndeterminedSchedule(each.why)
+        if not flag & _REMOTE:
+            if not isinstance(overrides, UnknownNumber) and overrides & _OTHER_TARGET:
+                raise UndeterminedSchedule("what `dma.general` does is not known")
+            self._begin(at, granules, flag, now)
+            return
+        code, link = self.program.copies[at], self.program.links[at]
+        count, size = int(granules), int(granules) * self.granule
+        state, tally = self.state, self.tally
+        begun = now
+        if "hbm" in code:
+            begun = max(now, state.free)
+            moving = round(size * self.tick_bytes) * code.count("hbm")
+            state.free = begun + moving
+            tally.busy += moving
+            tally.read += size if code.startswith("dma.hbm") else 0
+            tally.written += size if code.endswith("_to_hbm") else 0
+        begun = max(begun, self.links.get(link, 0))
+        sent = self.links[link] = begun + round(size * self.link_tick_bytes)
+        tally.copies[REMOTE_COPY] += 1
+        if self.notes_transfers and len(tally.transfers) < _MOST_TRANSFERS:
+            tally.transfers.append(Transfer(code, now, begun, sent + self.startup, size))
+        self._signal(now)
+        state.pending.setdefault(source_flag & ~_MARKS, []).append((sent, count))
+        state.pending.setdefault(flag & ~_MARKS, []).append((sent + self.startup, count))
+
+    def _signal(self, now: int) -> None:
+        """Another device is given something, and another one gives as much to this one."""
+        self.signalled = now
+
     def _wait(self, at: int, flag: Any, granules: Any, now: int) -> int:
         """Until a flag counts at least so much; it goes on counting that."""
         if isinstance(flag, UnknownNumber):
@@ -186,8 +239,11 @@ class Machine:
                 break
             done = max(done, arrives)
             wanted -= count
-        if wanted > 0:
-            raise UndeterminedSchedule("a wait for what was not begun here: another core or device must end it")
+        if wanted > 0:  # of another device, which is as far as this one
+            if self.signalled is None:
+                raise UndeterminedSchedule("a wait for what was not begun here: another core or device must end it")
+            done = max(done, self.signalled + self.startup)
+            self.state.pending.setdefault(flag, []).append((done, wanted))
         if done > now:
             self.tally.stalls[at] += done - now
             if self.notes_transfers and len(self.tally.waits) < _MOST_TRANSFERS:

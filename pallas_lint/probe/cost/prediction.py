@@ -11,7 +11,7 @@ from . import use
 from .calibration import CALIBRATIONS, Kind
 from .chips import CHIPS, FASTEST, LIKELY, SLOWEST, HbmTiming
 from .listing import Listing, Place, UnknownForm, read
-from .machine import Limits, Machine, Tally, Transfer
+from .machine import REMOTE_COPY, Limits, Machine, Tally, Transfer
 from .program import TICKS, Program, translate
 from .values import UndeterminedSchedule
 
@@ -84,7 +84,7 @@ def predict(
 
         def run(memory: HbmTiming) -> list[Machine]:
             """All cores, the one that takes longest first."""
-            cores = range(2 if program.core_id is not None else 1)
+            cores = range(chip.cores if program.core_id is not None else 1)
             machines = [Machine(program, chip, memory, values, core) for core in cores]
             for machine in machines:
                 machine.run(limits, skipping=skipping)
@@ -111,8 +111,18 @@ def predict(
         issued, sum(tally.stalls.values()) // TICKS, sum(each.tally.read for each in cores),
         sum(each.tally.written for each in cores), units, spills, working, _lines(listing, table, counts, tally, total),
         tuple(tally.transfers), tuple(tally.waits),
-        ("copies within the core are timed roughly",) if any("hbm" not in code for code in tally.copies) else (),
+        _rough(tally),
     )  # fmt: skip
+
+
+def _rough(tally: Tally) -> tuple[str, ...]:
+    """What is timed roughly."""
+    found = []
+    if REMOTE_COPY in tally.copies:
+        found.append("copies to other devices are timed roughly, as if all devices were at the same place all the time")
+    if any("hbm" not in code and code != REMOTE_COPY for code in tally.copies):
+        found.append("copies within the core are timed roughly")
+    return tuple(found)
 
 
 def _counts(program: Program, tally: Tally) -> list[int]:

@@ -54,6 +54,9 @@ _SILENT = re.compile(
 )
 
 
+_COUNTED = ("vsyncadd", "vsyncadd.remote")  # by this core's flags, and by those of another device
+
+
 @dataclass
 class Program:
     """Segments in order of their bundles. `source` defines `make`, which binds them to a machine's state."""
@@ -63,6 +66,8 @@ class Program:
     copies: dict[int, str] = field(default_factory=dict)  # instructions that start one, by their number
     operands: dict[int, int] = field(default_factory=dict)  # where each operand begins, by its number
     core_id: int | None = None  # the address of a core's number, where two cores run it
+    chip_ids: list[int] = field(default_factory=list)  # addresses of a chip's number, where several run it
+    links: dict[int, str] = field(default_factory=dict)  # by copy, where it may go: a name for the device
 
     @cached_property
     def code(self) -> CodeType:
@@ -113,7 +118,7 @@ class _Translation:
         targets = {target for _, target in self.branches.values()}
         cuts = sorted({0, total, *targets, *(at for at in behind if at < total)})
         number = {first: at for at, first in enumerate(cuts)}
-        lines = ["def make(S, P, M, load, begin, wait, add, fill):"]
+        lines = ["def make(S, P, M, load, begin, wait, add, fill, copy, signal):"]
         for at, (first, last) in enumerate(itertools.pairwise(cuts)):
             self.program.segments.append(range(first, last))
             lines += self._segment(at, first, last, steps, number)
@@ -121,6 +126,7 @@ class _Translation:
         self.program.source = "\n".join(lines)
         if self.listing.core_id is not None:
             self.program.core_id = int(self._allocation(self.listing.core_id))
+        self.program.chip_ids = [int(self._allocation(name)) for name in sorted(self.listing.chip_ids)]
         return self.program
 
     def _delay_slots(self) -> int:
@@ -184,7 +190,7 @@ class _Translation:
             self.branches[at] = (self._condition(rest), self._target(rest))
             return
         silent = code.startswith("v") or _SILENT.match(code)
-        if register is None and silent and code != "vsyncadd" and not code.startswith("vwait"):
+        if register is None and silent and code not in _COUNTED and not code.startswith("vwait"):
             return
         try:
             if code == "sdivrem.u32" and result and register is None:
@@ -286,14 +292,17 @@ class _Translation:
             return [f"M[{self._operand(place[1])}] = {self._operand(place[3])}"]
         elif code == "vsyncadd":
             effects = [f"add({at}, {self._operand(operands[0])}, {self._operand(operands[1])}, t)"]
+        elif code == "vsyncadd.remote":
+            effects = ["signal(t)"]
         elif code.startswith(("dma.done.wait", "vwait.ge")):
             effects = [f"t = wait({at}, {self._operand(operands[0])}, {self._operand(operands[1])}, t)"]
         elif code == "dma.general":
-            # A copy between two memories of this core or its HBM, with strides or without; what it overrides may be
-            # the device that it goes to.
+            # A copy between two memories of this core or its HBM, with strides or without, or to those of the device
+            # that the overrides name.
             self.program.copies[at] = f"dma.{self.memories[operands[0]]}_to_{self.memories[operands[2]]}"
-            size, flag, overrides = (self._operand(operands[each]) for each in (1, 3, 6))
-            effects = [f"refuse({_why(code)}) if {overrides} != 0 else begin({at}, {size}, {flag}, t)"]
+            self.program.links[at] = operands[6]
+            size, flag, source_flag, overrides = (self._operand(operands[each]) for each in (1, 3, 4, 6))
+            effects = [f"copy({at}, {size}, {flag}, {source_flag}, {overrides}, t)"]
         elif re.fullmatch(r"dma\.[^\W_]+_to_\w+", code):
             source, size, target, flag = (self._operand(operand) for operand in operands[:4])
             self.program.copies[at] = code

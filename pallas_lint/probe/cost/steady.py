@@ -352,7 +352,14 @@ class Watch:
         def add(at: int, flag: Any, count: Any, now: int) -> None:
             begin(at, count, flag, now)
 
-        functions = self.machine.bound(state, begin, wait, add)
+        def copy(at: int, granules: Any, flag: Any, source_flag: Any, overrides: Any, now: int) -> None:
+            begin(at, granules, flag, now)
+            begin(at, source_flag, overrides, now)
+
+        def signal(now: int) -> None:
+            raise Unsteady
+
+        functions = self.machine.bound(state, begin, wait, add, copy, signal)
         wanted = {name[1]: count for name, count in grown.items() if name[0] == "runs" and count}
         total, steps, at = sum(wanted.values()), 0, head
         while steps < total:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .listing import UnknownForm
 
 _COMMENT = re.compile(r"/\*[^*\n]{0,99}\*/")  # "/*index=5*/", in long lists
 _NAMED = re.compile(r"\s+(?:ROOT )?%(?P<name>[\w.\-<>]+) = ")
+_END = re.compile(r"\}(?:$|, execution_thread=)")  # of a computation
 _HEAD = re.compile(r"(?P<entry>ENTRY )?%(?P<name>[\w.\-<>]+) \(")
 _OPERAND = re.compile(r"%([\w.\-<>]+)")
 _ROW = re.compile(r'(\d+) (?:"([^"\n]*)"|\{([^{}\n]*)\})')
@@ -24,6 +26,9 @@ _VALUES = {
 }
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,]*)\]")
 _BITS = re.compile(r"[a-z]+(\d+)")
+_NAME = re.compile(r"%[\w.\-<>]+")
+_OTHERWISE = re.compile(r", (?:metadata|frontend_attributes|backend_config|sharding)=")  # where the rest begins
+_DEEPEST = 20  # computations within each other
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
@@ -45,6 +50,7 @@ class Operation:
     condition: str | None = None
     value: str = ""
     place: tuple[str, int] | None = None  # file and line
+    attributes: str = ""  # the rest of its text that decides about its code
 
     @property
     def bytes(self) -> int:
@@ -63,26 +69,55 @@ class XlaProgram:
         """The types of results, by name."""
         return {each.name: each.result for each in self.computations[computation]}
 
+    def code(self, operation: Operation, types: dict[str, str], depth: int = 0) -> tuple[object, ...]:
+        """What decides about an operation's code: the compiler writes that of two alike only once."""
+        parts: list[object] = [operation.opcode, operation.result, operation.value]
+        parts += (types.get(name, "") for name in operation.operands)
+        parts.append(_NAME.sub("", operation.attributes))
+        inner = self.computations.get(operation.called or "", ()) if depth < _DEEPEST else ()
+        numbers = {each.name: at for at, each in enumerate(inner)}
+        within = {each.name: each.result for each in inner}
+        for each in inner:
+            wiring = tuple(numbers.get(name, -1) for name in each.operands)
+            parts.append((wiring, *self.code(each, within, depth + 1)))
+        return tuple(parts)
+
     def turns(self, loop: Operation, around: str) -> int | None:
         """How often a loop runs that counts from a constant to another one, by ones; None for other loops."""
         before = {each.name: each for each in self.computations[around]}
         test = {each.name: each for each in self.computations.get(loop.condition or "", [])}
         body = {each.name: each for each in self.computations.get(loop.called or "", [])}
+
+        def element(at: int) -> Operation:
+            """What a part of the state is at the beginning."""
+            return _uncopied(before, before[loop.operands[0]].operands[at])
+
         try:
-            compared = list(test.values())[-1]
-            counter, limit = (test[name] for name in compared.operands)
+            *_, compared = test.values()
+            *_, after = body.values()
+            counter, limit = (_uncopied(test, name) for name in compared.operands)
             at = int(counter.value)
-            begin = before[before[loop.operands[0]].operands[at]]
-            while begin.opcode == "copy":
-                begin = before[begin.operands[0]]
-            grown = body[list(body.values())[-1].operands[at]]
-            one, step = (body[name] for name in grown.operands)
+            grown = _uncopied(body, after.operands[at])
+            one, step = (_uncopied(body, name) for name in grown.operands)
             counts = (compared.opcode, compared.value, grown.opcode, one.opcode, one.value, step.value)
             if counts != ("compare", "LT", "add", "get-tuple-element", counter.value, "1"):
                 return None
-            return max(int(limit.value) - int(begin.value), 0)
+            if limit.opcode == "get-tuple-element":  # of the state, if each turn leaves it as it is
+                kept = _uncopied(body, after.operands[int(limit.value)])
+                if (kept.opcode, kept.value) != (limit.opcode, limit.value):
+                    return None
+                limit = element(int(limit.value))
+            return max(int(limit.value) - int(element(at).value), 0)
         except (KeyError, ValueError, IndexError):
             return None
+
+
+def _uncopied(operations: dict[str, Operation], name: str) -> Operation:
+    """The operation of a name; what it copies, where it only does that. Raises KeyError."""
+    found = operations[name]
+    while found.opcode == "copy":
+        found = operations[found.operands[0]]
+    return found
 
 
 def array_bytes(text: str) -> int:
@@ -105,7 +140,7 @@ def read(text: str) -> XlaProgram:
     tables: dict[str, dict[int, str]] = {}
     table: dict[int, str] = {}
     computation: list[Operation] = []
-    for line in _COMMENT.sub("", text).split("\n"):
+    for line in _lines(_COMMENT.sub("", text)):
         if line in _TABLES:
             table = tables.setdefault(line, {})
         elif row := _ROW.fullmatch(line):
@@ -120,6 +155,22 @@ def read(text: str) -> XlaProgram:
     return found
 
 
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a program, operations whole: what a kernel is given as metadata may have lines of its own."""
+    whole = ""
+    for line in text.split("\n"):
+        if whole and not _END.match(line) and not _NAMED.match(line):
+            whole += line
+            continue
+        if whole:
+            yield whole
+        whole = line if _NAMED.match(line) else ""
+        if not whole:
+            yield line
+    if whole:
+        yield whole
+
+
 def _operation(name: str, rest: str, tables: dict[str, dict[int, str]]) -> Operation:
     end = _closed(rest) if rest.startswith("(") else rest.find(" ")
     result, rest = rest[:end], rest[end:].lstrip()
@@ -131,9 +182,13 @@ def _operation(name: str, rest: str, tables: dict[str, dict[int, str]]) -> Opera
         found = _VALUES[opcode].search(rest, end)
         value = found[1] if found else ""
     place = _place(rest[end:], tables)
+    attributes = rest[end:]
+    if value != "tpu_custom_call":  # of which the rest has the kernel
+        attributes = _OTHERWISE.split(attributes, maxsplit=1)[0]
     return Operation(
         name, opcode, result, _OPERAND.findall(rest[:end]), value == "tpu_custom_call" and place is not None,
         called[1] if called else None, condition[1] if condition else None, value, place,
+        attributes,
     )  # fmt: skip
 
 

@@ -14,12 +14,14 @@ from pallas_lint.probe import reasons
 from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.page import pictures
 from pallas_lint.probe.perf import page as cost_page
+from pallas_lint.probe.perf import whole
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pallas_lint.finding import Finding
+    from pallas_lint.probe.cost.results import FunctionCost
     from pallas_lint.probe.protocol import Facts, Memory
     from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
 
@@ -42,7 +44,8 @@ def document(
     launches = [launch for result in results for launch in result.launches]
     parts = next((result.parts for result in results if result.parts), {})
     errors = [error for result in results for error in result.errors]
-    return page(fragment(launches, findings, parts, line, errors=errors))
+    functions = [cost for result in results for cost in result.functions]
+    return page(fragment(launches, findings, parts, line, errors=errors, functions=functions))
 
 
 def fragment(
@@ -52,6 +55,7 @@ def fragment(
     line: Callable[[str, int], str | None],
     *,
     errors: Sequence[str] = (),
+    functions: Sequence[FunctionCost] = (),
 ) -> str:
     """The body of a report, with no style and no script in it: the section of launch `n` has the id `launch-n`.
 
@@ -60,6 +64,7 @@ def fragment(
     about = ", ".join(f"{name} {version}" for name, version in parts.items() if version and name != "python")
     body = [
         f'<header><h1>Pallas probe</h1><p class="quiet">{escape(about)}</p></header>',
+        _totals(functions, launches),
         _summary(launches, findings),
         *(f'<p class="notice">{escape(error)}</p>' for error in errors),
         *(_launch(at, launch, findings, line) for at, launch in enumerate(launches)),
@@ -79,6 +84,16 @@ def page(body: str) -> str:
         f'<meta name="generator" content="pallas-lint {__version__}">\n<style>\n{style}</style></head>\n'
         f"<body>\n<main>{body}</main>\n<script>\n{script}</script></body></html>\n"
     )
+
+
+def _totals(functions: Sequence[FunctionCost], launches: Sequence[LaunchResult]) -> str:
+    """What whole functions cost."""
+    if not functions:
+        return ""
+    places = ((launch.place, launch.costs) for launch in launches)
+    alone = whole.by_themselves((place["file"], place["line"], costs) for place, costs in places if place is not None)
+    found = "".join(cost_page.total(cost, alone, _place) for cost in functions)
+    return f'<section aria-labelledby="totals"><h2 id="totals">Whole functions</h2>{found}</section>'
 
 
 def _summary(launches: Sequence[LaunchResult], findings: Sequence[Finding]) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from pallas_lint.probe.perf import charts
+from pallas_lint.probe.perf import charts, whole
 from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pallas_lint.probe.cost.causes import Traffic
-    from pallas_lint.probe.cost.results import Cost
+    from pallas_lint.probe.cost.results import Cost, FunctionCost
+    from pallas_lint.probe.perf.whole import Alone
     from pallas_lint.probe.results import LaunchResult
 
 _LEAST = 0.005  # of the time
@@ -39,6 +40,25 @@ def section(launch: LaunchResult, line: Callable[[str, int], str | None], place:
         parts.append(_traffic(causes["traffic"]))
     if predicted:
         parts.append(charts.first_steps(predicted[0]))
+    return "".join(parts)
+
+
+def total(cost: FunctionCost, alone: Alone, place: Callable[[str, int], str]) -> str:
+    """What a whole function costs on a target, with its dearest operations."""
+    name, took, consists = whole.head(cost)
+    parts = [f"<h3>{escape(name)}</h3>", f"<p><strong>{escape(took)}</strong> {escape(consists)}</p>"]
+    if not consists:
+        parts += (f'<p class="quiet">no number: {escape(each)}</p>' for each in cost["missing"])
+    rows = []
+    for share, each in whole.shares(cost) if consists else ():
+        where = place(each["path"], each["line"]) if each["path"] else ""
+        less = whole.why_less(each, cost["target"], alone)
+        name = f"{escape(each['name'])} {where}" + (f' <span class="quiet">{escape(less)}</span>' if less else "")
+        rows.append((None, (_bar(share, "part0", f"{share:.0%}"), "kernel" if each["kernel"] else "XLA", name)))
+    if rows:
+        parts.append(_table("lines", "Time by operation", ("share", "of", "operation"), rows))
+    if cost["against"] is not None:
+        parts.append(f"<p>{escape(whole.beside(cost))}</p>")
     return "".join(parts)
 
 

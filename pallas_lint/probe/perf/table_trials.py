@@ -13,7 +13,7 @@ from pallas_lint.probe.perf.tuning import ANY, tried_of
 from pallas_lint.probe.perf.worker_pool import WorkerPool
 from pallas_lint.probe.session import Session
 from pallas_lint.probe.typed_json import type_mismatch
-from pallas_lint.records import define, field, frozen
+from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.client import Worker
     from pallas_lint.probe.perf.tune_table import Entry
-    from pallas_lint.probe.protocol import Problem
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.probe.session import ProbeOptions
     from pallas_lint.probe.specs import Spec
@@ -107,6 +106,11 @@ def row_of(entry: Entry, target: str, words: Sequence[str]) -> Row:
     return Row(entry, called(entry.value), [called(values) for values in _steps(entry)])
 
 
+def moved(row: Row, call: Call, target: str, words: Sequence[str]) -> Row:
+    """The row with the values of another call."""
+    return row_of(evolve(row.entry, value=call.values), target, words)
+
+
 def _steps(entry: Entry) -> Iterator[dict[str, Any]]:
     """The values with one tuned integer halved, where it is even, or doubled."""
     for name in entry.tuned:
@@ -188,12 +192,15 @@ class Trials:
     def verdicts(self, rows: Sequence[Row]) -> Iterator[Verdict]:
         """Each row of which all calls have an outcome, by target in the order of the rows."""
         done = [row for row in rows if not self.missing([row])]
-        known = [self.outcomes[row.call.name] for row in done]
-        targets = dict.fromkeys(target for one in known for target in (*one.took, *one.why) if target != ANY)
-        for target in targets or {ANY: None}:
-            yield from (self._verdict(row, target) for row in done)
+        for target in self.targets(done) or [ANY]:
+            yield from (self.verdict(row, target) for row in done)
 
-    def _verdict(self, row: Row, target: str) -> Verdict:
+    def targets(self, rows: Sequence[Row]) -> list[str]:
+        """What rows were predicted for."""
+        known = [self.outcomes[row.call.name] for row in rows]
+        return [*dict.fromkeys(target for one in known for target in (*one.took, *one.why) if target != ANY)]
+
+    def verdict(self, row: Row, target: str) -> Verdict:
         mine = self.outcomes[row.call.name]
         took_by = {call.name: self.outcomes[call.name].took for call in (row.call, *row.neighbours)}
         calls = [call for call in (row.call, *row.neighbours) if target in took_by[call.name]]
@@ -223,14 +230,6 @@ def _failure(result: ProbeResult, target: str, why: str) -> tuple[State, str]:
     for launch in result.launches:
         for stage in launch.stages:
             if stage.target in (None, target) and stage.ok is False:
-                too_large = any(_is_too_large(problem, stage.stage) for problem in stage.problems)
+                too_large = any(messages.is_of_memory(problem, stage.stage) for problem in stage.problems)
                 return "too-large" if too_large else "fails", reasons.why(launch, stage) or why
     return ("unknown" if result.launches else "fails"), why
-
-
-def _is_too_large(problem: Problem, stage: str) -> bool:
-    """Whether a target has less memory than that."""
-    if problem["kind"] == "raised":
-        meaning = messages.understand(problem, stage)
-        return meaning is not None and meaning.code == "PAL213"
-    return problem["kind"] == "memory"

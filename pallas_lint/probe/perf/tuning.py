@@ -6,7 +6,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-from pallas_lint.probe import reasons
+from pallas_lint.probe import messages, reasons
 from pallas_lint.probe.perf import gpu_order
 from pallas_lint.probe.perf.worker_pool import WorkerPool
 from pallas_lint.probe.session import Session
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.client import Worker
     from pallas_lint.probe.protocol import Argument
-    from pallas_lint.probe.results import ProbeResult
+    from pallas_lint.probe.results import ProbeResult, Stage
     from pallas_lint.probe.session import ProbeOptions
     from pallas_lint.probe.specs import Spec
 
@@ -121,18 +121,24 @@ def tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
     clocks = _clocks(result, why)
     for launch in result.launches:
         for stage in launch.stages:
-            reason = _REASONS.get(stage.problems[0]["kind"]) if stage.problems else None
+            reason = _reason(stage)
             if reason is not None and stage.target is None:
                 why |= dict.fromkeys((*took, *clocks, *why), reason)
             elif reason is not None and stage.target in why:
                 why[stage.target] = reason
     if not took and not clocks and not why:
-        from pallas_lint.probe import messages
-
         trouble = next((messages.sentence(each) for each in result.trouble if each["kind"] == "raised"), None)
         why[ANY] = trouble or next(iter(result.errors), "it launches no kernel")
     known, ordered = ({at: n for at, n in each.items() if at not in why} for each in (took, clocks))
     return Tried(values, known, ordered, why)
+
+
+def _reason(stage: Stage) -> str | None:
+    """Why a launch whose stage failed like this is no choice; None where there is a better reason, or it did not."""
+    if not stage.problems:
+        return None
+    kind = stage.problems[0]["kind"]
+    return _REASONS.get("memory" if messages.is_of_memory(stage.problems[0], stage.stage) else kind)
 
 
 def _clocks(result: ProbeResult, why: dict[str, str]) -> dict[str, float]:

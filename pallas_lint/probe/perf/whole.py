@@ -18,35 +18,86 @@ if TYPE_CHECKING:
 
 _MOST_OPERATIONS = 8
 _LEAST = 0.005  # of the time
+_LESS = 1.2  # times what it takes in the function
 
 
-def paragraphs(functions: Iterable[Mapping[str, Any]], style: Style) -> Iterator[str]:
-    """One for each function and target, given as documents of the contract."""
+Alone = dict[tuple[str, str, int], float]  # by target, path and line of the launch: microseconds of a kernel by itself
+
+
+def paragraphs(
+    functions: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str, Any]], style: Style
+) -> Iterator[str]:
+    """One for each function and target, given with all launches as documents of the contract."""
+    alone = by_themselves((each["path"], each["line"], each.get("cost") or ()) for each in launches)
     for cost in functions:
-        yield "\n".join(_lines(cost, style))
+        yield "\n".join(_lines(cost, alone, style))
 
 
-def _lines(cost: Mapping[str, Any], style: Style) -> Iterator[str]:
-    name, target = visible(cost["function"]), cost["target"]
+def by_themselves(launches: Iterable[tuple[str | None, int | None, Iterable[Mapping[str, Any]]]]) -> Alone:
+    """What launches cost by themselves, of paths, lines and costs; of places with several launches nothing."""
+    found: Alone = {}
+    several: set[tuple[str, int]] = set()
+    seen: set[tuple[str, int]] = set()
+    for path, line, costs in launches:
+        if path is None or line is None:
+            continue
+        several |= {(path, line)} & seen
+        seen.add((path, line))
+        found |= {(each["target"], path, line): each["microseconds"] for each in costs if each["microseconds"]}
+    return {place: took for place, took in found.items() if place[1:] not in several}
+
+
+def why_less(operation: Mapping[str, Any], target: str, alone: Alone) -> str:
+    """Why a kernel takes less in its function than by itself; empty where it does not."""
+    by_itself = alone.get((target, operation["path"] or "", operation["line"]), 0.0)
+    if not operation["kernel"] or by_itself <= _LESS * operation["microseconds"]:
+        return ""
+    return f"{microseconds(by_itself)} by itself, with operands and results in HBM: here XLA keeps some in VMEM"
+
+
+def head(cost: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What the total is of, the total, and what it consists of."""
+    name = f"{cost['function']} on {cost['target']}"
     if cost["microseconds"] is None:
-        yield f"{name} on {target}: no total"
+        known = cost["kernels"] + cost["xla"]
+        return name, f"no total; what has a number takes {microseconds(known)}" if known else "no total", ""
+    parts = f"kernels {microseconds(cost['kernels'])}, XLA around them {microseconds(cost['xla'])}"
+    return name, microseconds(cost["microseconds"]), f"({_range(cost)}); {parts}"
+
+
+def shares(cost: Mapping[str, Any]) -> Iterator[tuple[float, Mapping[str, Any]]]:
+    """The dearest operations with their share of the total."""
+    for each in cost["operations"][:_MOST_OPERATIONS]:
+        share = each["microseconds"] / cost["microseconds"] if cost["microseconds"] else 0.0
+        if share >= _LEAST:
+            yield share, each
+
+
+def _lines(cost: Mapping[str, Any], alone: Alone, style: Style) -> Iterator[str]:
+    name, total, parts = head(cost)
+    if not parts:
+        yield f"{visible(name)}: {total}"
         yield from (f"  no number: {visible(each)}" for each in cost["missing"][:_MOST_OPERATIONS])
     else:
-        total = cost["microseconds"]
-        kernels = f"kernels {microseconds(cost['kernels'])}, XLA around them {microseconds(cost['xla'])}"
-        yield f"{name} on {target}: {style.bold(microseconds(total))} ({_range(cost)}); {kernels}"
-        for each in cost["operations"][:_MOST_OPERATIONS]:
-            share = each["microseconds"] / total if total else 0.0
-            if share >= _LEAST:
-                where = f"{visible(each['path'])}:{each['line']}" if each["path"] else ""
-                kind = "kernel" if each["kernel"] else "XLA"
-                yield f"  {share:>5.0%}  {kind:<6}  {visible(each['name'])}  {where}".rstrip()
+        yield f"{visible(name)}: {style.bold(total)} {parts}"
+        for share, each in shares(cost):
+            where = f"{visible(each['path'])}:{each['line']}" if each["path"] else ""
+            kind = "kernel" if each["kernel"] else "XLA"
+            yield f"  {share:>5.0%}  {kind:<6}  {visible(each['name'])}  {where}".rstrip()
+            less = why_less(each, cost["target"], alone)
+            if less:
+                yield style.dim(f"                 {less}")
+    if cost["against"] is not None:
+        yield f"  {visible(beside(cost))}"
+
+
+def beside(cost: Mapping[str, Any]) -> str:
+    """What the function that it is compared with costs."""
     other = cost["against"]
-    if other is not None and other["microseconds"] is None:
-        yield f"  {visible(other['function'])}: no total: {visible('; '.join(other['missing']))}"
-    elif other is not None:
-        line = f"  {visible(other['function'])}: {microseconds(other['microseconds'])} ({_range(other)})"
-        yield f"{line}, {_compared(cost, other)}" if cost["microseconds"] else line
+    if other["microseconds"] is None:
+        return f"{other['function']}: no total: {'; '.join(other['missing'])}"
+    line = f"{other['function']}: {microseconds(other['microseconds'])} ({_range(other)})"
+    return f"{line}, {_compared(cost, other)}" if cost["microseconds"] else line
 
 
 def _range(cost: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeVar, cast
 
+from ..chip_memory import SMEM
 from ..cost.results import Cost
 from ..protocol import (
     Checked,
@@ -476,9 +477,7 @@ class _Examination:
 
     def _cost(self, target: devices.DeviceTarget, schedules: cost.Schedules) -> StageResult:
         if not (self._went("lower", target) and self._went("compile", target)):
-            over = self._over_budget(target) is not None
-            reason = "it needs more memory than there is" if over else "it does not compile"
-            return {"cost": cost.unknown(self.launch, target, reason)}
+            return {"cost": cost.unknown(self.launch, target, "it does not compile")}
         found = cost.examine(self.launch, self.at, target, schedules)
         self.costs.append(found)
         return {"cost": found}
@@ -494,8 +493,8 @@ class _Examination:
         if target.backend != "tpu" or self.launch.grid is None:
             return None
         scalars = memory.scalars(self.launch)
-        if scalars is not None and scalars["bytes"] >= memory.SMEM:
-            return {"kind": "memory", "limit": memory.SMEM, "target": target.text, **scalars}
+        if scalars is not None and scalars["bytes"] >= SMEM:
+            return {"kind": "memory", "limit": SMEM, "target": target.text, **scalars}
         needed = memory.needed(self.launch, self.grid.constants() if self.grid is not None else {}, target.device)
         limit = memory.limit(target.device, self.launch)
         if needed is None or needed["bytes"] <= limit:

@@ -111,7 +111,7 @@ class _Job:
         self, function: Any, records: list[Record], target: devices.DeviceTarget, schedules: cost.Schedules
     ) -> StageResult:
         given = arguments.CallArguments(self.request["args"], self.request["kwargs"])
-        if self.shardings:
+        if self.shardings or any(record.axes for record in records):
             raise devices.Missing("it runs on several devices")
 
         def cost_of(name: str, function: Any, folder: str) -> FunctionCost:

@@ -40,7 +40,7 @@ def launched_by(program: Any, records: list[Record]) -> list[Record]:
     """The launches that a program (a closed jaxpr) makes; all, where some equation's launch is not recognised.
 
     Others were only traced: `vmap` traces a function before it batches it, and `jax.grad` one with a derivative of its
-    own, whose forward pass then takes its place. A kernel that jax traces twice has a jaxpr that no record knows.
+    own, whose forward pass then takes its place.
     """
     launches = [equation for equation in equations(program) if str(equation.primitive) in _LAUNCHES]
     made = [_record_of(records, equation) for equation in launches]
@@ -144,7 +144,8 @@ def _is(record: Record, equation: Any) -> bool:
     """Whether a launch is one of this equation's kernel."""
     if record.primitive is not equation.primitive or len(record.values) != len(equation.invars):
         return False
-    return all(map(operator.is_, _kernels(record.params), _kernels(equation.params)))
+    kernels = _kernels(equation.params)
+    return any(all(map(operator.is_, _kernels(params), kernels)) for params in (record.params, *record.again))
 
 
 def _kernels(params: dict[str, Any]) -> list[Any]:

@@ -41,6 +41,9 @@ class Record:
     own: dict[tuple[int, ...], dict[int, Any]] = field(default_factory=dict)
     awaited: set[int] = field(default_factory=set)  # operands whose values are kept when the program has computed them
     settings: dict[str, Any] = field(default_factory=dict)  # of jax that it was made under
+    again: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # parameters of those that count as it: a kernel traced anew
 
     @property
     def kind(self) -> str:
@@ -155,6 +158,7 @@ class LaunchRecorder:
         known = self.records.setdefault(record.key, record)
         if known is not record:
             known.times += 1
+            known.again.append(params)
             known.values = [mine if mine is not None else other for mine, other in zip(known.values, record.values)]
         if self.observe and not record.stands_for_others:
             self._observe(known, operands)

@@ -25,6 +25,7 @@ from .module import CompiledModule
 _PASSES = "^(packed-bundles-post-ra|pre-delay.*)$"
 _SCHEDULE = re.compile(r"\d+-(?P<kernel>.+)-\d+-packed-bundles-post-ra\.txt")
 _USE = re.compile(r"\d+-(?P<kernel>.+)-\d+-pre-delay_hlo-static-per-bundle-utilization\.txt")
+_CUT = re.compile(r"(.{100,})-\d+")
 _PICTURED = 32  # copies
 _OPERAND = re.compile(r"\boperand (\d+)\b")  # as a prediction names those of the compiled kernel
 PROGRAM = "program.hlo"
@@ -96,15 +97,16 @@ def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules)
     if not found:
         return unknown(launch, target, f"not known for {compiler()}: it writes no schedule")
     module = CompiledModule.read(dict(texts).get(PROGRAM, ""))
-    if module is None or module.kernel not in found:
+    kernel = None if module is None else named(module.kernel, found)
+    if module is None or kernel is None:
         return unknown(
             launch, target, f"which of the schedules is the kernel's is not known: {', '.join(sorted(found))}"
         )
     if target.device == "v4" and "parallel" in (launch.semantics or ()):
         return unknown(launch, target, "a v4 runs it on both cores, and libtpu compiles it here for one of them")
-    prediction = predict(found[module.kernel], uses.get(module.kernel, ""), target.device, _values(launch, module))
+    prediction = predict(found[kernel], uses.get(kernel, ""), target.device, _values(launch, module))
     doubts = [_OPERAND.sub(lambda match: launch.input_name(int(match[1])), doubt) for doubt in prediction.doubts]
-    others = sorted({*found} - {module.kernel})
+    others = sorted({*found} - {kernel})
     if others and prediction.microseconds is not None:
         doubts.append(f"what XLA does to operands or results is not in it: {', '.join(others)}")
     return _as_cost(launch, target, replace(prediction, doubts=tuple(doubts)))
@@ -119,6 +121,17 @@ def schedules_and_uses(texts: Iterable[tuple[str, str]]) -> tuple[dict[str, str]
         elif match := _USE.fullmatch(name):
             uses[match["kernel"]] = text
     return found, uses
+
+
+def named(operation: str, found: Mapping[str, str]) -> str | None:
+    """The name that an operation's schedule is written by; None where there is none.
+
+    Of names that are too long for a file, libtpu writes the beginning and a number.
+    """
+    if operation in found:
+        return operation
+    cut = [name for name in found if (match := _CUT.fullmatch(name)) and operation.startswith(match[1])]
+    return cut[0] if len(cut) == 1 else None
 
 
 def unknown(launch: Launch, target: DeviceTarget, why: str) -> Cost:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from ...cost.function import ProgramCost
@@ -11,7 +13,7 @@ from ...cost.function import cost as cost_of
 from ...cost.listing import UnknownForm
 from ...cost.prediction import Prediction, predict
 from ...cost.results import AgainstCost, FunctionCost, OperationCost
-from ...cost.xla_program import Operation, read
+from ...cost.xla_program import Operation, XlaProgram, read
 from .. import devices
 from ..devices import DeviceTarget, Missing
 from ..launches.recorder import LaunchRecorder, Record
@@ -19,7 +21,8 @@ from . import cost
 from .module import laid_out
 
 _DIMENSIONS = re.compile(r"\w+\[([\d,]*)\]")
-_SLICES = ("dynamic-slice", "dynamic-update-slice")
+_UNUSUAL = re.compile(r"[^\w.\-]")  # in names of operations
+_SCALAR = re.compile(r"[su]\d+\[\]")
 _MOST_OPERATIONS = 50
 
 
@@ -38,7 +41,7 @@ def examine(
         program = read(texts.get(cost.PROGRAM, ""))
     except UnknownForm as error:
         raise Missing(str(error)) from error
-    total = cost_of(program, target.device, _Predictions(texts, records, target))
+    total = cost_of(program, target.device, _Predictions(program, texts, records, target))
     known = not total.missing
     return {
         "function": name,
@@ -88,10 +91,24 @@ def _compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTar
 class _Predictions:
     """The prediction of each operation, of those that the compiler wrote a schedule of."""
 
-    def __init__(self, texts: Mapping[str, str], records: Sequence[Record], target: DeviceTarget) -> None:
+    def __init__(
+        self, program: XlaProgram, texts: Mapping[str, str], records: Sequence[Record], target: DeviceTarget
+    ) -> None:
+        self.program = program
         self.found, self.uses = cost.schedules_and_uses(texts.items())
         self.records, self.device = records, target.device
         self.known: dict[str, Prediction] = {}
+
+    @cached_property
+    def _written(self) -> dict[tuple[object, ...], str]:
+        """By its code, the name of an operation that has a schedule."""
+        return {
+            self.program.code(each, types): each.name
+            for name, operations in self.program.computations.items()
+            for types in (self.program.types(name),)
+            for each in operations
+            if cost.named(each.name, self.found) is not None
+        }
 
     def __call__(self, operation: Operation, types: dict[str, str]) -> Prediction:
         if operation.name not in self.known:
@@ -99,28 +116,48 @@ class _Predictions:
         return self.known[operation.name]
 
     def _predict(self, operation: Operation, types: dict[str, str]) -> Prediction:
-        schedule = self.found.get(operation.name)
-        if schedule is None:
+        name = cost.named(operation.name, self.found)
+        if name is None:
+            name = cost.named(self._written.get(self.program.code(operation, types), ""), self.found)
+        if name is None:
             return Prediction(doubts=(f"no schedule is written of {operation.opcode}",))
+        schedule = self.found[name]
         operands = [types.get(each, "") for each in operation.operands]
-        given = self._values(operands) if operation.is_kernel else {}
-        if operation.opcode in _SLICES:  # where it begins, which takes no other time elsewhere
-            given = {at: [0] for at, each in enumerate(operands) if each.startswith("s32[]")}
-        use = self.uses.get(operation.name, "")
-        return predict(schedule, use, self.device, given, kind="kernel" if operation.is_kernel else "xla")
+        use = self.uses.get(name, "")
+        if operation.is_kernel:
+            return predict(schedule, use, self.device, self._values(operation.name, operands))
+        found = [predict(schedule, use, self.device, given, kind="xla") for given in guesses(operands)]
+        return max(found, key=lambda each: math.inf if each.microseconds is None else each.microseconds)
 
-    def _values(self, operands: list[str]) -> dict[int, list[int]]:
-        """The words of a kernel's integer operands, where all launches with such operands have the same."""
+    def _values(self, name: str, operands: list[str]) -> dict[int, list[int]]:
+        """The words of a kernel's integer operands, where all launches that it may be have the same."""
         import numpy as np
 
         shapes = [_shape(each) for each in operands]
-        fitting = []
-        for record in self.records:
-            if [tuple(aval.shape) for aval in record.avals] == shapes:
-                values = ((at, laid_out(np.asarray(value), operands[at]))
-                          for at, value in enumerate(record.values) if value is not None)  # fmt: skip
-                fitting.append({at: words for at, words in values if words is not None})
-        return fitting[0] if fitting and all(each == fitting[0] for each in fitting) else {}
+        fitting = [record for record in self.records if [tuple(aval.shape) for aval in record.avals] == shapes]
+        named = [record for record in fitting if _is_called(name, record)]
+        given = []
+        for record in named or fitting:
+            values = ((at, laid_out(np.asarray(value), operands[at]))
+                      for at, value in enumerate(record.values) if value is not None)  # fmt: skip
+            given.append({at: words for at, words in values if words is not None})
+        return given[0] if given and all(each == given[0] for each in given) else {}
+
+
+def guesses(operands: Sequence[str]) -> list[dict[int, list[int]]]:
+    """Values of the scalars among the operands of an operation of XLA's, which are not known.
+
+    Where a slice begins takes no other time elsewhere. What a condition decides may, either way.
+    """
+    conditions = [at for at, each in enumerate(operands) if each.startswith("pred[]")]
+    begins = {at: [0] for at, each in enumerate(operands) if _SCALAR.match(each)}
+    return [begins | {at: [value] for at in conditions} for value in ((0, 1) if conditions else (0,))]
+
+
+def _is_called(operation: str, record: Record) -> bool:
+    """Whether an operation of the program ("kernel.1") has its name of a launch's."""
+    name = _UNUSUAL.sub("_", str(record.params.get("name") or ""))
+    return bool(name) and re.match(re.escape(name) + r"(\.\d|$)", operation) is not None
 
 
 def _shape(text: str) -> tuple[int, ...] | None:

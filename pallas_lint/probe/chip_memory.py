@@ -1,0 +1,65 @@
+"""Memories of TPU TensorCores, and what a buffer takes there: one table for the linter and for the probe's worker.
+
+Nothing is imported but the standard library: the worker has it in the user's interpreter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+MIB = 1 << 20
+# Bytes of VMEM of a core: (physical, what a kernel gets without `vmem_limit_bytes`). The first are those of jax's own
+# table (`jax._src.tpu_info` of 0.12.0.1), the second stand in libtpu's errors: None where it does not compile for the
+# chip yet.
+VMEM: dict[str, tuple[int, int | None]] = {
+    "v4": (16 * MIB, 16 * MIB),
+    "v5e": (128 * MIB, 16 * MIB),
+    "v5p": (64 * MIB, 16 * MIB),
+    "v6e": (128 * MIB, 32 * MIB),
+    "tpu7x": (64 * MIB, 32 * MIB),
+    "tpu8i": (192 * MIB, None),
+    "tpu8t": (128 * MIB, None),
+}
+SMEM = MIB  # of every generation; a little of it is taken by the compiler
+LANES = 128  # of every generation
+SUBLANES = 8  # of 32 bits in a vector register, where a chip has no others
+SUBLANES_OF = {"tpu8t": 16}
+_HALF_BYTES = ("i4", "u4")
+
+
+def bits_held(dtype: str, bits: int, *, scratch: bool) -> int:
+    """Bits that a number of a dtype ("bf16"), of so many bits, takes in VMEM: those of blocks, or of scratch.
+
+    Truth values are words. Scratch of half bytes takes a byte for each.
+    """
+    if dtype == "bool":
+        return 32
+    return 8 if scratch and dtype in _HALF_BYTES else bits
+
+
+def padded_bytes(shape: tuple[int, ...], bits: int, sublanes: int = SUBLANES) -> int:
+    """Bytes of a VMEM buffer of numbers of so many bits, filled up to tiles.
+
+    A vector takes rows of 128 words of 32 bits. In a matrix, lanes come in 128s and rows in tiles of `sublanes`, or of
+    a smaller power of two where there are no more rows, whatever the type; a word holds numbers of so many rows as fit
+    into it. Where there are more dimensions, XLA finds layouts for few rows that waste less: they count as they are.
+    """
+    if len(shape) < 2:
+        return up(math.prod(shape) * bits, LANES * 32) // 8
+    *planes, rows, lanes = shape
+    tile = min(1 << max(rows - 1, 0).bit_length(), sublanes)
+    if not planes:
+        tile = max(tile, 32 // bits)
+    return math.prod(planes) * up(rows, tile) * up(lanes, LANES) * bits // 8
+
+
+def filled_rows(sizes: Sequence[int]) -> int:
+    """Numbers of an array in SMEM, whose rows are filled up to multiples of 128; a vector is not."""
+    *rows, lanes = sizes
+    return math.prod(rows) * (up(lanes, LANES) if rows else lanes)
+
+
+def up(size: int, step: int) -> int:
+    """The next multiple of `step`."""
+    return -(-size // step) * step
