@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING, AnyStr
+from typing import TYPE_CHECKING
 
 from pallas_lint.syntax.outline import CodeLine, GonePiece, Outline, last_line, outline
 from pallas_lint.syntax.parser import parsed_bytes, parser
+from pallas_lint.text.difference import common_end, common_start
 
 if TYPE_CHECKING:
     from collections.abc import Container, Hashable
@@ -63,8 +64,8 @@ class _Untouched:
         if "\r" in old.text or "\r" in source.text:
             return  # a line may end in the middle of what is common
         most = min(len(old.text), len(source.text))
-        above = _common(old.text, source.text, most)
-        below = _common_end(old.text, source.text, most - above)
+        above = common_start(old.text, source.text, most)
+        below = common_end(old.text, source.text, most - above)
         self._head = source.position(above).line - 1
         start, start_before = (text.position(len(text.text) - below) for text in (source, old))
         self._tail = start.line + (start.column > 1 or start_before.column > 1)
@@ -132,9 +133,9 @@ def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
 
     (tree, old), new = before.whole, parsed_bytes(text)
     most = min(len(old), len(new))
-    start = _common(old, new, most)
+    start = common_start(old, new, most)
     start = new.rfind(b"\n", 0, start) + 1  # whole lines, so that rows and columns are easily computed
-    rest = _common_end(old, new, most - start)
+    rest = common_end(old, new, most - start)
     after = new.find(b"\n", len(new) - rest)
     rest = 0 if after < 0 else len(new) - after - 1
     rows = new.count(b"\n", 0, start)
@@ -149,29 +150,6 @@ def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
     earlier.edit(start, old_end, new_end, tree_sitter.Point(rows, 0), point(old, old_end), point(new, new_end))
     found = parser().parse(new, earlier)
     return None if found.root_node.has_error else found
-
-
-def _common(old: AnyStr, new: AnyStr, most: int) -> int:
-    """How much both begin with, `most` at most."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if old[low:middle] == new[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _common_end(old: AnyStr, new: AnyStr, most: int) -> int:
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if old[len(old) - middle : len(old) - low] == new[len(new) - middle : len(new) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _adopted(
