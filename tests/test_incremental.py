@@ -126,7 +126,11 @@ def sequences(draw: st.DrawFn, of: Sequence[str] = TEXTS) -> list[str]:
     for _ in range(draw(st.integers(1, 6))):
         lines = texts[-1].split("\n")
         at = draw(st.integers(0, len(lines) - 1))
-        kind = draw(st.sampled_from(["type", "erase", "drop", "double", "move", "indent", "join", "back", "all"]))
+        kind = draw(
+            st.sampled_from(
+                ["type", "erase", "drop", "double", "move", "indent", "join", "space", "end", "back", "all"]
+            )
+        )
         if kind == "type":
             column = draw(st.integers(0, len(lines[at])))
             lines[at] = lines[at][:column] + draw(st.sampled_from(TYPED)) + lines[at][column:]
@@ -144,6 +148,10 @@ def sequences(draw: st.DrawFn, of: Sequence[str] = TEXTS) -> list[str]:
         elif kind == "indent":
             shift, end = draw(st.sampled_from([-4, -2, -1, 1, 2, 4])), at + draw(st.integers(1, 12))
             lines[at:end] = [" " * shift + line if shift > 0 else _dedented(line, -shift) for line in lines[at:end]]
+        elif kind == "space":
+            lines[at:at] = draw(st.sampled_from([[""], ["", "    "], ["# typed"], ["    # typed", ""]]))
+        elif kind == "end":
+            lines[at] = lines[at].rstrip() if lines[at] != lines[at].rstrip() else f"{lines[at]}  "
         elif kind == "join":
             lines[at : at + 2] = [draw(st.sampled_from(["", " ", "\\", " \\\n\n"])).join(lines[at : at + 2])]
         elif kind == "all":  # the whole text at once: edits all over it
@@ -249,7 +257,7 @@ def test_an_edit_in_one_kernel_reruns_only_its_roots() -> None:
     text = composed(250)
     every, _ = runs(text, project)
     assert every > 5
-    made, again = runs(text.replace("\n    o_ref[...]", "\n\n    o_ref[...]", 1), project)
+    made, again = runs(text.replace("\n    o_ref[...]", "\n    n = 1\n    o_ref[...]", 1), project)
     assert 0 < made <= 2
     assert made + again == every
 
@@ -288,6 +296,76 @@ def test_comments_leave_verdicts_and_places(text: str) -> None:
             assert reported(found.result) == reported(result(edited, Project(Path("/nonexistent"))))
             if found.analysis is not None:
                 assert places(found.analysis.module.outline) == places(outline(Source(FILE.as_posix(), edited)))
+
+
+# Lines that say nothing, at the indentation of the line below, and what is typed behind a line.
+SPACES = ("\n", "    \n", "\n\n\n", "# typed\n", "\n    # é\n")
+
+
+@pytest.mark.parametrize(
+    "line", ["    o_ref[...] = x_ref[...]\n", "    return pl.pallas_call(copy_kernel, out, in_specs"]
+)
+def test_a_blank_line_reruns_nothing(line: str) -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    every, _ = runs(SHARED, project)
+    for more in SPACES:
+        assert runs(SHARED.replace(line, f"{more}{line}", 1), project) == (0, every)
+    assert runs(SHARED.replace(line, f"{line[:-1]} \n", 1), project)[0] in (0, 1)  # where the line ends there
+    assert runs(SHARED, project) == (0, every)
+
+
+def test_letters_that_are_taken_back_leave_the_runs_of_before() -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    runs(SHARED, project)
+    made = []
+    for typed in ("    \n", "    n\n", "    n \n", "    n = 2\n", "    n = 2 \n", "    \n", ""):
+        edited = SHARED.replace("    o_ref[...] = x", f"{typed}    o_ref[...] = x", 1)
+        made.append(runs(edited, project)[0] > 0)
+    assert made == [False, True, False, True, False, False, False]
+
+
+def test_code_that_stays_broken_reruns_nothing() -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    made = []
+    for typed in ("n = (", "n = ( ", "n = (1", "n = (1,"):
+        edited = SHARED.replace("    o_ref[...] = x", f"    {typed}\n    o_ref[...] = x", 1)
+        made.append(runs(edited, project)[0] > 0)
+        assert reported(result(edited, project)) == reported(result(edited, Project(Path("/nonexistent"))))
+    assert made == [True, False, False, False]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_blank_lines_leave_verdicts_and_places(text: str) -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    judged(text, project)
+    lines = text.split("\n")
+    for number in range(0, len(lines), 1 + len(lines) // 5):
+        for more in (["", "  "], ["# typed"], [lines[number] + "  ", ""], []):
+            edited = "\n".join((*lines[:number], *more, *lines[number + bool("".join(more).strip(" #typed")) :]))
+            found = judged(edited, project)
+            assert reported(found.result) == reported(result(edited, Project(Path("/nonexistent"))))
+            if found.analysis is not None:
+                assert places(found.analysis.module.outline) == places(outline(Source(FILE.as_posix(), edited)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param('    """A.\n    B."""\n', '    """A.\n\n    B."""\n', id="a line in a string"),
+        pytest.param('    s = """A \n"""\n', '    s = """A\n"""\n', id="a space in a string"),
+        pytest.param("    f(1,\n    2)\n", "    f(1,\n\n    2)\n", id="a line in an expression"),
+        pytest.param("    x = 1 \\\n    + 2\n", "    x = 1 \\\n\n    + 2\n", id="a line that a backslash joins"),
+        pytest.param("    x = 1 \\\n    + 2\n", "    x = 1 \\ \n    + 2\n", id="a space behind a backslash"),
+    ],
+)
+def test_spaces_within_statements_count(before: str, after: str) -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    kernel = "    o_ref[...] = x_ref[...]\n"
+    for some in (before, after, before):
+        text = SHARED.replace(kernel, f"{some}{kernel}", 1)
+        assert reported(result(text, project)) == reported(result(text, Project(Path("/nonexistent"))))
+        found = project.graph().add(Source(FILE.as_posix(), text), FILE).outline
+        assert places(found) == places(outline(Source(FILE.as_posix(), text)))
 
 
 @pytest.mark.parametrize(

@@ -237,3 +237,25 @@ def test_any_text_is_taken(lines: list[tuple[str, str]], newline: str, data: st.
         assert found.span.start <= found.span.end
         for fix in found.fixes:
             assert fixer.plan([(found, fix)], {source.path: source}).taken
+
+
+@pytest.mark.parametrize(
+    ("line", "half_written"),
+    [
+        ("x = 1  # pallas-lint:", True),
+        ("x = 1  # pallas-lint: dis", True),
+        ("# pallas-lint: disable", True),
+        ("# pallas-lint: disable-f", True),
+        ("# pallas-lint: disable=", True),
+        ("# pallas-lint: disable=PAL101, PAL3", True),
+        ("# pallas-lint: disable=unsupp", True),
+        ("# pallas-lint: disable=PAL101", False),
+        ("# pallas-lint: disable=PAL1 because of its sums", False),
+        ("# pallas-lint: disabel", False),
+        ("# pallas-lint: disable=PAL3x", False),
+        ("# pallas-lint: assume=PAL1", False),
+        ("x = 1", False),
+    ],
+)
+def test_half_written(line: str, half_written: bool) -> None:
+    assert suppressions.is_half_written(line) is half_written

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
 
+    _Place = tuple[Piece, tuple[int, int]]
+
 # The kinds of queries that findings depend on, besides those of the runs, with their arguments.
 FILE = "file"  # settings, what imports bind, and the names of jax that something assigns
 BOUND = "bound"  # what imports bind, where nothing hides it
@@ -42,12 +44,12 @@ USED = "used"  # functions: those that are index maps of launches
 
 @define(eq=False)
 class CachedFindings:
-    """Findings, and for each the pieces that its lines belong to: line -> (piece, lines below its first)."""
+    """Findings, and for each the pieces that its lines belong to: line -> (piece, its anchor there)."""
 
     findings: list[Finding]
-    lines: list[dict[int, tuple[Piece, int]]]
+    lines: list[dict[int, _Place]]
     extra: Any = None  # other results of the same computation
-    # The pieces, with the line on which each began, and how often its comments had changed.
+    # The pieces, with the line on which each began, and how often its comments and blank lines had changed.
     positions: list[tuple[Piece, int, int]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -57,19 +59,19 @@ class CachedFindings:
     def relocate(self, source: Source) -> bool:
         """Move the findings to where their code is in `source`.
 
-        False where not all of it is there, or a fix may write comments that have changed.
+        False where not all of it is there, or a fix may write comments and blank lines that have changed.
         """
-        has_moved = has_other_comments = False
+        has_moved = has_other_spacing = False
         for piece, first, edition in self.positions:
             if piece.source is not source:
                 return False
             has_moved |= piece.first != first
-            has_other_comments |= piece.edition != edition
-        if has_other_comments and any(finding.fixes for finding in self.findings):
+            has_other_spacing |= piece.edition != edition
+        if has_other_spacing and any(finding.fixes for finding in self.findings):
             return False
-        if has_moved:
+        if has_moved or has_other_spacing:
             for index, (finding, lines) in enumerate(zip(self.findings, self.lines, strict=True)):
-                now = {line: piece.first + below for line, (piece, below) in lines.items()}
+                now = {line: piece.line_at(anchor) for line, (piece, anchor) in lines.items()}
                 if any(before != after for before, after in now.items()):
                     self.findings[index] = _at_lines(finding, now, source.path)
                     self.lines[index] = {now[line]: place for line, place in lines.items()}
@@ -174,7 +176,7 @@ class FindingCache:
             memo.store(key, result, read)
         return result
 
-    def _lines_of(self, finding: Finding) -> dict[int, tuple[Piece, int]] | None:
+    def _lines_of(self, finding: Finding) -> dict[int, _Place] | None:
         if self._places is None:
             module = self.analysis.module
             self._places = _Lines(module.outline, module.source.path)
@@ -224,7 +226,7 @@ class _Lines:
         self._pieces = sorted(outline.walk(), key=lambda piece: piece.first)  # a class before its members
         self._firsts = [piece.first for piece in self._pieces]
 
-    def of(self, finding: Finding) -> dict[int, tuple[Piece, int]] | None:
+    def of(self, finding: Finding) -> dict[int, _Place] | None:
         """The lines of a finding; None where one belongs to no piece, so that it cannot be relocated."""
         found = {}
         for span in _spans(finding):
@@ -236,7 +238,7 @@ class _Lines:
                 # Edits that insert or remove whole lines end at the beginning of the line below.
                 if place.line > piece.last + (place.column == 1):
                     return None
-                found[place.line] = piece, place.line - piece.first
+                found[place.line] = piece, piece.anchor(place.line)
         return found
 
 

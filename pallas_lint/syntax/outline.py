@@ -7,7 +7,7 @@ libcst then parses only the pieces that are needed.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pallas_lint.finding import Position
 from pallas_lint.records import define, field, frozen
@@ -57,6 +57,21 @@ class ImportedName:
     target: str
 
 
+class CodeLine(NamedTuple):
+    """A line of a piece, its code and its comment."""
+
+    code: str | None  # None where there is none
+    comment: str
+
+
+class GonePiece(NamedTuple):
+    """A piece that is not in the text any more, may come back, and was there so many texts ago."""
+
+    piece: Piece
+    ago: int
+    lines: list[CodeLine] | None  # None where only the same text can be this piece
+
+
 class Earlier(Protocol):
     """The pieces of an earlier text."""
 
@@ -78,7 +93,7 @@ class Outline:
     tree: tree_sitter.Tree | None = None
     whole: tuple[tree_sitter.Tree, bytes] | None = None  # the last tree without an error, and what it was made of
     earlier: Earlier | None = field(default=None, repr=False)  # only while it is made
-    gone: list[tuple[Piece, int]] = field(factory=list, repr=False)  # pieces of earlier texts, so many texts ago
+    gone: list[GonePiece] = field(factory=list, repr=False)  # pieces of earlier texts
 
     @property
     def stars(self) -> list[str]:

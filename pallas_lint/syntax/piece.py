@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -54,9 +55,10 @@ class Piece:
     members: list[Piece] = field(factory=list)
     # Its only statement in the tree of the whole file, until it is read or the file is edited: nodes hold their tree.
     in_file: tree_sitter.Node | None = field(default=None, init=False, repr=False)
-    edition: int = field(default=0, init=False)  # how often its comments have changed
-    # What its nodes were read from, where comments differ now: the nodes are on the same lines and columns.
+    edition: int = field(default=0, init=False)  # how often its comments and blank lines have changed
+    # What its nodes were read from, where comments and blank lines differ now, and where its lines are now, from 0.
     _read_text: str | None = field(default=None, init=False, repr=False)
+    _read_lines: Sequence[int] = field(default=(), init=False, repr=False)
     _had: dict[re.Pattern[str], bool] = field(factory=dict, init=False)
 
     @cached_property
@@ -83,8 +85,8 @@ class Piece:
         vars(self).pop("words", None)
         self._had.clear()
 
-    def may_have_comments(self, before: str, after: str, text: str) -> bool:
-        """Whether it is the same to all who read it if a comment, and with it the text, becomes another.
+    def may_have_text(self, text: str, before: str = "", after: str = "") -> bool:
+        """Whether it is the same to all who read it if its text becomes `text`, and comments in it `after`.
 
         Who asked about its text has to get the same answer.
         """
@@ -92,14 +94,37 @@ class Piece:
             return False
         return not any(pattern.search(before) or pattern.search(after) for pattern in self._had)
 
-    def take_comments(self, new: Piece) -> None:
-        """Become `new`, on as many lines, which only comments distinguish."""
-        if self.was_parsed and self._read_text is None:
-            self._read_text = self._parsed_text
+    def take_spacing(self, new: Piece, lines: Sequence[int]) -> None:
+        """Become `new`, which only comments and blank lines distinguish; its lines are at `lines` there, from 0."""
+        if self._read_text is None:
+            self._read_text, self._read_lines = self._parsed_text, lines
+        else:
+            self._read_lines = [lines[line] for line in self._read_lines]
+        self._take_text(new)
+
+    def take_problem(self, new: Piece) -> None:
+        """Become `new`, of which nothing is read either: it is broken."""
+        self._take_text(new)
+        vars(self)["_read"] = new.problem
+
+    def _take_text(self, new: Piece) -> None:
         for kept in ("text", "words", "header_words", "_parsed", "_concrete"):
             vars(self).pop(kept, None)
         self.edition += 1
         self.in_file = new.in_file
+
+    def anchor(self, line: int) -> tuple[int, int]:
+        """A line of the file as what stays the same when blank lines come and go: a line of code, and lines below."""
+        at = line - self.first
+        if self._read_text is None:
+            return at, 0
+        read = bisect_right(self._read_lines, at) - 1
+        return read, at - self._read_lines[read]
+
+    def line_at(self, anchor: tuple[int, int]) -> int:
+        """The line of the file that an anchor is on now."""
+        read, below = anchor
+        return self.first + (read if self._read_text is None else self._read_lines[read]) + below
 
     def move(self, source: Source, lines: int) -> None:
         """Move to `source`, where the same text is so many lines further down, with the position of a syntax error."""
@@ -300,7 +325,9 @@ class Piece:
         column = offset - (self._read_text.rfind("\n", 0, offset) + 1)
         if self.nested:
             line -= 1  # the wrapper's
-        return self._base + column if line < 0 else self.source.line_starts[self.first - 1 + line] + column
+        if line < 0:
+            return self._base + column
+        return self.source.line_starts[self.first - 1 + self._read_lines[line]] + column
 
 
 @frozen(eq=False)

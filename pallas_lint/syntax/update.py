@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING, AnyStr
+from typing import TYPE_CHECKING
 
-from pallas_lint.syntax.outline import Outline, last_line, outline
+from pallas_lint.syntax.outline import CodeLine, GonePiece, Outline, last_line, outline
 from pallas_lint.syntax.parser import parsed_bytes, parser
+from pallas_lint.text.difference import common_end, common_start
 
 if TYPE_CHECKING:
     from collections.abc import Container, Hashable
@@ -36,9 +37,9 @@ def updated(before: Outline, source: Source) -> Outline:
     result = outline(source, _edited(before, source.text), untouched)
     result.whole = result.whole or before.whole
     kept: dict[Piece, Piece] = {}
-    comments = _Comments(before, result)
-    result.pieces = _adopted(before.pieces, result.pieces, kept, comments, untouched.taken)
-    gone = _Gone(before, result, comments)
+    alike = _Alike(before, result)
+    result.pieces = _adopted(before.pieces, result.pieces, kept, alike, untouched.taken)
+    gone = _Gone(before, result, alike)
     gone.put_back(result.pieces, kept)
     for piece in result.pieces:
         gone.put_back(piece.members, kept)
@@ -63,8 +64,8 @@ class _Untouched:
         if "\r" in old.text or "\r" in source.text:
             return  # a line may end in the middle of what is common
         most = min(len(old.text), len(source.text))
-        above = _common(old.text, source.text, most)
-        below = _common_end(old.text, source.text, most - above)
+        above = common_start(old.text, source.text, most)
+        below = common_end(old.text, source.text, most - above)
         self._head = source.position(above).line - 1
         start, start_before = (text.position(len(text.text) - below) for text in (source, old))
         self._tail = start.line + (start.column > 1 or start_before.column > 1)
@@ -132,9 +133,9 @@ def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
 
     (tree, old), new = before.whole, parsed_bytes(text)
     most = min(len(old), len(new))
-    start = _common(old, new, most)
+    start = common_start(old, new, most)
     start = new.rfind(b"\n", 0, start) + 1  # whole lines, so that rows and columns are easily computed
-    rest = _common_end(old, new, most - start)
+    rest = common_end(old, new, most - start)
     after = new.find(b"\n", len(new) - rest)
     rest = 0 if after < 0 else len(new) - after - 1
     rows = new.count(b"\n", 0, start)
@@ -151,40 +152,17 @@ def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
     return None if found.root_node.has_error else found
 
 
-def _common(old: AnyStr, new: AnyStr, most: int) -> int:
-    """How much both begin with, `most` at most."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if old[low:middle] == new[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _common_end(old: AnyStr, new: AnyStr, most: int) -> int:
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if old[len(old) - middle : len(old) - low] == new[len(new) - middle : len(new) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def _adopted(
     earlier: list[Piece],
     found: list[Piece],
     kept: dict[Piece, Piece],
-    comments: _Comments,
+    alike: _Alike,
     taken: Container[Piece] = (),
 ) -> list[Piece]:
     """`found` with earlier pieces in place of those with the same text, wherever they were; the reused ones are moved.
 
-    So are pieces with other comments, where nothing that was found out about them rests on those. `kept` is told by
-    the new one.
+    So are pieces with other comments and blank lines, where nothing that was found out about them rests on those, and
+    pieces that were broken and still are. `kept` is told by the new one.
     """
     left: dict[Hashable, deque[Piece]] = {}
     for piece in earlier:
@@ -194,84 +172,188 @@ def _adopted(
     for at, piece in enumerate(found):
         same = left.get(_content(piece)) if left and piece not in taken else None
         if same:
-            result[at] = _moved(same.popleft(), piece, kept, comments, taken)
+            result[at] = _moved(same.popleft(), piece, kept, alike, taken)
     rest = [piece for same in left.values() for piece in same]
+    rest += [piece for piece in earlier if piece not in taken and _is_refused(piece)]
     for at, piece in enumerate(found) if rest else ():
         if result[at] is piece and piece not in taken:
-            old = next((old for old in rest if comments.alone_differ(old, piece)), None)
+            old = next((old for old in rest if alike.take_over(old, piece)), None)
             if old is not None:
                 rest.remove(old)
-                old.take_comments(piece)
-                result[at] = _moved(old, piece, kept, comments)
+                result[at] = _moved(old, piece, kept, alike)
+                if old.problem is not None:
+                    old.take_problem(piece)
     return result
 
 
-class _Comments:
-    """Which pieces of two texts have the same tokens at the same lines and columns, and other comments."""
+class _Alike:
+    """Which pieces of two texts are the same to all who read them: other comments, blank lines, or broken code."""
 
     def __init__(self, before: Outline, after: Outline) -> None:
         self._before, self._after = before, after
 
-    def alone_differ(self, old: Piece, new: Piece) -> bool:
-        """Whether `new` is the same as `old` but for comments that are not read."""
-        for piece in (old, new):
-            if piece.members or piece.suspect or piece.deep or not piece.in_tree:
-                return False
-        if (old.kind, old.names, old.nested) != (new.kind, new.names, new.nested):
+    def take_over(self, old: Piece, new: Piece, lines_then: list[CodeLine] | None = None) -> bool:
+        """Have `old` become `new` if they are alike, and whether they are; it is not moved yet.
+
+        `lines_then` are the lines of `old` if it is of an earlier text.
+        """
+        if not (_may_be_alike(old) and _may_be_alike(new)):
             return False
-        lines, now = old.text.split("\n"), new.text.split("\n")
-        if len(lines) != len(now):
+        about, now = ((piece.kind, piece.names, piece.nested, piece.suspect) for piece in (old, new))
+        if about != now or not self._are_words_unread(old, new):
             return False
-        changed = [at for at, (line, other) in enumerate(zip(lines, now, strict=True)) if line != other]
-        for at in changed:
-            code, comment = _apart(self._before.tree, old.first - 1 + at, lines[at])
-            code_now, comment_now = _apart(self._after.tree, new.first - 1 + at, now[at])
-            if not (comment or comment_now) or code.rstrip() != code_now.rstrip():
-                return False
-            if "pallas-lint" in comment + comment_now or not old.may_have_comments(comment, comment_now, new.text):
-                return False
-        # Names may be looked for among a piece's words.
+        if new.suspect:
+            return self._are_both_broken(old, new)
+        if old.problem is not None:  # uses of names are looked for in it all the same
+            return _code_on_lines(old) == _code_on_lines(new) and self._are_both_broken(old, new)
+        lines = self._same_lines(old, new, lines_then)
+        if lines is None:
+            return False
+        old.take_spacing(new, lines)
+        return True
+
+    def _are_both_broken(self, old: Piece, new: Piece) -> bool:
+        """Whether nothing is read of either: what Python does not parse has no statements."""
+        problems = old.problem, new.problem
+        return all(each is not None and not each.limit for each in problems) and old.may_have_text(new.text)
+
+    def _are_words_unread(self, old: Piece, new: Piece) -> bool:
+        """Names may be looked for among a piece's words."""
         words = old.words ^ new.words
-        return not any(piece is not new and not words.isdisjoint(piece.words) for piece in self._after.walk())
+        return not words or not any(
+            piece is not new and not words.isdisjoint(piece.words) for piece in self._after.walk()
+        )
+
+    def _same_lines(self, old: Piece, new: Piece, lines_then: list[CodeLine] | None) -> list[int] | None:
+        """Where each line of `old` is in `new`, from 0, if comments and blank lines alone differ, which nobody read."""
+        lines, now = old.text.split("\n"), new.text.split("\n")
+        most = min(len(lines), len(now))
+        above = next((at for at in range(most) if lines[at] != now[at]), most)
+        below = next((at for at in range(most - above) if lines[-1 - at] != now[-1 - at]), most - above)
+        end, end_now = len(lines) - below, len(now) - below
+        if lines_then is None:
+            differing = _lines_of(self._before.tree, old, above, end)
+        else:
+            differing = lines_then[above:end]
+        differing_now = _lines_of(self._after.tree, new, above, end_now)
+        code, code_now = (
+            {above + at: line.code for at, line in enumerate(some) if line.code is not None}
+            for some in (differing, differing_now)
+        )
+        if list(code.values()) != list(code_now.values()):
+            return None
+        comments, comments_now = (
+            "\n".join(line.comment for line in some if line.comment) for some in (differing, differing_now)
+        )
+        if "pallas-lint" in comments + comments_now or not old.may_have_text(new.text, comments, comments_now):
+            return None
+        places, later, found = dict(zip(code, code_now, strict=True)), min(end_now, len(now) - 1), []
+        for at in reversed(range(above, end)):
+            later = places.get(at, later)
+            found.append(later)  # what is no code is nowhere: code follows
+        return [*range(above), *reversed(found), *(end_now + at for at in range(below))]
+
+
+def _code_on_lines(piece: Piece) -> list[str]:
+    return [line.rstrip() for line in piece.text.split("\n")]
+
+
+def _may_be_alike(piece: Piece) -> bool:
+    if piece.members or piece.deep or piece.in_tree is piece.suspect:
+        return False
+    return "\r" not in piece.text.replace("\r\n", "\n")
+
+
+def _lines_of(tree: tree_sitter.Tree | None, piece: Piece, first: int = 0, end: int | None = None) -> list[CodeLine]:
+    """Some of its lines. All is code where a comment or a blank line is within an expression."""
+    lines, found = piece.text.split("\n"), []
+    for at, text in enumerate(lines[first:end], first):
+        row = piece.first - 1 + at
+        code, comment = _apart(tree, row, text)
+        is_joined = at > 0 and lines[at - 1].endswith("\\")
+        is_code = code or is_joined or not (comment or _is_between_statements(tree, row, 0))
+        found.append(CodeLine(text if is_joined else code if is_code else None, comment))
+    return found
 
 
 def _apart(tree: tree_sitter.Tree | None, row: int, line: str) -> tuple[str, str]:
-    """The code and the comment on a line; all is code where a comment is within an expression."""
-    if tree is None or "#" not in line:
+    """The code and the comment on a line; all is code where a comment, or spaces at the end, are in an expression."""
+    if tree is None or not line:
         return line, ""
     end = len(line.encode("utf-8", "surrogatepass"))
-    node = tree.root_node.descendant_for_point_range((row, end - 1), (row, end))
-    if node is None or node.type != "comment" or node.parent is None or not _STATEMENTS.search(node.parent.type):
-        return line, ""
-    start = line.encode("utf-8", "surrogatepass")[: node.start_point.column]
-    column = len(start.decode("utf-8", "surrogatepass"))
-    return line[:column], line[column:]
+    node = tree.root_node.descendant_for_point_range((row, end - 1), (row, end)) if "#" in line else None
+    if node is not None and node.type == "comment":
+        if node.parent is None or not _STATEMENTS.search(node.parent.type):
+            return line, ""
+        start = line.encode("utf-8", "surrogatepass")[: node.start_point.column]
+        column = len(start.decode("utf-8", "surrogatepass"))
+        return line[:column].rstrip(), line[column:]
+    code = line.rstrip()
+    return (
+        (code, "")
+        if code != line and not code.endswith("\\") and _is_between_statements(tree, row, end - 1)
+        else (line, "")
+    )
+
+
+def _is_between_statements(tree: tree_sitter.Tree | None, row: int, column: int) -> bool:
+    """Whether the character there is part of no expression or string."""
+    node = None if tree is None else tree.root_node.descendant_for_point_range((row, column), (row, column + 1))
+    return node is not None and _STATEMENTS.search(node.type) is not None
 
 
 class _Gone:
-    """Recently removed pieces, to replace new ones with the same text: code is fixed, or an edit undone."""
+    """Recently removed pieces, to replace new ones that are alike: code is fixed, or an edit undone."""
 
-    def __init__(self, before: Outline, result: Outline, comments: _Comments) -> None:
-        self._comments = comments
+    def __init__(self, before: Outline, result: Outline, alike: _Alike) -> None:
+        self._alike, self._tree = alike, result.tree
         self._present = set(result.walk())
         self._known = set(before.walk())
-        lately = [(piece, 1) for piece in before.walk()]
-        lately += [(piece, ago + 1) for piece, ago in before.gone if ago < _MAX_REVISIONS]
-        self._pieces = [(piece, ago) for piece, ago in lately if piece not in self._present]
-        self._left = {_content(piece): piece for piece, _ in reversed(self._pieces) if not _is_refused(piece)}
+        lately = [
+            GonePiece(piece, 1, _code_of(before.tree, piece)) for piece in before.walk() if piece not in self._present
+        ]
+        lately += [GonePiece(piece, ago + 1, lines) for piece, ago, lines in before.gone if ago < _MAX_REVISIONS]
+        self._pieces = [each for each in lately if each.piece not in self._present]
+        self._left = {_content(each.piece): each.piece for each in self._pieces[::-1] if not _is_refused(each.piece)}
+        self._alike_left: dict[Hashable, GonePiece] = {
+            code: each for each in self._pieces[::-1] if (code := _code(each.lines)) is not None
+        }
 
     def put_back(self, pieces: list[Piece], kept: dict[Piece, Piece]) -> None:
         for at, piece in enumerate(pieces):
-            same = None if piece in self._known else self._left.get(_content(piece))
-            if same is not None and same not in self._present:
+            if piece in self._known:
+                continue
+            same = self._left.get(_content(piece))
+            if same is None or same in self._present:
+                same = self._other(piece)
+            if same is not None:
                 # Members of a class may be elsewhere by now.
                 same.members = [member for member in same.members if member not in self._present]
-                pieces[at] = _moved(same, piece, kept, self._comments)
+                pieces[at] = _moved(same, piece, kept, self._alike)
                 self._present.update((same, *same.members))
 
+    def _other(self, piece: Piece) -> Piece | None:
+        """One that has become the piece, with other comments and blank lines."""
+        code = _code(_code_of(self._tree, piece)) if self._alike_left else None
+        gone = None if code is None else self._alike_left.get(code)
+        if gone is None or gone.piece in self._present or not self._alike.take_over(gone.piece, piece, gone.lines):
+            return None
+        return gone.piece
+
     @property
-    def left(self) -> list[tuple[Piece, int]]:
-        return [(piece, ago) for piece, ago in self._pieces if piece not in self._present]
+    def left(self) -> list[GonePiece]:
+        return [each for each in self._pieces if each.piece not in self._present]
+
+
+def _code_of(tree: tree_sitter.Tree | None, piece: Piece) -> list[CodeLine] | None:
+    """The lines of a piece of that tree; None where others cannot be like it."""
+    if piece.suspect or not _may_be_alike(piece) or _is_refused(piece):
+        return None
+    return _lines_of(tree, piece)
+
+
+def _code(lines: list[CodeLine] | None) -> Hashable:
+    return None if lines is None else tuple(line.code for line in lines if line.code is not None)
 
 
 def _is_refused(piece: Piece) -> bool:
@@ -291,11 +373,9 @@ def _error_below(piece: Piece) -> tuple[int, int] | None:
     return None if at is None else (at.line - piece.first, at.column)
 
 
-def _moved(
-    old: Piece, new: Piece, kept: dict[Piece, Piece], comments: _Comments, taken: Container[Piece] = ()
-) -> Piece:
+def _moved(old: Piece, new: Piece, kept: dict[Piece, Piece], alike: _Alike, taken: Container[Piece] = ()) -> Piece:
     if new.members:
-        members = _adopted(old.members, new.members, kept, comments, taken)
+        members = _adopted(old.members, new.members, kept, alike, taken)
         old.forget_text()  # between members may be comments
         old.members = members
     old.error_at, old.in_tree = new.error_at, new.in_tree

@@ -40,6 +40,7 @@ MAX_NAMED = 8  # codes of a comment that a message names
 
 _MARKER = re.compile(r"#[ \t]*(?:pallas-lint[ \t]*:|noqa\b)", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"#[ \t]*pallas-lint[ \t]*:[ \t]*([\w-]*)", re.IGNORECASE)
+_LAST_WORD = re.compile(rf"{_DIRECTIVE.pattern}([ \t]*=[ \t]*(?:[\w-]+[ \t]*,[ \t]*)*([\w-]*))?[ \t]*$", re.IGNORECASE)
 _CODES = re.compile(r"[ \t]*=[ \t]*([\w-]+(?:[ \t]*,[ \t]*[\w-]+)*)?")
 _NOQA = re.compile(r"#[ \t]*noqa(?:[ \t]*:[ \t]*([A-Z]+[0-9]+(?:[ \t,]+[A-Z]+[0-9]+)*))?(?![\w-])", re.IGNORECASE)
 
@@ -110,6 +111,22 @@ def apply(
         unused = [f for s in suppressions if not s.noqa for f in _judge(source, s, enabled_codes)]
         kept += _without_silenced(source, unused, suppressions)
     return kept
+
+
+def is_half_written(line: str) -> bool:
+    """Whether a line ends in a directive that more letters make whole: `# pallas-lint: dis`, `disable=PAL1`."""
+    match = _LAST_WORD.search(line)
+    if match is None:
+        return False
+    directive, codes, last = match[1].lower(), match[2], match[3]
+    if codes is None:
+        return any(word.startswith(directive) for word in DIRECTIVES)
+    if not directive.startswith("disable"):
+        return False
+    from pallas_lint.ruleset.registry import all_rules
+
+    known = [word.lower() for code, entry in all_rules().items() for word in (code, entry.name)]
+    return any(word.startswith(last.lower()) and word != last.lower() for word in known)
 
 
 def silence(source: Source, findings: Iterable[Finding]) -> tuple[list[Finding], set[tuple[str, int]]]:

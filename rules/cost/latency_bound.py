@@ -149,7 +149,8 @@ class LatencyBound(Rule):
             launch.called_at,
             f"{math.prod(sizes)} steps of the grid that move {size(total)} each: a step itself takes about as long as "
             "moving half a megabyte",
-            help="larger blocks make fewer steps; `pallas-lint probe --perf` predicts the time, `--tune` tries sizes",
+            help="larger blocks make fewer steps; `pallas-lint probe --perf` predicts the time, `--tune`, in an editor "
+            "Tune Block Sizes, tries sizes",
         )
 
 

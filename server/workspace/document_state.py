@@ -9,6 +9,8 @@ from pallas_lint.server.workspace.client_settings import ClientSettings
 from pallas_lint.records import field, frozen
 from pallas_lint.run.cache import FileVerdict
 from pallas_lint.run.fixer import SYNTAX_ERROR
+from pallas_lint.text.difference import common_end, common_start
+from pallas_lint.triage import suppressions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +51,7 @@ class DocumentState:
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
     probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
     picked: Mapping[str, KnownCall] = field(factory=dict)  # by function: the known call that the user wants to see
+    before: Source | None = None  # the text before the last edit: what was typed there may be half written
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -56,7 +59,18 @@ class DocumentState:
         if self.file_analysis is None or not self.client.enable:
             return ()
         found = self.file_analysis.result.findings
+        if self.before is not None and any(each.code == suppressions.CODE for each in found):
+            line = self._edited_line(self.before)
+            if suppressions.is_half_written(self.source.line(line)):  # its user is still typing it
+                found = tuple(each for each in found if (each.code, each.span.start.line) != (suppressions.CODE, line))
         return found if self.client.show_syntax_errors else tuple(each for each in found if each.code != SYNTAX_ERROR)
+
+    def _edited_line(self, before: Source) -> int:
+        """The line on which the last edit ended."""
+        old, new = before.text, self.source.text
+        most = min(len(old), len(new))
+        above = common_start(old, new, most)
+        return self.source.position(len(new) - common_end(old, new, most - above)).line
 
     @property
     def half_written(self) -> bool:

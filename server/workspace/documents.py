@@ -69,6 +69,7 @@ class Documents:
     _named: dict[str, tuple[Source, Named]] = field(factory=dict, init=False)  # the backends that a text names
     _states: dict[str, DocumentState] = field(factory=dict, init=False)
     _reported: dict[str, DocumentState] = field(factory=dict, init=False)  # what the client was told last
+    _before: dict[str, Source] = field(factory=dict, init=False)  # the text before the last edit of a document
     _picked: dict[str, dict[str, KnownCall]] = field(factory=dict, init=False)  # by document and function
     _unsaved: set[str] = field(factory=set, init=False)  # changed, where findings are only wanted of what is saved
     _undecided: set[str] = field(factory=set, init=False)  # changed while it was not known where that is
@@ -84,7 +85,8 @@ class Documents:
 
     def put(self, uri: str, version: int | None, text: str | Notebook) -> None:
         """A document was opened or changed."""
-        changed = uri in self._texts
+        earlier = self._texts.get(uri)
+        changed = earlier is not None
         self._touch(uri)
         before = self._backends_named(uri)
         if isinstance(text, str):
@@ -95,6 +97,8 @@ class Documents:
             self._texts[uri] = (version, text)
         if not self.is_code(uri):
             return
+        if earlier is not None:
+            self._before[uri] = earlier[1]
         if changed and not self.ready.is_set():
             self._undecided.add(uri)
         if changed and self._waits_for_saving(uri):
@@ -125,7 +129,15 @@ class Documents:
 
     def close(self, uri: str) -> None:
         """A document was closed: what is on disk counts again."""
-        for known in (self._texts, self._named, self._states, self._reported, self._last_active, self._picked):
+        for known in (
+            self._texts,
+            self._named,
+            self._states,
+            self._reported,
+            self._last_active,
+            self._picked,
+            self._before,
+        ):
             known.pop(uri, None)
         self.hints.forget(uri)
         self.lenses.forget(uri)
@@ -341,7 +353,7 @@ class Documents:
             del self._running[uri]
         current = self._texts.get(uri)
         if current is not None and current[1] is source:
-            self._states[uri] = found = evolve(found, picked=self._picked.get(uri, {}))
+            self._states[uri] = found = evolve(found, picked=self._picked.get(uri, {}), before=self._before.get(uri))
             if found.crash is not None:
                 self.failed(found.crash)
             if uri not in self._unsaved:

@@ -205,3 +205,20 @@ async def test_words_and_codes_of_comments(tmp_path: Path) -> None:
         # In code, of the jax of the project.
         typed = await completed(editor, uri, CODE.replace("|", "").replace("out_shape=x", "out_shape=x, compiler_|"))
         assert "compiler_params=" in [each.label for each in typed]
+
+
+async def test_a_comment_that_is_being_typed_is_not_called_wrong(tmp_path: Path) -> None:
+    text = f"{IMPORTS}{KERNEL}"
+    uri = (tmp_path / "k.py").as_uri()
+    async with session("pull", tmp_path) as editor:
+        editor.open(uri, text)
+        seen = {}
+        for typed in ("pallas-lint:", "pallas-lint: dis", "pallas-lint: disable=PAL", "pallas-lint: disable=PALX"):
+            editor.change(uri, text.replace("as jnp", f"as jnp  # {typed}"))
+            seen[typed.rpartition(" ")[2]] = [each.code for each in await editor.pulled(uri)]
+        assert seen == {"pallas-lint:": [], "dis": [], "disable=PAL": [], "disable=PALX": ["PAL002"]}
+        half = text.replace("as jnp", "as jnp  # pallas-lint: dis")
+        editor.change(uri, half)
+        assert not await editor.pulled(uri)
+        editor.change(uri, f"{half}n = 1\n")  # it is left as it is
+        assert [each.code for each in await editor.pulled(uri)] == ["PAL002"]

@@ -208,7 +208,7 @@ def test_no_piece_keeps_the_tree_of_a_text_that_was_edited() -> None:
     before = outline(Source("a.py", f"x = 1\ny = 2\nclass C:\n{MEMBERS}z = 3\n"))
     assert [piece.in_file is not None for piece in before.pieces] == [True, True, False, True]
     after = updated(before, Source("a.py", f"x = 1\nnew = 2\ny = 3\nclass C:\n{MEMBERS}\nz = 3\n"))
-    assert all(piece.in_file is None for piece in (*before.walk(), *after.walk(), *(gone for gone, _ in after.gone)))
+    assert all(piece.in_file is None for piece in (*before.walk(), *after.walk(), *(each.piece for each in after.gone)))
     assert all(piece.module is not None for piece in after.walk())
 
 

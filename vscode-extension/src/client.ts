@@ -1,3 +1,5 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import * as os from "node:os";
 import * as readline from "node:readline";
 
@@ -26,6 +28,7 @@ import {
   type Candidate,
   chooseLaunch,
   describe,
+  ending,
   environmentOf,
   type Launch,
   LaunchError,
@@ -53,6 +56,8 @@ export const SELECTOR = [
 
 /** What one may do about something, and the text of its button. */
 type Remedy = readonly [string, () => Promise<void> | void];
+
+const EXIT_TIMEOUT = 1000; // milliseconds
 
 /** What of this extension's the server may put into code lenses, or ask for. */
 const CLIENT_COMMANDS = ["pallasLint.runProbe", "pallasLint.showLayout", "pallasLint.showTried"];
@@ -208,6 +213,7 @@ export class Server {
     }
     let lastLine: string | undefined; // on stderr: Python's word on why it ended
     let answered = false;
+    let server: ChildProcess | undefined;
     const errorHandler: ErrorHandler = {
       error: (...details) => standard.error(...details),
       closed: async () => {
@@ -215,7 +221,7 @@ export class Server {
           return { action: CloseAction.DoNotRestart, handled: true }; // `start` below says why
         }
         const verdict = await standard.closed();
-        this.crashed(lastLine, verdict.action === CloseAction.Restart);
+        this.crashed(lastLine ?? (await endOf(server)), verdict.action === CloseAction.Restart);
         return { ...verdict, handled: true };
       },
     };
@@ -237,6 +243,7 @@ export class Server {
       }
       if (newState === State.Running) {
         answered = true;
+        server = client.serverProcess;
         this.become({ kind: "running", launch });
       } else if (newState === State.Starting) {
         this.become({ kind: "starting" });
@@ -313,7 +320,7 @@ export class Server {
   }
 
   private crashed(last: string | undefined, restarts: boolean): void {
-    this.log.error(`the server ended unexpectedly${last === undefined ? ", without a word" : `: ${last}`}`);
+    this.log.error(`the server ended unexpectedly${last === undefined ? "" : `: ${last}`}`);
     if (!restarts) {
       this.fail(vscode.l10n.t("the server crashed again and again, and is not started any more"), [
         [vscode.l10n.t("Restart Server"), () => this.restart()],
@@ -368,4 +375,12 @@ function currentSettings(): LaunchSettings {
 
 function variables(resource: vscode.Uri | undefined): Variables {
   return { workspaceFolder: folderOf(resource)?.uri.fsPath, userHome: os.homedir(), env: process.env };
+}
+
+/** How a process ended whose output has: that may be known a moment later. */
+async function endOf(process: ChildProcess | undefined): Promise<string | undefined> {
+  if (process !== undefined && ending(process) === undefined) {
+    await once(process, "exit", { signal: AbortSignal.timeout(EXIT_TIMEOUT) }).catch(() => undefined);
+  }
+  return process === undefined ? undefined : ending(process);
 }

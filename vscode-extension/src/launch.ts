@@ -193,13 +193,22 @@ export function failure(error: unknown): string {
   if (killed === true) {
     return `it did not answer within ${DESCRIBE_TIMEOUT / 1000} s${said}`;
   }
-  if (typeof code === "number") {
-    return `it ended with status ${code}${said}`;
-  }
-  if (signal) {
-    return `it was ended by ${signal}${said}`;
+  const ended = ending({ exitCode: typeof code === "number" ? code : null, signalCode: signal ?? null });
+  if (ended !== undefined) {
+    return `${ended}${said}`;
   }
   return typeof code === "string" ? `it cannot be started (${code})` : `it gave no answer: ${message ?? String(error)}`;
+}
+
+/** How a process ended, in a few words; undefined while it runs. */
+export function ending(process: {
+  readonly exitCode: number | null;
+  readonly signalCode: string | null;
+}): string | undefined {
+  if (process.exitCode !== null) {
+    return `it ended with status ${process.exitCode}`;
+  }
+  return process.signalCode === null ? undefined : `it was ended by ${process.signalCode}`;
 }
 
 /** The whole environment of a process; an undefined value takes a variable out of it. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.sharding import partitioning_reason
@@ -28,18 +29,19 @@ def keep_informative(
     `before` are those of earlier runs. A launch behind an undecided branch adds nothing.
     """
     kept: list[Launch] = []
+    facts_of = cache(_facts)
     for launch in interp.outcome.launches:
         interp.memo.record_dependency(MET, launch.site.key)
         if not launch.certain or launch.module is not interp.root:
             continue  # a launch of another module is checked there
         same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
-        facts, known_call = _facts(launch), known_call_of(launch)
+        facts, known_call = facts_of(launch), known_call_of(launch)
         real = not (launch.interpret or known_call.on == "interpret")
         known = next(
             (
                 other
                 for other in same
-                if _covers(_facts(other), facts)
+                if _covers(facts_of(other), facts)
                 and not (real and other.is_tried)
                 and (launch.attempted or not other.attempted)
             ),

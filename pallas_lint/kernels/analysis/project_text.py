@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from pallas_lint.text import files, paths
 
@@ -52,23 +52,15 @@ def is_test_path(path: str) -> bool:
     return _TEST_FILE.search(path) is not None
 
 
-_of_tests: WeakKeyDictionary[Module, bool] = WeakKeyDictionary()
-
-
 def is_test_file(module: Module) -> bool:
     """Whether a file is one of tests: by its name, or that of a folder of its project."""
-    known = _of_tests.get(module)
-    if known is None:
-        known = _of_tests[module] = _is_test_file(module)
-    return known
+    return is_test_path(module.source.path) if module.file is None else _is_of_tests(module.file)
 
 
-def _is_test_file(module: Module) -> bool:
-    if module.file is None:
-        return is_test_path(module.source.path)
-    root = _root(module.file)
-    path = module.file.name if root is None else module.file.relative_to(root).as_posix()
-    return is_test_path(path)
+@lru_cache(maxsize=1024)
+def _is_of_tests(file: Path) -> bool:
+    root = _root(file)
+    return is_test_path(file.name if root is None else file.relative_to(root).as_posix())
 
 
 def _root(file: Path) -> Path | None:

@@ -46,7 +46,7 @@ class SimulationCache:
         return known
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Steps:
     """One kernel on grids of definite size: which step visits which block, and what runs there."""
 
@@ -61,6 +61,14 @@ class Steps:
     _faults: dict[BufferHistory, list[Fault]] = field(factory=dict)
     _points: list[Point] = field(factory=list)
     _along: dict[tuple[int, ...], list[tuple[object, ...]]] = field(factory=dict)
+
+    @cached_property
+    def can_be(self) -> bool:
+        """Whether sizes of one name are the same, and the steps are not too many."""
+        known = zip(self.grid.sizes, self.sizes, strict=True)
+        if any(isinstance(each, Sym) and self.symbols[each] != size for each, size in known):
+            return False
+        return 0 < math.prod(self.sizes) <= _MAX_POINTS
 
     def points(self) -> list[Point]:
         """Every step in order."""
@@ -171,9 +179,7 @@ def models(
         steps = cache.steps.get(sizes)
         if steps is None:
             steps = cache.steps[sizes] = Steps(grid, sizes, grid.model(sizes), cache)
-        known = zip(grid.sizes, sizes, strict=True)
-        repeated = any(isinstance(each, Sym) and steps.symbols[each] != size for each, size in known)
-        if not repeated and 0 < math.prod(sizes) <= _MAX_POINTS:
+        if steps.can_be:
             found.append(steps)
     if len(found) > _MAX_MODELS:
         found = found[:: len(found) // _MAX_MODELS + 1]

@@ -86,7 +86,7 @@ class Env:
         """The value of a symbol according to guards here or in enclosing functions; the symbol itself without one."""
         env: Env | None = self
         while env is not None:
-            if symbol in env.facts:
+            if env.facts and symbol in env.facts:  # hashing a symbol takes longer than to see that there are none
                 return env.facts[symbol]
             env = env.parent
         return symbol

@@ -200,15 +200,18 @@ class KernelTrace:
     returned: Value = UNKNOWN
     scopes: set[object] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated
     allocations: list[Allocation] = field(factory=list)
+    _ops: list[Op] = field(factory=list, init=False)  # those among the first `_ops_until` events
+    _ops_until: int = field(default=0, init=False)
 
     def owns(self, ref: Ref) -> bool:
         """Whether the buffer surely lives no longer than the kernel (or a block of it): all its uses are here."""
         return ref.owner is None or ref.owner in self.scopes
 
     def ops(self, *names: str) -> Iterator[Op]:
-        for event in self.events:
-            if isinstance(event, Op) and (not names or event.name in names):
-                yield event
+        if self._ops_until != len(self.events):
+            self._ops += [event for event in self.events[self._ops_until :] if isinstance(event, Op)]
+            self._ops_until = len(self.events)
+        return iter([op for op in self._ops if op.name in names] if names else self._ops)
 
     def accesses(self, parameter: str | None = None) -> Iterator[Access]:
         for event in self.events:

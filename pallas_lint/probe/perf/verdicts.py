@@ -71,7 +71,8 @@ def _steps(cost: Cost) -> Iterator[_Verdict]:
             "PAL801",
             f"{around:.0%} of {_time(cost)} are the cost of {steps} steps themselves: one takes {each}, with "
             f"{size(moved / steps)} to move",
-            "give each step more to do: larger blocks make fewer steps (`--tune` tries sizes)",
+            "give each step more to do: larger blocks make fewer steps (`--tune`, in an editor Tune Block Sizes, tries "
+            "sizes)",
         )
 
 

@@ -8,6 +8,7 @@ import {
   type Candidate,
   chooseLaunch,
   describe,
+  ending,
   environmentOf,
   LaunchError,
   mcpCommand,
@@ -224,4 +225,10 @@ test("what a broken interpreter says is shown", async () => {
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test("a signal is named as the end of a process", () => {
+  assert.equal(ending({ exitCode: null, signalCode: "SIGKILL" }), "it was ended by SIGKILL");
+  assert.equal(ending({ exitCode: 1, signalCode: null }), "it ended with status 1");
+  assert.equal(ending({ exitCode: null, signalCode: null }), undefined);
 });
