@@ -365,6 +365,8 @@ class Interpreter(Recorder):
         self.outcome.entered[func.node] = func.piece
         context, stack = sharding.entered(self, func), (*caller.stack, func)
         frame = evolve(caller, module=func.module, piece=func.piece, sharding_context=context, stack=stack, scope=env)
+        if func.matmul_precision is not None:
+            frame.matmul_precision = func.matmul_precision
         if self.running_callers and caller.kernel is None:
             site = None if caller.call_node is None else Site(caller.piece, caller.call_node)
             entry = StackEntry(func, dict(env.vars), site, caller.uncertain == 0)

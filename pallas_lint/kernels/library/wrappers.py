@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches import foreign_calls, launching
-from pallas_lint.kernels.library import control, derivatives, jit, sharding
+from pallas_lint.kernels.library import control, derivatives, jit, products, sharding
 from pallas_lint.kernels.library.control import CONTROL
 from pallas_lint.kernels.library.host import classes, transforms
 from pallas_lint.kernels.model.arguments import Arguments
@@ -26,6 +26,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     options,
 )
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.library.operands import Model
@@ -221,6 +222,9 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
         return interp.opaque_call(classes.PROPERTY, Arguments([decorator.args[0], target]), node)
     if decorator.function in _FOREIGN:
         return decorator
+    precision = products.precision_set(decorator)
+    if precision is not None and isinstance(target, Func):
+        return evolve(target, matmul_precision=precision)
     if decorator.launch is not None and decorator.launch.kernel is UNKNOWN:
         return launching.attach_kernel(interp, decorator, target)
     if decorator.function in _TRANSPARENT:

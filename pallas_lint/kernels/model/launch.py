@@ -145,6 +145,7 @@ class Launch:
     made_by: object = None  # the run that found it
     expects_failure: bool = False  # it is in `with pytest.raises(...)`
     failing_calls: int = 0  # the number of calls of the result that are there
+    matmul_precision: Value | None = None  # of products that name none, where it is set around the call of the result
     known_call: KnownCall | None = None  # the known call of the launcher with its arguments; None: for any caller
 
     @property
