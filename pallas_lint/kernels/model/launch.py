@@ -186,6 +186,13 @@ class Launch:
         function = getattr(self.site.node, "func", None)
         return self.site if function is None else evolve(self.site, node=function)
 
+    def argument_site(self, name: str) -> Site:
+        """Where an argument of the launching call is written; the function's name where it is not there."""
+        for argument in self.site.node.args if isinstance(self.site.node, nodes.Call) else ():
+            if argument.keyword is not None and argument.keyword.value == name:
+                return evolve(self.site, node=argument)
+        return self.called_at
+
     def argument(self, *names: str) -> Value | None:
         """The first of these arguments that was passed; None where none was."""
         return next((self.arguments[name] for name in names if name in self.arguments), None)
