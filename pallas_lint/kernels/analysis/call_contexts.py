@@ -83,6 +83,9 @@ def _run(
         keep_informative(interp, before, known_call)
 
     run(piece, keep)
+    if piece.kind == "assign":
+        # `op = Op(bm=128)` of a class whose methods launch: others call it, or a method, by that name.
+        names.update(name for name in piece.names if isinstance(interp.root.lookup(name, interp), Instance))
     return names, tuple(interp.outcome.launches)
 
 
@@ -109,3 +112,12 @@ def _names(funcs: tuple[Func, ...]) -> Iterator[str]:
         yield func.name
         if isinstance(func.method_of, Instance):
             yield func.method_of.cls.name
+        elif func.name == "__call__":
+            yield from _classes_of(func)
+
+
+def _classes_of(method: Func) -> Iterator[str]:
+    """The name of the class that a method is defined in: its objects are called, which have other names."""
+    for piece in method.module.outline.pieces:
+        if piece.kind == "class" and (piece is method.piece or method.piece in piece.members):
+            yield from piece.names

@@ -63,7 +63,7 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
         api,
         site,
         interp.frame.module,
-        next((named[name] for name in KERNEL if name in named), UNKNOWN),
+        next((interp.as_function(named[name], site.node) for name in KERNEL if name in named), UNKNOWN),
         named,
         open_,
         scope=interp.frame.stack[-1].name if interp.frame.stack else "",
@@ -145,7 +145,7 @@ def attach_kernel(interp: Tracer, made: CallResult, kernel: Value) -> Value:
     assert made.launch is not None
     interp.record_mutation(made.launch.made_by)
     interp.mutations += 1
-    made.launch.kernel = kernel
+    made.launch.kernel = interp.as_function(kernel, made.site.node)
     if not made.launch.form.takes_operands:
         run_here(interp, made.launch, Arguments())
     return made

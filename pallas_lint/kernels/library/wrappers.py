@@ -67,7 +67,8 @@ def _partial(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
         return UNKNOWN
     target, rest = arguments.positional[0], arguments.rest(1)
     result: Value | None = None
-    for option in options(target):
+    for each in options(target):
+        option = interp.as_function(each, node)
         if isinstance(option, Func):
             value: Value = option.bind(tuple(rest.positional), rest.keywords, rest.open)
         else:
