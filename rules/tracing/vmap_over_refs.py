@@ -38,9 +38,9 @@ class VmapOverRefs(Rule):
     it lowers.
 
     A ref from around the mapped function cannot be indexed by one of the numbers that it is mapped over: a load by such
-    a number does not lower on TPU (`Cannot do int indexing on TPU`), a `pl.ds` that begins there and a store are
-    refused on every backend (`No support for vmapping over nontrivial slices`, `performing a set/swap operation with
-    vmapped value on an unbatched array reference`).
+    a number does not lower on TPU (`Cannot do int indexing on TPU`), a `pl.ds` that begins there and, since
+    0.6, a store are refused on every backend (`No support for vmapping over nontrivial slices`, `performing a set/swap
+    operation with vmapped value on an unbatched array reference`).
 
     ## How to fix
 
@@ -54,7 +54,8 @@ class VmapOverRefs(Rule):
     ## References
 
     - jax issue 32272.
-    - Traced and lowered by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1.
+    - Traced and lowered by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1; indices by
+      0.4.35, 0.6.2, 0.8.3 and 0.12.0.1.
     """
 
     code = "PAL510"
@@ -138,6 +139,8 @@ class VmapOverRefs(Rule):
                 help="loop over the numbers, with `for` or `pl.loop`, or map over what is loaded",
                 severity=found.severity,
                 op=access,
+                versions=None if found.everywhere else found.versions,
+                version_dependent=not found.everywhere,
             )
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
@@ -173,7 +176,7 @@ def _holds(value: Value, mapped: set[Value]) -> bool:
 
 
 def _fails_by_index(access: Access, of_slice: bool, backend: str, device: str | None, version: str) -> bool:
-    return backend == "tpu" or of_slice or access.kind != "load"
+    return backend == "tpu" or of_slice or (access.kind != "load" and within(version, "0.6.2"))
 
 
 def _mapped_refs(op: Op) -> list[str]:

@@ -72,7 +72,7 @@ BY_SLICE = "jax.vmap(lambda i: a_ref[pl.ds(i * 8, 8)])(jnp.arange(8))"
 STORED = "jax.vmap(lambda i: a_ref.__setitem__(i, b_ref[0]))(jnp.arange(8))"
 
 
-# Traced, and lowered for TPU v5e, by jax 0.12.0.1.
+# Traced and lowered by jax 0.4.35, 0.6.2, 0.8.3 and 0.12.0.1.
 @pytest.mark.parametrize("value", [*BY_INDEX, BY_SLICE, STORED])
 def test_refs_are_not_indexed_by_mapped_numbers(value: str) -> None:
     assert found("0.12.0.1", value) == ["ERROR"]
@@ -93,3 +93,9 @@ def test_slices_and_stores_fail_everywhere(value: str) -> None:
 )
 def test_other_indices(value: str) -> None:
     assert found("0.12.0.1", value) == []
+
+
+@pytest.mark.parametrize(("value", "severities"), [(BY_SLICE, ["ERROR"]), (STORED, []), (BY_INDEX[0], [])])
+def test_indices_in_an_old_release(value: str, severities: list[str]) -> None:
+    assert found("0.4.35", value, target="triton") == severities
+    assert found("0.4.35", value) == ["ERROR"]
