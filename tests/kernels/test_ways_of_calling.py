@@ -373,3 +373,30 @@ def run(x):
 @pytest.mark.parametrize("kernel", ["Kernel()", "functools.partial(Kernel())", "Kernel().__call__"])
 def test_an_object_as_kernel(kernel: str) -> None:
     assert "PAL101" in codes(lint(f"import functools\n{TWICE}{KERNEL_OBJECT.format(kernel)}", "0.12.0.1"))
+
+
+SPECS = """\
+from tokamax._src.autotuning.arg_spec import ArgSpec
+
+def _make(rows):
+    return ArgSpec(args={"x": jax.ShapeDtypeStruct((rows, 128), jnp.float32)}, project="p")
+
+ARG_SPECS = (_make(64), _make(96))
+"""
+
+
+def test_what_tokamax_lists() -> None:
+    assert shapes(SPECS) == [(64, 128), (96, 128)]
+
+
+def test_what_tokamax_lists_beside_an_operation(tmp_path: Path) -> None:
+    operation = "class Op(Base):\n    def _fwd(self, x, *, config):\n        return twice(x)\n"
+    (tmp_path / "arg_specs.py").write_text(f"import jax, jax.numpy as jnp\n{SPECS}")
+    file = tmp_path / "pallas_tpu.py"
+    file.write_text(TWICE + operation)
+    found = analyse(ModuleGraph().add(Source(str(file), TWICE + operation), file), ("0.12.0.1",)).launches
+    calls = [launch.known_call for launch in found if launch.known_call is not None]
+    assert [call.source.rpartition("::")[2] for call in calls] == [
+        f"Op()._fwd(**ARG_SPECS[{at}].args)" for at in (0, 1)
+    ]
+    assert {call.kind for call in calls} == {"convention"}

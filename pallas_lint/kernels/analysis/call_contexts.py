@@ -59,7 +59,11 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[
         names = reached - names
     for call in conventional_calls(module, calls) if interp.outcome.launches else ():
         before = tuple(interp.outcome.launches)
-        runs.run(calling(call), "convention", partial(_run, interp, before, calling(call), run, call.expression))
+        runs.run(
+            calling(call),
+            "convention",
+            partial(_run, interp, before, calling(call), run, call.shown or call.expression),
+        )
     interp.running_callers = False
 
 

@@ -190,6 +190,8 @@ def _made_attribute(interp: Tracer, owner: CallResult, name: str, node: nodes.No
         return UNKNOWN
     if owner.function == LOOP_INFO:
         return owner.argument(name) or UNKNOWN
+    if owner.short == "ArgSpec" and name == "args":
+        return owner.argument(name, 0) or UNKNOWN
     return CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 
