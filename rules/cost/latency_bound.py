@@ -13,6 +13,7 @@ from pallas_lint.api import (
     Finding,
     KernelTrace,
     Op,
+    Ref,
     Rule,
     Seq,
     Severity,
@@ -25,6 +26,7 @@ from pallas_lint.kernels.model.known_names import is_integer
 
 _STEPS = 256  # of fewer a tenth of a millisecond is at stake, at most
 _PROGRAMS = 65_536  # of fewer some dozens of microseconds are at stake on a GPU
+_MANY_PROGRAMS = 262_144  # a tenth of a millisecond and more, for work of a microsecond
 _SMALL = 32 << 10  # bytes: they move within 40 ns on the slowest chip
 
 
@@ -37,7 +39,8 @@ class LatencyBound(Rule):
     least 256 moves no more than 32 KiB and its kernel has no loop.
 
     On Triton, a program of the grid is a whole block of threads. One that works on single elements leaves all threads
-    but one idle: reported for grids of at least 65,536 programs whose kernel loads and stores nothing larger.
+    but one idle: reported for grids of at least 65,536 programs whose kernel loads and stores nothing larger, as a
+    warning from 262,144 on.
 
     ## How to fix
 
@@ -158,19 +161,26 @@ def _single_elements(trace: KernelTrace, programs: int, context: Context) -> Ite
     """A grid of which each program, a block of threads, has work for one thread."""
     if programs >= _PROGRAMS and _works_on_single_elements(trace):
         yield context.finding(
-            trace.launch.called_at,
+            trace.launch.argument_site("grid"),
             f"{programs:,} programs that work on single elements: each is a block of threads, of which one has"
             " something to do",
             help="let a program work on a block of some hundred elements",
+            severity=Severity.WARNING if programs >= _MANY_PROGRAMS else None,
         )
 
 
 def _works_on_single_elements(trace: KernelTrace) -> bool:
-    """Whether everything that the kernel loads and stores is indexed by a number along each dimension."""
+    """Whether everything that the kernel loads and stores is a single element."""
     accesses = list(trace.accesses())
     return bool(accesses) and all(
-        access.kind in ("load", "store", "accumulate") and _is_scalar_index(access.index) for access in accesses
+        access.kind in ("load", "store", "accumulate")
+        and (_is_scalar_index(access.index) or _has_one_element(access.ref))
+        for access in accesses
     )
+
+
+def _has_one_element(ref: Ref) -> bool:
+    return ref.shape is not None and all(size == 1 for size in ref.shape)
 
 
 def _is_scalar_index(index: Value) -> bool:

@@ -288,7 +288,7 @@ _OPERATIONS = {
     **dict.fromkeys(("multiply", "mul"), "mul"),
     **dict.fromkeys(("maximum", "minimum", "max", "min"), "max"),
 }
-_CASTS = frozenset({"astype", "convert_element_type"})
+_CASTS = frozenset({"astype", "convert_element_type", "asarray"})
 _SINGLE = frozenset({*_OPERATIONS, *_CASTS, "pack_elementwise", "unpack_elementwise"})
 _NARROW_FLOATS = frozenset({"f8_e4m3fn", "f8_e5m2"})
 
@@ -371,6 +371,17 @@ def _packed(op: Op, context: Context) -> Iterator[Finding]:
             op.site,
             f"`{spelled_function(op.site)}` takes arrays of one dtype, not {different}",
             help="cast them to one before: float32 to be packed as bfloat16",
+            op=op,
+        )
+        return
+    packed = dtype_of(op.argument("packed_dtype"))
+    if given and packed is not None and len(given) == len(items) != bits(given[0]) // bits(packed):
+        count = bits(given[0]) // bits(packed)
+        yield context.finding(
+            op.site,
+            f"`{spelled_function(op.site)}` of {long_name(given[0])} to {long_name(packed)} takes {count} arrays,"
+            f" not {len(given)}",
+            help=f"pass as many arrays as values of {long_name(packed)} fit into a word",
             op=op,
         )
 

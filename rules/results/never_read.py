@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, blocks_of
-from pallas_lint.kernels.facts.coverage import unread
+from pallas_lint.kernels.facts.coverage import unmoved, unread
 
 
 class NeverRead(Rule):
@@ -16,6 +16,9 @@ class NeverRead(Rule):
     So it is where an index map returns a quotient, `head // 4`, although the array has as many blocks as there are
     steps.
 
+    An input whose index map stays at the first block along a reduction that has a step for each of its blocks adds up
+    that block again and again.
+
     ## How to fix
 
     Make the grid as long as the array has blocks: `pl.cdiv(size, block)`. Slice the operand where the rest is left out
@@ -25,8 +28,8 @@ class NeverRead(Rule):
 
     From the text where grid, block and shape of the input are numbers, or both counts quotients of one size:
     `n // 256` steps along `n // 128` blocks; the probe evaluates all index maps on the whole grid. An input is not
-    checked if its index map reads prefetch operands, starts behind the first block, or stays at one; if it is aliased
-    to an output; if another operand of its shape, one that does not walk from the first block on, may have the other
+    checked if its index map reads prefetch operands, or starts behind the first block; if it is aliased to an
+    output; if another operand of its shape, one that does not walk from the first block on, may have the other
     blocks; or if an output has no blocks of its own, as in HBM.
     """
 
@@ -130,4 +133,12 @@ class NeverRead(Rule):
                 help="make the grid as long as the array has blocks (`pl.cdiv`), or pass a slice of it"
                 if walk.divisor == 1
                 else "check the divisor: several steps read one block only where the array has fewer blocks than steps",
+            )
+        for block, walk in unmoved(launch, blocks, context.analysis.outcome.effects):
+            assert block.spec is not None
+            yield context.finding(
+                block.spec.site,
+                f"only the first block of input {block.index} is read: dimension {walk.dimension} has {walk.blocks}"
+                f" blocks, and the index map leaves out grid axis {walk.axis}, which is summed over with as many steps",
+                help="return the index of that axis for the dimension",
             )

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.api import Const, Context, Example, Finding, KernelTrace, Rule, Severity, Slice, Sym, Value
+from pallas_lint.api import (
+    UNKNOWN,
+    Array,
+    Const,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Rule,
+    Severity,
+    Slice,
+    Sym,
+    Value,
+)
 from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.facts.subcore_mesh import axes_of_subcores, indices_in, subcore_points
 from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_any
@@ -212,6 +225,8 @@ def _room(start: int, length: int, size: int | None) -> str:
 def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice that moves with a loop or with the grid."""
     reach, size = reach_of(start_of(part), trace.launch), size_of(part)
+    if reach is None and size is not None:
+        return _named_blocks_ahead(part, size, trace, context)
     if reach is None or size is None:
         return None
     level = Severity.ERROR if part.access.certain else Severity.WARNING
@@ -288,6 +303,27 @@ def _ahead(part: SliceUse, reach: IndexRange, trace: KernelTrace, context: Conte
         part.access.site,
         f"the last slice is past the end of dimension {part.axis} of `{part.ref.parameter}`: {count} steps of {size}"
         f" fill it, and this one is {reach.offset} ahead",
+        help=_PADDING,
+        severity=Severity.WARNING,
+    )
+
+
+def _named_blocks_ahead(part: SliceUse, size: Value, trace: KernelTrace, context: Context) -> Finding | None:
+    """`pl.ds((i + 1) * bm, bm)` for each of `m // bm` steps, in a dimension of m elements."""
+    start = start_of(part)
+    op = start.origin if isinstance(start, Array) else None
+    sides = op.args if op is not None and op.name == "jax.numpy.multiply" and len(op.args) == 2 else (UNKNOWN, UNKNOWN)
+    index = next((sides[1 - at] for at, side in enumerate(sides) if side == size and isinstance(side, Sym)), UNKNOWN)
+    reach = reach_of(index, trace.launch)
+    count = count_of(reach.count) if reach is not None and isinstance(reach.count, Sym) else None
+    if reach is None or not isinstance(count, BlockCount) or reach.factor != Const(1) or reach.offset < 1:
+        return None
+    if count.block != size or count.size not in extents(part, trace) or not part.access.certain:
+        return None
+    return context.finding(
+        part.access.site,
+        f"the last slice is past the end of dimension {part.axis} of `{part.ref.parameter}`: {count} steps fill it, and"
+        f" this one is {'a step' if reach.offset == 1 else f'{reach.offset} steps'} ahead",
         help=_PADDING,
         severity=Severity.WARNING,
     )

@@ -330,3 +330,73 @@ def test_a_call_that_a_guard_stops_tells_nothing(guard: str) -> None:
     assert shapes(code.format("jnp.ones((100, 128))")) == []
     if "ndim" not in guard:
         assert shapes(code.format("jnp.ones((256, 128))")) == [(256, 128)]
+
+
+OBJECT = """\
+class Twice:
+    def __init__(self, bm):
+        self.bm = bm
+
+    def {method}(self, x):
+        spec = pl.BlockSpec((self.bm, 128), lambda i: (i, 0))
+        return pl.pallas_call(kernel, grid=(2,), in_specs=[spec], out_specs=spec, out_shape=x)(x)
+
+op = Twice(bm=32)
+
+"""
+
+
+@pytest.mark.parametrize(("method", "call"), [("__call__", "op"), ("apply", "op.apply")])
+@pytest.mark.parametrize("where", ["def test_it():\n    ", 'if __name__ == "__main__":\n    ', ""])
+def test_an_object_with_a_name(method: str, call: str, where: str) -> None:
+    assert shapes(f"{OBJECT.format(method=method)}{where}{call}(jnp.ones((64, 128)))\n") == [(64, 128)]
+
+
+def test_the_last_lines_of_a_script_call_by_any_name() -> None:
+    code = (
+        'import functools\nfast = functools.partial(twice)\nif __name__ == "__main__":\n    fast(jnp.ones((64, 128)))\n'
+    )
+    assert shapes(code) == [(64, 128)]
+    assert shapes(code.replace("==", "!=")) == []
+
+
+KERNEL_OBJECT = """\
+class Kernel:
+    def __call__(self, x_ref, o_ref):
+        o_ref[...] = jnp.cumsum(x_ref[...], axis=1)
+
+def run(x):
+    return pl.pallas_call({}, out_shape=x, compiler_params=pltpu.CompilerParams())(x)
+"""
+
+
+@pytest.mark.parametrize("kernel", ["Kernel()", "functools.partial(Kernel())", "Kernel().__call__"])
+def test_an_object_as_kernel(kernel: str) -> None:
+    assert "PAL101" in codes(lint(f"import functools\n{TWICE}{KERNEL_OBJECT.format(kernel)}", "0.12.0.1"))
+
+
+SPECS = """\
+from tokamax._src.autotuning.arg_spec import ArgSpec
+
+def _make(rows):
+    return ArgSpec(args={"x": jax.ShapeDtypeStruct((rows, 128), jnp.float32)}, project="p")
+
+ARG_SPECS = (_make(64), _make(96))
+"""
+
+
+def test_what_tokamax_lists() -> None:
+    assert shapes(SPECS) == [(64, 128), (96, 128)]
+
+
+def test_what_tokamax_lists_beside_an_operation(tmp_path: Path) -> None:
+    operation = "class Op(Base):\n    def _fwd(self, x, *, config):\n        return twice(x)\n"
+    (tmp_path / "arg_specs.py").write_text(f"import jax, jax.numpy as jnp\n{SPECS}")
+    file = tmp_path / "pallas_tpu.py"
+    file.write_text(TWICE + operation)
+    found = analyse(ModuleGraph().add(Source(str(file), TWICE + operation), file), ("0.12.0.1",)).launches
+    calls = [launch.known_call for launch in found if launch.known_call is not None]
+    assert [call.source.rpartition("::")[2] for call in calls] == [
+        f"Op()._fwd(**ARG_SPECS[{at}].args)" for at in (0, 1)
+    ]
+    assert {call.kind for call in calls} == {"convention"}

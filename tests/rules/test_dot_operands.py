@@ -168,3 +168,45 @@ def test_tpu7x_sums_in_the_other_kind_of_number(expression: str, version: str) -
     ]
     assert found(expression, "tpu", version) == ["W"]
     assert found("jnp.dot(i, i, preferred_element_type=jnp.float32)", "tpu", version) == ["E"]
+
+
+def set_around(body: str, before: str = "", around: str = "") -> str:
+    return f"""
+import jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+{before}
+def kernel(x_ref, y_ref, o_ref):
+{body}
+{around}
+def run(x, y):
+    return pl.pallas_call(
+        kernel, out_shape=jax.ShapeDtypeStruct((128, 128), jnp.float32), compiler_params=pltpu.CompilerParams()
+    )(x, y)
+
+run(jnp.ones((128, 128)), jnp.ones((128, 128), jnp.bfloat16))
+"""
+
+
+PRODUCT = "    o_ref[...] = x_ref[...] @ y_ref[...]"
+IN_CONTEXT = '    with jax.default_matmul_precision("{0}"):\n        o_ref[...] = jnp.dot(x_ref[...], y_ref[...]{1})'
+
+
+# Compiled for v5e by jax 0.12.0.1: those with a finding are refused (`Bad rhs type`).
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        (set_around(IN_CONTEXT.format("highest", "")), 1),
+        (set_around(IN_CONTEXT.format("highest", ", precision=None")), 1),
+        (set_around(IN_CONTEXT.format("highest", ", precision=jax.lax.Precision.DEFAULT")), 0),
+        (set_around(IN_CONTEXT.format("default", "")), 0),
+        (set_around(IN_CONTEXT.format("highest", "").replace("y_ref[...]", "y_ref[...].astype(jnp.float32)")), 0),
+        (set_around(PRODUCT, around='@jax.default_matmul_precision("float32")'), 1),
+        (set_around(PRODUCT, before='jax.config.update("jax_default_matmul_precision", "highest")'), 1),
+        (set_around(PRODUCT, before='jax.config.jax_default_matmul_precision = "highest"'), 1),
+        (set_around(PRODUCT, before='# jax.config.update("jax_default_matmul_precision", "highest")'), 0),
+        (set_around(PRODUCT), 0),
+    ],
+)
+def test_the_precision_that_is_set_around_a_product(code: str, count: int) -> None:
+    assert len([f for f in lint(code, "0.12.0.1", "tpu:v5e", CODE) if f.code == CODE]) == count

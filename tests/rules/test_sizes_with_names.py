@@ -186,6 +186,55 @@ class TestNeverRead:
         assert not [finding for finding in lint(imports + text) if finding.code == "PAL420"]
 
 
+def test_a_multiple_of_a_name() -> None:
+    given = {"more": ", bm", "out_block": "(bm, 128)", "block": "(bm, 128)"}
+    assert found("PAL308", grid="(m // (2 * bm), n // 128)", **given)
+    assert found("PAL307", grid="(2 * m // bm, n // 128)", **given) == []
+    assert found("PAL308", grid="(m // (bm * 2), n // 128)", **given | {"out_block": "(2 * bm, 128)"}) == []
+
+
+_SUM = {"grid": "(m // 8, n // 128)", "out": "(m, 128)", "out_index": "(i, 0)"}
+
+
+def test_an_input_that_stays_at_the_first_block() -> None:
+    assert found("PAL420", index="(i, 0)", **_SUM)
+    assert found("PAL420", **_SUM) == []
+    assert found("PAL420", index="(i, 0)", **_SUM | {"block": "(8, n)"}) == []  # whole rows
+    assert found("PAL420", index="(i, 0)", **_SUM | {"grid": "(m // 8, 4)"}) == []
+    assert found("PAL420", index="(i, 0)", **_SUM | {"out": "(m, n)", "out_index": "(i, j)"}) == []  # no sum
+
+
+def test_sizes_that_are_numbers_need_another_input() -> None:
+    alone = {"before": "x = jnp.ones((64, 512)); m, n = x.shape"}
+    assert found("PAL420", index="(i, 0)", **_SUM, **alone) == []
+
+
+@pytest.mark.parametrize(("ahead", "count"), [("i + 1", 1), ("1 + i", 1), ("i", 0)])
+def test_a_block_of_a_name_ahead(ahead: str, count: int) -> None:
+    code = f"""
+import functools, jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_hbm, o_ref, sem, *, bm):
+    i = pl.program_id(0)
+    pltpu.async_copy(x_hbm.at[pl.ds(({ahead}) * bm, bm)], o_ref, sem).wait()
+
+def run(x, bm=64):
+    m, n = x.shape
+    assert m % bm == 0
+    return pl.pallas_call(
+        functools.partial(kernel, bm=bm),
+        grid=(m // bm,),
+        in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+        out_specs=pl.BlockSpec((bm, n), lambda i: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct((m, n), x.dtype),
+        scratch_shapes=[pltpu.SemaphoreType.DMA],
+    )(x)
+"""
+    assert len([finding for finding in lint(code) if finding.code == "PAL412"]) == count
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     rows=st.sampled_from([8, 16, 32]), block=st.sampled_from([8, 16, 32]), out=st.sampled_from([8, 16, 32]),

@@ -230,6 +230,11 @@ def test_single_operations_that_compile(body: str) -> None:
     assert compiled(body, "int16", "tpu:v6e", "0.12.0.1") == []
 
 
+def test_arrays_that_are_cast_as_they_are_made() -> None:
+    assert compiled("jnp.asarray(a, jnp.bfloat16)", "float8_e4m3fn", "tpu:v6e", "0.8.3")
+    assert compiled("jnp.asarray(a)", "float8_e4m3fn", "tpu:v6e", "0.8.3") == []
+
+
 def test_words_that_are_unpacked() -> None:
     call = "pltpu.unpack_elementwise(a, index=0, packed_dtype=jnp.int4, unpacked_dtype=jnp.int32)"
     assert compiled(call, "int8", "tpu:v5e", "0.12.0.1")
@@ -242,3 +247,6 @@ def test_arrays_that_are_packed() -> None:
     (text,) = compiled(call.format("a"), "float32", "tpu:v5e", "0.12.0.1")
     assert "arrays of one dtype, not float32 and bfloat16" in text
     assert compiled(call.format("a").replace("bfloat16)]", "float32)]"), "float32", "tpu:v5e", "0.12.0.1") == []
+    (text,) = compiled("pltpu.pack_elementwise([a, a], packed_dtype=jnp.int8)", "int32", "tpu:v5e", "0.12.0.1")
+    assert "takes 4 arrays, not 2" in text
+    assert compiled("pltpu.pack_elementwise([a] * 4, packed_dtype=jnp.int8)", "int32", "tpu:v5e", "0.12.0.1") == []

@@ -61,3 +61,41 @@ def test_triton_lowers_from_0_7_on() -> None:
 )
 def test_values_can_be_mapped(value: str) -> None:
     assert found("0.6.2", value) == []
+
+
+BY_INDEX = [
+    "jax.vmap(lambda i: a_ref[i])(jnp.arange(8))",
+    "jax.vmap(lambda i, b: a_ref[i, :] + b)(jnp.arange(8), b_ref[...])",
+    "jax.vmap(lambda b, i: a_ref[i + 1] + b, in_axes=(None, 0))(b_ref[...], jnp.arange(8))",
+]
+BY_SLICE = "jax.vmap(lambda i: a_ref[pl.ds(i * 8, 8)])(jnp.arange(8))"
+STORED = "jax.vmap(lambda i: a_ref.__setitem__(i, b_ref[0]))(jnp.arange(8))"
+
+
+# Traced and lowered by jax 0.4.35, 0.6.2, 0.8.3 and 0.12.0.1.
+@pytest.mark.parametrize("value", [*BY_INDEX, BY_SLICE, STORED])
+def test_refs_are_not_indexed_by_mapped_numbers(value: str) -> None:
+    assert found("0.12.0.1", value) == ["ERROR"]
+
+
+@pytest.mark.parametrize("value", [BY_SLICE, STORED])
+def test_slices_and_stores_fail_everywhere(value: str) -> None:
+    assert found("0.12.0.1", value, target="triton") == ["ERROR"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "jax.vmap(lambda i: a_ref[0] + i)(jnp.arange(8))",
+        "jax.vmap(lambda i, j: a_ref[j], in_axes=(0, None))(jnp.arange(8), 3)",
+        "jnp.stack([a_ref[i] for i in range(8)])",
+    ],
+)
+def test_other_indices(value: str) -> None:
+    assert found("0.12.0.1", value) == []
+
+
+@pytest.mark.parametrize(("value", "severities"), [(BY_SLICE, ["ERROR"]), (STORED, []), (BY_INDEX[0], [])])
+def test_indices_in_an_old_release(value: str, severities: list[str]) -> None:
+    assert found("0.4.35", value, target="triton") == severities
+    assert found("0.4.35", value) == ["ERROR"]

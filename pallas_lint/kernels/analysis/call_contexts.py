@@ -59,7 +59,11 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[
         names = reached - names
     for call in conventional_calls(module, calls) if interp.outcome.launches else ():
         before = tuple(interp.outcome.launches)
-        runs.run(calling(call), "convention", partial(_run, interp, before, calling(call), run, call.expression))
+        runs.run(
+            calling(call),
+            "convention",
+            partial(_run, interp, before, calling(call), run, call.shown or call.expression),
+        )
     interp.running_callers = False
 
 
@@ -83,6 +87,9 @@ def _run(
         keep_informative(interp, before, known_call)
 
     run(piece, keep)
+    if piece.kind == "assign":
+        # `op = Op(bm=128)` of a class whose methods launch: others call it, or a method, by that name.
+        names.update(name for name in piece.names if isinstance(interp.root.lookup(name, interp), Instance))
     return names, tuple(interp.outcome.launches)
 
 
@@ -109,3 +116,12 @@ def _names(funcs: tuple[Func, ...]) -> Iterator[str]:
         yield func.name
         if isinstance(func.method_of, Instance):
             yield func.method_of.cls.name
+        elif func.name == "__call__":
+            yield from _classes_of(func)
+
+
+def _classes_of(method: Func) -> Iterator[str]:
+    """The name of the class that a method is defined in: its objects are called, which have other names."""
+    for piece in method.module.outline.pieces:
+        if piece.kind == "class" and (piece is method.piece or method.piece in piece.members):
+            yield from piece.names

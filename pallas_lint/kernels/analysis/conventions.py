@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # What benchmarks of kernels name the function that is called, and the one that makes its arguments.
 _FUNCTIONS = ("workload", "kernel", "solution", "run", "main")
 _INPUTS = ("create_inputs", "get_inputs", "make_inputs", "inputs")
+_SPECS = "ARG_SPECS"  # tokamax's list of what an operation is called with
+_FORWARD = re.compile(r"\bdef _fwd\b")  # of an operation
+_MAX_SPECS, _MAX_OPERATIONS = 3, 4
 _RETURNS_DICTIONARY = re.compile(r"\breturn\s+(?:\{\s*[\"']|dict\()")
 # Files in the same folder that have them, where the file of the kernel has not.
 _SIBLINGS = ("inputs", "reference", "ref", "baseline", "model", "problem", "task", "workload", "harness")
@@ -29,10 +32,11 @@ _SIBLINGS = ("inputs", "reference", "ref", "baseline", "model", "problem", "task
 
 @frozen
 class HarnessCall:
-    """A call as an expression; `imports` is the file beside this one that has the inputs, as an import statement."""
+    """A call as an expression; `imports` are what it needs, such as the file beside this one that has the inputs."""
 
     expression: str
     imports: str = ""
+    shown: str = ""  # the call as it is shown, where the expression does more
 
 
 def conventional_calls(module: Module, configured: tuple[str, ...]) -> Iterator[HarnessCall]:
@@ -40,6 +44,7 @@ def conventional_calls(module: Module, configured: tuple[str, ...]) -> Iterator[
     defined = _defined(module)
     known = {*defined, *module.imported, *dir(builtins)}
     yield from (HarnessCall(call) for call in configured if _names_in(call) <= known)
+    yield from _of_argument_specs(module, defined)
     functions = [function for function in _FUNCTIONS if function in defined]
     if not functions and "Model" not in defined:
         return
@@ -56,6 +61,25 @@ def conventional_calls(module: Module, configured: tuple[str, ...]) -> Iterator[
             more = ", get_init_inputs" if "get_init_inputs" in theirs - defined else ""
             yield from _calls(_passed(name, beside), functions, defined | theirs, f"from {stem} import {name}{more}")
             return
+
+
+def _of_argument_specs(module: Module, defined: set[str]) -> Iterator[HarnessCall]:
+    """The calls by tokamax of an operation, with each `ArgSpec(args={...})` that is listed here or beside the file."""
+    listed = any(_SPECS in piece.names for piece in module.outline.pieces)
+    beside = None if listed else module.graph.find("arg_specs", module)
+    if not listed and (beside is None or _folder(beside) != _folder(module)):
+        return
+    text = module.source.text if listed or beside is None else beside.source.text
+    operations = [
+        f"{piece.names[0]}()._fwd" for piece in module.outline.pieces if piece.kind == "class" and piece.has(_FORWARD)
+    ]
+    imports = "import jax, jax.numpy" + ("" if listed else f"; from arg_specs import {_SPECS}")
+    functions = operations or [name for name in sorted(defined) if listed and not name.startswith("_")]
+    for at in range(_MAX_SPECS if "argspec" in text.lower().replace("_", "") else 0):
+        listed_arguments = f"{_SPECS}[{at}].args"
+        arrays = f"jax.tree.map(lambda s: jax.numpy.zeros(s.shape, s.dtype), {listed_arguments})"
+        for function in functions[:_MAX_OPERATIONS]:
+            yield HarnessCall(f"{function}(**{arrays})", imports, f"{function}(**{listed_arguments})")
 
 
 def _folder(module: Module) -> Path | None:

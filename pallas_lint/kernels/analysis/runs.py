@@ -125,4 +125,5 @@ def _facts(interp: Interpreter, module: Module) -> Hashable:
     inner = tuple(module.inner_imports.items())
     assumptions = tuple(sorted(interp.assumptions.items()))
     layout = module.graph.layout_of(module)
-    return frame, inner, markers, newline, module.x64, interp.versions, assumptions, module.source.path, layout
+    set_by_module = module.x64, module.matmul_precision
+    return frame, inner, markers, newline, set_by_module, interp.versions, assumptions, module.source.path, layout

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.aliases import pairs as alias_pairs
-from pallas_lint.kernels.grid.block_counts import walks_of
+from pallas_lint.kernels.grid.block_counts import stays_of, walks_of
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -84,6 +84,17 @@ def unread(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[B
 
     No output depends on an axis that is summed over. Silent where the rest may come in as another operand.
     """
+    for block in _read_inputs(launch, blocks):
+        for walk in _short_walks(block, effects):
+            summed = _is_summed(walk.axis, blocks)
+            divided = walk.divisor > 1 and walk.steps == walk.blocks
+            if (summed or divided) and not _comes_twice(block, walk, launch, blocks):
+                yield block, walk
+                break
+
+
+def _read_inputs(launch: Launch, blocks: Blocks) -> Iterator[Block]:
+    """The inputs that an index map moves, and that no output is aliased to; none where outputs are not moved by one."""
     outputs, pairs = blocks.outputs, alias_pairs(launch)
     if not outputs or pairs is None or any(block is None or not _is_moved(block) for block in outputs):
         return
@@ -91,12 +102,35 @@ def unread(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[B
     if None in aliased:
         return
     for block in blocks.inputs or ():
-        if block is None or not _is_moved(block) or block.index + (launch.prefetch_count or 0) in aliased:
+        if block is not None and _is_moved(block) and block.index + (launch.prefetch_count or 0) not in aliased:
+            yield block
+
+
+def _is_summed(axis: int, blocks: Blocks) -> bool:
+    """Whether no output depends on a grid axis."""
+    return all(output is not None and output.ignores(axis) for output in blocks.outputs or ())
+
+
+def unmoved(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[Block, Walk]]:
+    """The inputs that stay at the first block along an axis that is summed over and has a step for each block.
+
+    Of sizes that are numbers only where another input has the same size along that axis. Silent where the array may
+    be another input, too.
+    """
+    for block in _read_inputs(launch, blocks):
+        mine = launch.operand(block.index)
+        others = [other for other in blocks.inputs or () if other is not block]
+        if mine is None or any(other is None or launch.operand(other.index) in (None, mine) for other in others):
             continue
-        for walk in _short_walks(block, effects):
-            summed = all(output is not None and output.ignores(walk.axis) for output in outputs)
-            divided = walk.divisor > 1 and walk.steps == walk.blocks
-            if (summed or divided) and not _comes_twice(block, walk, launch, blocks):
+        for walk in stays_of(block):
+            size = None if block.array_shape is None else block.array_shape[walk.dimension]
+            alike = any(
+                other is not None and other.array_shape is not None and other.array_shape[each.dimension] == size
+                for other in others
+                for each in (walks_of(other) if other is not None else ())
+                if each.axis == walk.axis and each.divisor == 1
+            )
+            if _is_summed(walk.axis, blocks) and (alike if isinstance(walk.blocks, int) else walk.may_be_any(effects)):
                 yield block, walk
                 break
 

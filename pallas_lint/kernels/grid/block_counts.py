@@ -57,8 +57,10 @@ class Walk:
             return None
         if self.steps.block == self.blocks.block:
             return 0 if self.divisor == 1 else -1
-        step, block = number(self.steps.block), number(self.blocks.block)
-        return None if step is None or block is None else _sign(block - step * self.divisor)
+        # What is common to both does not matter: `m // (2 * bm)` steps along `m // bm` blocks.
+        step, one = _factored(self.steps.block)
+        block, other = _factored(self.blocks.block)
+        return _sign(block - step * self.divisor) if one == other else None
 
     @property
     def spelled_steps(self) -> str:
@@ -69,6 +71,18 @@ class Walk:
         """Whether the code compares none of the sizes with something that may make the two counts equal."""
         counts = [count for count in (self.steps, self.blocks) if isinstance(count, BlockCount)]
         return may_be_any(effects, *(part for count in counts for part in (count.size, count.block)))
+
+
+def _factored(size: Sym | Const) -> tuple[int, Value]:
+    """The number that a size is multiplied by, and the rest: (2, bm) of `2 * bm`, (256, 1) of 256."""
+    value = number(size)
+    if value is not None:
+        return value, Const(1)
+    if isinstance(size, Sym) and size.operation is not None and size.operation[0] == "*":
+        for factor, rest in (size.operation[1:], size.operation[:0:-1]):
+            if (times := number(factor)) is not None and times > 0:
+                return times, rest
+    return 1, size
 
 
 def _sign(value: int) -> int:
@@ -90,6 +104,17 @@ def walks_of(block: Block) -> list[Walk]:
         steps, blocks = count_of(block.grid.sizes[axis]), _blocks(block, at)
         if steps is not None and blocks is not None:
             found.append(Walk(at, axis, steps, blocks, divisor))
+    return found
+
+
+def stays_of(block: Block) -> list[Walk]:
+    """The dimensions that the index map leaves at the first block, with the grid axes that have as many steps."""
+    found = []
+    for at, value in enumerate(block.indices or ()):
+        blocks = _blocks(block, at) if value == Const(0) else None
+        for axis, size in enumerate(block.grid.sizes if blocks not in (None, 1) else ()):
+            if blocks is not None and count_of(size) == blocks and block.ignores(axis):
+                found.append(Walk(at, axis, blocks, blocks))
     return found
 
 

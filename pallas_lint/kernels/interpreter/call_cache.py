@@ -95,6 +95,7 @@ class CallCache:
             interp.kernel,
             interp.frame.launch,
             interp.frame.uncertain > 0,
+            interp.frame.matmul_precision,
             _pattern(parts, held),
             ByIds(held),
         )
@@ -102,7 +103,15 @@ class CallCache:
             return self._outside(interp, func, arguments, (*alike, *_launch_state(interp)), parts, held)
         # The captured variables of a nested function may have changed in between.
         here = (
-            (func, arguments.key, interp.kernel, interp.frame.launch, interp.frame.uncertain > 0, interp.frame.guards)
+            (
+                func,
+                arguments.key,
+                interp.kernel,
+                interp.frame.launch,
+                interp.frame.uncertain > 0,
+                interp.frame.matmul_precision,
+                interp.frame.guards,
+            )
             if func.env.parent is None
             else None
         )

@@ -90,6 +90,9 @@ def _name(interp: Tracer, node: nodes.Name, env: Env) -> Value:
     constant = _CONSTANTS.get(node.value)
     if constant is not None:
         return constant
+    if node.value == "__name__":
+        # The file is judged as a script, with its last lines; what it imports is imported.
+        return Const("__main__" if env.module is interp.root else "an imported module")
     value = lookup(interp, node.value, env)
     if isinstance(value, External):
         return NAMED_NUMBERS.get(value.name) or External(value.name, interp.site(node))

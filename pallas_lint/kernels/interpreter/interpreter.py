@@ -294,16 +294,20 @@ class Interpreter(Recorder):
                     value = self.call(option, of_some if isinstance(option, CallResult) else arguments, node)
                     result = value if result is None else join(result, value)
             return UNKNOWN if result is None else result
-        if isinstance(callee, Instance):
-            method = members.attribute_of(self, callee, "__call__", node)
-            if isinstance(method, Func):
-                return self.call_function(method, arguments)
+        method = self.as_function(callee, node)
+        if isinstance(method, Func):
+            return self.call_function(method, arguments)
         if arguments.bring_code or not self.is_from_outside(callee):
             self.mark_untracked()
         self.escape(arguments, node)
         if callee is UNKNOWN:
             self.effects.release_specs(arguments)
         return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
+
+    def as_function(self, value: Value, node: nodes.Node) -> Value:
+        """An object of a class with `__call__` as that method; any other value as it is."""
+        method = members.attribute_of(self, value, "__call__", node) if isinstance(value, Instance) else None
+        return method if isinstance(method, Func) else value
 
     def escape_refs(self, arguments: Arguments, node: nodes.Node | Site) -> None:
         """Refs are passed to unknown code; callbacks are left to the caller."""
@@ -365,6 +369,8 @@ class Interpreter(Recorder):
         self.outcome.entered[func.node] = func.piece
         context, stack = sharding.entered(self, func), (*caller.stack, func)
         frame = evolve(caller, module=func.module, piece=func.piece, sharding_context=context, stack=stack, scope=env)
+        if func.matmul_precision is not None:
+            frame.matmul_precision = func.matmul_precision
         if self.running_callers and caller.kernel is None:
             site = None if caller.call_node is None else Site(caller.piece, caller.call_node)
             entry = StackEntry(func, dict(env.vars), site, caller.uncertain == 0)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint.config.layout import Layouts
+from pallas_lint.kernels.interpreter.default_precision import default_precision
 from pallas_lint.kernels.interpreter.search import Search
 from pallas_lint.kernels.interpreter.wide_types import wide_types
 from pallas_lint.kernels.model.frame import ProgramPoint
@@ -106,6 +107,11 @@ class Module:
     def x64(self) -> WideTypes | None:
         """Whether the module enables 64-bit types; otherwise jax truncates them to 32 bits."""
         return wide_types(self.source.text, self.outline)
+
+    @cached_property
+    def matmul_precision(self) -> Value | None:
+        """The precision that the module sets for all products that name none."""
+        return default_precision(self.source.text, self.outline)
 
     @cached_property
     def imported(self) -> dict[str, list[str]]:

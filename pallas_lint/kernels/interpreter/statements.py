@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.iteration import element_of
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
-from pallas_lint.kernels.library import members, sharding
+from pallas_lint.kernels.library import members, products, sharding
 from pallas_lint.kernels.library.host import type_tests
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.operators import equal
@@ -352,8 +352,12 @@ def _with(interp: Tracer, node: nodes.With, env: Env) -> bool:
         interp.maybe() if computed else nullcontext(),
         _caught(interp, node) if suppressed else nullcontext(),
     )
+    precision = next((each for value in contexts if (each := products.precision_set(value)) is not None), None)
+    before = interp.frame.matmul_precision
+    interp.frame.matmul_precision = before if precision is None else precision
     with doubt, caught, sharding.within(interp, sharding.on_mesh(interp, contexts)):
         ended = interp.suite(node.body, env)
+    interp.frame.matmul_precision = before
     for value in reversed(entered):
         leave = members.attribute_of(interp, value, "__exit__", node)
         if isinstance(leave, Func):

@@ -63,7 +63,7 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
         api,
         site,
         interp.frame.module,
-        next((named[name] for name in KERNEL if name in named), UNKNOWN),
+        next((interp.as_function(named[name], site.node) for name in KERNEL if name in named), UNKNOWN),
         named,
         open_,
         scope=interp.frame.stack[-1].name if interp.frame.stack else "",
@@ -76,6 +76,7 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
         program_point=interp.frame.module.program_point,
         made_by=interp.current_run,
         expects_failure=interp.fails_on_purpose,
+        matmul_precision=interp.frame.matmul_precision or interp.root.matmul_precision,
         known_call=None if interp.kernel is None else interp.kernel.launch.known_call,
         sharding_contexts=[] if interp.kernel is None else list(interp.kernel.launch.sharding_contexts),
     )
@@ -144,7 +145,7 @@ def attach_kernel(interp: Tracer, made: CallResult, kernel: Value) -> Value:
     assert made.launch is not None
     interp.record_mutation(made.launch.made_by)
     interp.mutations += 1
-    made.launch.kernel = kernel
+    made.launch.kernel = interp.as_function(kernel, made.site.node)
     if not made.launch.form.takes_operands:
         run_here(interp, made.launch, Arguments())
     return made
@@ -165,6 +166,8 @@ def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Nod
     result.called_by.append(interp.frame.stack)
     result.sharding_contexts.append(evolve(interp.frame.sharding_context, sure=interp.frame.uncertain == 0))
     result.failing_calls += interp.fails_on_purpose
+    if is_first:
+        result.matmul_precision = interp.frame.matmul_precision or interp.root.matmul_precision
     if interp.kernel is None and not result.scopes:
         result.scopes = _scopes_of(result.kernel)
     if is_first:
@@ -297,6 +300,7 @@ def traced(interp: Tracer, trace: KernelTrace, run: Callable[[], Value | None]) 
     """Run code as part of the kernel that `trace` records."""
     interp.begin()
     frame = evolve(interp.frame, kernel=trace, launch=trace.launch, guards=(), uncertain=0, allocation=None, stack=())
+    frame.matmul_precision = trace.launch.matmul_precision
     with interp.inside(frame):
         try:
             trace.returned = run() or UNKNOWN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.library import arrays, host_numbers
+from pallas_lint.kernels.library import arrays, host_numbers, products
 from pallas_lint.kernels.library.operands import as_may_be, leaves
 from pallas_lint.kernels.library.wrappers import run_callbacks
 from pallas_lint.kernels.model.called import last_part
@@ -35,7 +35,8 @@ def _compute(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
             for ref in [value] if isinstance(value, Ref) else []:
                 if short not in ("zeros_like", "ones_like", "full_like", "empty_like"):
                     interp.access("load", ref, UNKNOWN, node)
-        return interp.op(name, node, arguments, result)
+        given = products.with_default_precision(name, arguments, interp.frame.matmul_precision)
+        return interp.op(name, node, given, result)
     # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
     function, casts = arrays.function_of(name), from_name(short) is not None
     if casts or (function is not None and function.makes):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.library.host import tables
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import integer, is_integer
@@ -64,9 +65,7 @@ def subscript(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value)
     if isinstance(owner, Const):
         return _part_of_text(owner.value, index)
     if isinstance(owner, Dictionary):
-        if owner.open or not isinstance(index, Const):
-            return UNKNOWN
-        return next((value for key, value in owner.items if key == index), UNKNOWN)
+        return tables.look_up(interp, owner, index, interp.frame.piece.code(node.value))
     if isinstance(owner, Sym):
         text = _index_text(index)
         return UNKNOWN if text is None else Sym(f"{owner.text}[{text}]", owner.owner)

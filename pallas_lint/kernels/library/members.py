@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
-from pallas_lint.kernels.library.host import classes, known_numbers, torch_tensors
+from pallas_lint.kernels.library.host import classes, known_numbers, tables, torch_tensors
 from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
@@ -190,6 +190,8 @@ def _made_attribute(interp: Tracer, owner: CallResult, name: str, node: nodes.No
         return UNKNOWN
     if owner.function == LOOP_INFO:
         return owner.argument(name) or UNKNOWN
+    if owner.short == "ArgSpec" and name == "args":
+        return owner.argument(name, 0) or UNKNOWN
     return CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 
@@ -371,11 +373,10 @@ def _dictionary_method(
         return Seq(tuple(key for key, _ in owner.items), "list", owner.open)
     if name in _CHANGING:
         _rebind(interp, node, _changed(owner, name, arguments), env)
-    if name in ("get", "pop", "setdefault") and arguments.positional and not owner.open:
-        wanted = arguments.positional[0]
-        if isinstance(wanted, Const):
-            default = arguments.positional[1] if len(arguments.positional) > 1 else Const(None)
-            return next((value for key, value in owner.items if key == wanted), default)
+    if name in ("get", "pop", "setdefault") and arguments.positional and isinstance(node, nodes.Call):
+        default = arguments.positional[1] if len(arguments.positional) > 1 else Const(None)
+        table = node.func.value if isinstance(node.func, nodes.Attribute) else node.func
+        return tables.look_up(interp, owner, arguments.positional[0], interp.frame.piece.code(table), default)
     return owner if name == "copy" else UNKNOWN
 
 

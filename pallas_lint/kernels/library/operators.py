@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.kernels.library import arrays
+from pallas_lint.kernels.library import arrays, products
 from pallas_lint.kernels.library.host.jax_version import compare_version
 from pallas_lint.kernels.library.operands import as_may_be
 from pallas_lint.kernels.model.arguments import Arguments
@@ -77,7 +77,8 @@ def binary(interp: Tracer, node: nodes.Node, symbol: str, name: str, left: Value
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, interp.root.x64 is not None)
         result = result if interp.kernel is not None else as_may_be(result, [left, right])
-        return interp.op(name, node, Arguments([left, right]), result, "operator")
+        given = products.with_default_precision(name, Arguments([left, right]), interp.frame.matmul_precision)
+        return interp.op(name, node, given, result, "operator")
     if isinstance(left, OneOf) or isinstance(right, OneOf):
         return UNKNOWN
     if symbol == "|" and all(isinstance(side, External | Class) or name_of(side) == UNION for side in (left, right)):

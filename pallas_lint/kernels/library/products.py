@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.operands import Keywords, argument, axes, broadcast, shape
+from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of, operand_element, promote
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import Array, Const, Dim, External, Seq, Shape, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Const, Dim, External, Seq, Shape, Value
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 # By position only lax's forms take the result's type: dot(lhs, rhs, precision, type), dot_general(lhs, rhs, numbers,
 # precision, type); jnp's have it by name.
 _TYPE_AT = {"jax.lax.dot": 3, "jax.lax.dot_general": 4}
+# Where the precision stands; 99: by name only.
+_PRECISION_AT = {
+    **dict.fromkeys((f"jax.numpy.{name}" for name in "dot matmul inner vdot vecdot tensordot einsum".split()), 99),
+    "jax.lax.dot": 2,
+    "jax.lax.dot_general": 3,
+}
 
 
 @frozen
@@ -34,6 +41,23 @@ def precision_name(value: Value | None) -> str | None:
     if isinstance(value, External) and ".Precision." in value.name:
         return value.short
     return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
+
+
+def precision_set(value: Value) -> Value | None:
+    """What `jax.default_matmul_precision(...)` sets; None for other values."""
+    if not isinstance(value, CallResult) or value.function != "jax.default_matmul_precision":
+        return None
+    return value.argument("new_val", 0) or UNKNOWN
+
+
+def with_default_precision(name: str, arguments: Arguments, default: Value | None) -> Arguments:
+    """The arguments of a product, with the precision that is set around it where it names none."""
+    at = _PRECISION_AT.get(name)
+    if default is None or at is None or arguments.open or arguments.get("precision", at) not in (None, NONE):
+        return arguments
+    if at < len(arguments.positional):
+        return Arguments([*arguments.positional[:at], default, *arguments.positional[at + 1 :]], arguments.keywords)
+    return Arguments(arguments.positional, {**arguments.keywords, "precision": default})
 
 
 def operands(args: list[Value], keywords: Keywords) -> list[Value]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches import foreign_calls, launching
-from pallas_lint.kernels.library import control, derivatives, jit, sharding
+from pallas_lint.kernels.library import control, derivatives, jit, products, sharding
 from pallas_lint.kernels.library.control import CONTROL
 from pallas_lint.kernels.library.host import classes, transforms
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.dtypes import is_integer
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import CHECKIFY, JIT, PALLAS, PARTIAL, RUN_STATE, SHARD_MAPS, is_partial
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS, KERNEL
 from pallas_lint.kernels.model.trace import Guard
 from pallas_lint.kernels.model.values import (
     UNKNOWN,
+    Array,
     CallResult,
     Const,
     External,
@@ -23,9 +25,12 @@ from pallas_lint.kernels.model.values import (
     OneOf,
     Ref,
     Seq,
+    Sym,
+    SymbolOwner,
     Value,
     options,
 )
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.library.operands import Model
@@ -62,7 +67,8 @@ def _partial(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
         return UNKNOWN
     target, rest = arguments.positional[0], arguments.rest(1)
     result: Value | None = None
-    for option in options(target):
+    for each in options(target):
+        option = interp.as_function(each, node)
         if isinstance(option, Func):
             value: Value = option.bind(tuple(rest.positional), rest.keywords, rest.open)
         else:
@@ -180,20 +186,45 @@ def call_made(interp: Tracer, callee: CallResult, arguments: Arguments, node: no
         with interp.under(Guard("checkify", UNKNOWN, interp.site(node))):
             inner = interp.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
         return Seq((interp.opaque_call("checkify.error", Arguments([callee]), node), inner))
-    if callee.function == "jax.vmap" and any(isinstance(value, Ref) for value in arguments.positional):
-        in_axes = {"in_axes": callee.argument("in_axes", 1) or Const(0)}
-        interp.op(callee.function, node, Arguments(arguments.positional, in_axes, arguments.open), UNKNOWN)
+    if callee.function == "jax.vmap" and interp.kernel is not None:
+        return _map_in_kernel(interp, callee, arguments, node)
     for value in callee.args:
         for option in options(value):
-            if isinstance(option, Func) and callee.function == "jax.vmap":
-                interp.call_function(option, Arguments(open=True))
-            elif isinstance(option, Func):
-                interp.call_unknown(option, callee.function)
+            if isinstance(option, Func):
+                if callee.function == "jax.vmap":
+                    interp.call_function(option, Arguments(open=True))
+                else:
+                    interp.call_unknown(option, callee.function)
             elif isinstance(option, CallResult) and option.launch is not None and option.launch.operands is None:
                 # `jax.vmap(pallas_call(...))(x)`: the operands' ranks are not those the kernel sees.
                 option.launch.operands_open = True
     interp.escape(arguments, node)
     return UNKNOWN
+
+
+def _map_in_kernel(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+    """Call what `jax.vmap(f)` gave, in a kernel: `f` gets names for the parts of the arguments.
+
+    The operation has the names of numbers from arrays of integers as `indices`: no ref can be indexed by these.
+    """
+    axes = made.argument("in_axes", 1) or Const(0)
+    given = arguments.positional
+    each = axes.items if isinstance(axes, Seq) and len(axes.items) == len(given) else (axes,) * len(given)
+    owner = SymbolOwner(in_kernel=True)
+    names = tuple(Sym(f"example[{at}]", owner) for at in range(len(given)))
+    indices = [name for name, value, axis in zip(names, given, each, strict=True) if _is_row_of_integers(value, axis)]
+    if indices or any(isinstance(value, Ref) for value in given):
+        keywords = {"in_axes": axes, "indices": Seq(tuple(indices))}
+        interp.op(made.function, node, Arguments(given, keywords, arguments.open), UNKNOWN)
+    for function in options(made.argument("fun", 0) or UNKNOWN):
+        if isinstance(function, Func):
+            interp.call_function(function, Arguments(list(names), open=True))
+    interp.escape(arguments, node)
+    return UNKNOWN
+
+
+def _is_row_of_integers(value: Value, axis: Value) -> bool:
+    return isinstance(value, Array) and value.rank == 1 and is_integer(value.dtype or "") and axis == Const(0)
 
 
 def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) -> Value:
@@ -221,6 +252,9 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
         return interp.opaque_call(classes.PROPERTY, Arguments([decorator.args[0], target]), node)
     if decorator.function in _FOREIGN:
         return decorator
+    precision = products.precision_set(decorator)
+    if precision is not None and isinstance(target, Func):
+        return evolve(target, matmul_precision=precision)
     if decorator.launch is not None and decorator.launch.kernel is UNKNOWN:
         return launching.attach_kernel(interp, decorator, target)
     if decorator.function in _TRANSPARENT:

@@ -72,3 +72,4 @@ class Frame:
     entries: tuple[StackEntry, ...] = ()  # the calls of `stack`, where callers of launchers run
     call_node: nodes.Node | None = None  # ... and the current call
     differentiated: bool = False  # `jax.grad` or one of its like calls it
+    matmul_precision: Value | None = None  # that of `jax.default_matmul_precision`, where it is set around the code

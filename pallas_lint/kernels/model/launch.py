@@ -145,6 +145,7 @@ class Launch:
     made_by: object = None  # the run that found it
     expects_failure: bool = False  # it is in `with pytest.raises(...)`
     failing_calls: int = 0  # the number of calls of the result that are there
+    matmul_precision: Value | None = None  # of products that name none, where it is set around the call of the result
     known_call: KnownCall | None = None  # the known call of the launcher with its arguments; None: for any caller
 
     @property
@@ -184,6 +185,13 @@ class Launch:
         """The launching function's name at the launch: a short location for a call that may have thirty lines."""
         function = getattr(self.site.node, "func", None)
         return self.site if function is None else evolve(self.site, node=function)
+
+    def argument_site(self, name: str) -> Site:
+        """Where an argument of the launching call is written; the function's name where it is not there."""
+        for argument in self.site.node.args if isinstance(self.site.node, nodes.Call) else ():
+            if argument.keyword is not None and argument.keyword.value == name:
+                return evolve(self.site, node=argument)
+        return self.called_at
 
     def argument(self, *names: str) -> Value | None:
         """The first of these arguments that was passed; None where none was."""

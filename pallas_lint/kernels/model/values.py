@@ -257,7 +257,8 @@ class Func:
 
     `node` is the FunctionDef or Lambda; `open_keywords`: `partial(f, **unknown)`; `jitted`: the parameters that
     `jax.jit` traces; `program`: the shardings that a `jit` around it names, None where there is none; `hidden`:
-    something unknown is around it; `nondiff`: the arguments that a `jax.custom_vjp` around it does not differentiate.
+    something unknown is around it; `nondiff`: the arguments that a `jax.custom_vjp` around it does not differentiate;
+    `matmul_precision`: what a `jax.default_matmul_precision` around it sets.
     """
 
     name: str
@@ -273,6 +274,7 @@ class Func:
     program: tuple[Value, ...] | None = None
     hidden: bool = False
     nondiff: tuple[int, ...] | None = None
+    matmul_precision: Value | None = None
     weight: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -286,6 +288,7 @@ class Func:
             and self.method_of is other.method_of
             and (self.bound, self.keywords, self.open_keywords) == (other.bound, other.keywords, other.open_keywords)
             and (self.program, self.hidden) == (other.program, other.hidden)
+            and self.matmul_precision == other.matmul_precision
         )
 
     def __hash__(self) -> int:

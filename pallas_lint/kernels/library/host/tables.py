@@ -1,0 +1,59 @@
+"""Look-ups in dictionaries of Python: tables of block sizes, by keys of which not everything may be known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.library.operators import equal
+from pallas_lint.kernels.model.values import UNKNOWN, Const, Dictionary, Seq, Sym, SymbolOwner, Value
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.model.tracer import Tracer
+
+_ENTRIES_PER_STEP = 4  # that are compared
+_MAX_MERGED = 64  # entries of tables of which one is meant
+
+
+def look_up(interp: Tracer, table: Dictionary, key: Value, name: str, default: Value | None = None) -> Value:
+    """`table[key]`, or `table.get(key, default)`: the entry, or where the key is not known numbers with names.
+
+    `name` is how the table is called. Each of these numbers has as its default that of the call, or the one that most
+    entries have.
+    """
+    if table.open:
+        return UNKNOWN
+    if isinstance(key, Const):
+        return next((value for known, value in table.items if known == key), UNKNOWN if default is None else default)
+    interp.count(len(table.items) // _ENTRIES_PER_STEP)
+    compared = [(equal(known, key), value) for known, value in table.items]
+    there = [value for same, value in compared if same]
+    found = there or [value for same, value in compared if same is None]
+    if not found:
+        return UNKNOWN if default is None else default
+    if len(found) == 1 and (there or default is None):
+        return found[0]
+    return _any_of(found, f"{name}[...]", SymbolOwner(), None if there else default)
+
+
+def _any_of(values: list[Value], name: str, owner: SymbolOwner, default: Value | None) -> Value:
+    """What is one of these: numbers under names, tuples of them, or the entries of all where these are tables."""
+    given = values if default is None else [*values, default]
+    if all(value == given[0] for value in given):
+        return given[0]
+    if all(isinstance(value, Const) and type(value.value) is int for value in given):
+        return Sym(name, owner, Counter(given).most_common(1)[0][0] if default is None else default)
+    if all(isinstance(value, Dictionary) and not value.open for value in given):
+        pairs = tuple(pair for value in given if isinstance(value, Dictionary) for pair in value.items)
+        return Dictionary(pairs) if len(pairs) <= _MAX_MERGED else UNKNOWN
+    tuples = [value for value in given if isinstance(value, Seq) and not value.open]
+    if len(tuples) < len(given) or len({(len(value.items), value.kind) for value in tuples}) > 1:
+        return UNKNOWN
+    # The row that most have, or the default: what stands beside each other there belongs together.
+    usual = default if default is not None else Counter(tuples).most_common(1)[0][0]
+    assert isinstance(usual, Seq)
+    items = []
+    for at, one in enumerate(usual.items):
+        column = [value.items[at] for value in tuples]
+        items.append(_any_of(column, f"{name}[{at}]", owner, one))
+    return Seq(tuple(items), usual.kind)
