@@ -26,7 +26,7 @@ from pallas_lint.kernels.facts.memory_budget import (
     spelled,
 )
 from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED, shared_memory
-from pallas_lint.kernels.facts.subcore_memory import subcore_memory
+from pallas_lint.kernels.facts.subcores.memory import subcore_memory
 from pallas_lint.kernels.model.dtypes import bits
 
 _NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x", "tpu8i": "8i", "tpu8t": "8t"}
