@@ -16,6 +16,7 @@ from pallas_lint.finding import LintError, Severity
 from pallas_lint.probe import promela_files, reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
+from pallas_lint.probe.known_defects import known_defects
 from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.perf import table, whole
 from pallas_lint.probe.places import FindingBuilder, Places
@@ -292,6 +293,7 @@ def _report(
 ) -> int:  # fmt: skip
     lines = Lines(cwd)
     found, errors = all_findings(results, cwd, lines.line)
+    found = sorted([*found, *known_defects(results, lines)], key=lambda finding: finding.sort_key)
     errors = [*known, *errors]
     if options.perf:
         slower = _slower(results, record or {}, options.perf_fail_over, Places(cwd, lines.line))

@@ -11,6 +11,7 @@ from pallas_lint.config.flags import UsageError
 from pallas_lint.probe import reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import findings_of
+from pallas_lint.probe.known_defects import known_defects
 from pallas_lint.probe.report import launch_document
 from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.records import define, field
@@ -66,6 +67,7 @@ class Probing:
         self.findings, self.launches, self.errors, self.silencing = [], [], [], set()
         for path, result in ((each, result) for each in self.specs for result in self._results[each]):
             findings, errors = findings_of(result, self.session.cwd, self.lines.line)
+            findings += known_defects([result], self.lines)
             kept, silencing = reconcile.wanted(findings, lambda _, of=path: self.settings[of], self.lines.source)  # type: ignore[misc]
             everything += findings
             self.findings += [finding for finding in kept if finding not in self.findings]

@@ -194,6 +194,11 @@ def _found(evidence: Evidence) -> JaxVersions:
     )
 
 
+def installed_versions(jax: str, libtpu: str | None) -> JaxVersions:
+    """Those of an interpreter that ran code. Raises JaxVersionError for text that is no version."""
+    return evolve(_exact(jax, "of the interpreter", lenient=True), libtpu=libtpu)
+
+
 def check_jax_version(setting: str) -> None:
     """Raises JaxVersionError where `setting` can mean nothing."""
     if len(setting) > _MAX_VERSION_LENGTH:

@@ -196,11 +196,13 @@ class _Examiner:
         """The findings that settings and comments leave, what went wrong, and the text of files."""
         from pallas_lint.probe import reconcile
         from pallas_lint.probe.findings import all_findings
+        from pallas_lint.probe.known_defects import known_defects
         from pallas_lint.report.lines import Lines
 
         cwd = Path.cwd()
         lines = Lines(cwd)
         found, errors = all_findings(self.results, cwd, lines.line)
+        found += known_defects(self.results, lines)
         findings, _ = reconcile.wanted(found, self._settings_of, lines.source)
         return findings, errors, lines
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Families that say "will not lower or compile": a compiler that compiles the kernel refutes them.
 _REFUTABLE = ("PAL1", "PAL2")
 _OF_COST = "PAL8"
+_OF_VERSIONS = "PAL706"  # known defects: what counts is the jax and libtpu that ran the kernel
 # What a compiler takes without a word, though it costs precision or time: its verdict says nothing about these.
 _BEYOND_COMPILERS = frozenset({"PAL106", "PAL210", "PAL213"})
 # Rules about values nobody wrote, and what running the kernel shows of them.
@@ -68,6 +69,8 @@ def settled(
     for finding in static:
         if finding.code == suppressions.CODE and (finding.span.path, finding.span.start.line) in used:
             continue
+        if _is_of_other_versions(finding, launches):
+            continue
         same = [each for each in probed if _same(finding, each)]
         # Of several operands that are wrong in one way each has a finding of its own.
         same = [each for each in same if _overlap(finding.span, each.span)] or same
@@ -105,6 +108,11 @@ def _same(static: Finding, probed: Finding) -> bool:
 
 def _overlap(one: Span, other: Span) -> bool:
     return one.path == other.path and one.start <= other.end and other.start <= one.end
+
+
+def _is_of_other_versions(finding: Finding, launches: Iterable[LaunchResult]) -> bool:
+    """Whether it is about a defect of the project's versions, in a kernel that was judged for those that ran it."""
+    return finding.code == _OF_VERSIONS and any(launch.kernel == finding.kernel for launch in launches)
 
 
 def _costs_nothing(finding: Finding, launches: Iterable[LaunchResult]) -> bool:

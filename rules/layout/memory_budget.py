@@ -24,7 +24,7 @@ from pallas_lint.kernels.facts.memory_budget import (
     spelled,
 )
 from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED, shared_memory
-from pallas_lint.kernels.facts.subcore_memory import subcore_memory
+from pallas_lint.kernels.facts.subcores.memory import subcore_memory
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.probe.chip_memory import MIB, SMEM
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pallas_lint.api import Access, Context, Example, Finding, KernelTrace, Rule, Severity
 from pallas_lint.checker.backend_failures import up_to
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
+from pallas_lint.kernels.facts.subcores.access import ACCESSES, far_access
 from pallas_lint.kernels.model.known_names import PALLAS
 
 _ASYNCHRONOUS = tuple(f"{PALLAS}.mosaic_gpu.async_{what}_tmem" for what in ("load", "store"))
@@ -20,7 +21,7 @@ class MemorySpaceAccess(Rule):
     and every operand of `pl.kernel` on a tensor core or a SparseCore) is an address for DMAs and nothing else:
     `x_ref[...]` is refused with `Loads are only allowed on VMEM and SMEM references`, whatever is done with the value.
     Interpret mode knows no memory spaces and runs it. The subcores of a SparseCore share `pltpu.VMEM_SHARED`, which
-    they only copy to and from, too.
+    they only copy to and from, too; `plsc.load_gather`, `plsc.addupdate` and their like are loads and stores.
 
     On Mosaic GPU the same holds for TMEM, the accumulators of Blackwell's tensor cores: `acc_tmem[...]` fails with
     `Loads from TMEM are asynchronous operations`. GMEM and SMEM are loaded from directly there, and Triton has no
@@ -123,6 +124,16 @@ class MemorySpaceAccess(Rule):
                 continue
             if access.kind in ("load", "store", "accumulate") and not is_copy(access):
                 yield from self._tpu(access, trace, context) if target.backend == "tpu" else self._gpu(access, context)
+        for op in trace.ops(*sorted(ACCESSES)) if target.core == "sparse" else ():
+            found = far_access(op, trace.launch)
+            if found is not None:
+                ref, where = found
+                yield context.finding(
+                    op.site,
+                    f"`{op.short}` of `{ref.parameter}`, which lies in {where}: a subcore indexes and masks VMEM alone",
+                    help="copy it with `pltpu.sync_copy` or `make_async_copy`",
+                    severity=Severity.ERROR if op.certain else Severity.WARNING,
+                )
 
     @staticmethod
     def _tpu(access: Access, trace: KernelTrace, context: Context) -> Iterator[Finding]:

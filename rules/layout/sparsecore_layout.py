@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from pallas_lint.api import (
     Access,
     CallResult,
+    Const,
     Context,
     Example,
     Finding,
@@ -16,15 +18,19 @@ from pallas_lint.api import (
     Op,
     Ref,
     Rule,
+    Seq,
     Severity,
 )
 from pallas_lint.checker.backend_failures import within
 from pallas_lint.compat.chips import sparse_cores
 from pallas_lint.fixes.compiler_parameter import set_compiler_parameter
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
-from pallas_lint.kernels.facts.subcore_copies import COPIES, copy_problem
-from pallas_lint.kernels.facts.subcore_memory import is_tiled
-from pallas_lint.kernels.facts.subcore_vectors import (
+from pallas_lint.kernels.facts.subcores.access import ACCESSES, access_problem, strides
+from pallas_lint.kernels.facts.subcores.copies import COPIES, copy_problem, indirect_copy
+from pallas_lint.kernels.facts.subcores.memory import is_tiled
+from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
+from pallas_lint.kernels.facts.subcores.values import OPERATIONS, refused_value
+from pallas_lint.kernels.facts.subcores.vectors import (
     JOINING,
     ONE_REGISTER,
     PARAMETER,
@@ -32,11 +38,14 @@ from pallas_lint.kernels.facts.subcore_vectors import (
     joined_within_a_tile,
     layout_passes,
     loaded_shape,
+    packed_across_lanes,
     shape_of_register,
     shapes_loaded,
     taken_behind_a_slice,
     unaligned_indices,
 )
+from pallas_lint.kernels.grid.blocks import grid_of
+from pallas_lint.kernels.launches.dimension_semantics import declared_semantics, semantics_name
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.syntax.nesting import spelled_function
 
@@ -72,7 +81,14 @@ class SparseCoreLayout(Rule):
     are taken, or a whole tile; rows of 16 or 8 bits are taken two or four at a time (`expected second minor index to be
     divisible by 2 when dynamic`).
 
-    A mesh has at most the cores and subcores of the chip: 4 x 16 on v5p, 2 x 16 on v6e and v7x.
+    Of numbers, subcores compute little: `jnp.exp(v)[0]` compiles, and `jnp.exp(v[0])` does not (`'math.exp' op requires
+    a vector type`); nor do remainders of floats, conversions to 16 bits, and on a scalar subcore divisions of floats.
+    Columns, transposes, repeated numbers and indices of several dimensions have no instructions. Vectors of 8 and 16
+    bits are converted to floats of the same width only, and divided, shifted and taken apart at 32 bits.
+    `plsc.load_gather` and its like take a vector of indices for each dimension, numbers of 32 bits and boolean masks.
+
+    A mesh has at most the cores and subcores of the chip: 4 x 16 on v5p, 2 x 16 on v6e and v7x. A pipeline with a
+    `core_axis_name` shares its grid over that axis of the mesh, and needs a grid axis that is `pltpu.PARALLEL` for it.
 
     ## How to fix
 
@@ -99,7 +115,8 @@ class SparseCoreLayout(Rule):
       slices of 1440 at 1440 of 2880 and 29 at 100 are refused, and 1344 at 1536 of 2880 is not. Arrays of 8 and 16 bits
       of one dimension: about 70 slices, at constants and at multiples of the index of a subcore. With both releases for
       v6e and v7x: all pairs of memories, twenty forms of gathers, functions with and without layout passes, widths of
-      vectors of 8, 16 and 32 bits.
+      vectors of 8, 16 and 32 bits. A hundred functions of numbers on both subcores, and of vectors of five dtypes, with
+      0.12.0.1 for v6e and v7x.
     - jax issues 34640, 39518 and 39577, tpu-inference 3038.
     """
 
@@ -109,7 +126,15 @@ class SparseCoreLayout(Rule):
     backends = frozenset({"tpu"})
     cores = frozenset({"sparse"})
     fix = "safe"
-    ops = (*COPIES, *sorted(WITHOUT_LAYOUT_PASSES), *sorted(ONE_REGISTER), *sorted(JOINING), _BARRIER)
+    ops = (
+        *COPIES,
+        *sorted(WITHOUT_LAYOUT_PASSES),
+        *sorted(ONE_REGISTER),
+        *sorted(JOINING),
+        *sorted(OPERATIONS),
+        *sorted(ACCESSES),
+        _BARRIER,
+    )
     invalid = (
         Example(
             """
@@ -207,11 +232,20 @@ class SparseCoreLayout(Rule):
             return
         chips = sparse_cores(target.device)
         problem, help, fixes = None, "", list[Fix]()
-        if op.name == _BARRIER:
+        if op.name in OPERATIONS:
+            found = refused_value(op, launch, chips)
+            if found is not None:
+                problem, help = f"`{spelled_function(op.site)}` {found[0]}", found[1]
+        elif op.name == _BARRIER:
             if launch.core == "sc_scalar":
                 problem, help = "`subcore_barrier` on a scalar subcore, of which a core has one", "leave it out"
+        elif launch.core == "sc_scalar":
+            if op.name in COPIES and indirect_copy(op):
+                problem, help = "an indirect copy on a scalar subcore", "gather on a `plsc.VectorSubcoreMesh`"
         elif launch.core != "sc_vector":
             return
+        elif op.name in ACCESSES:
+            problem, help = access_problem(op) or (None, "")
         elif op.name in ONE_REGISTER:
             problem = shape_of_register(op, chips)
             if problem is not None:
@@ -226,6 +260,9 @@ class SparseCoreLayout(Rule):
                 problem = f"`{spelled_function(op.site)}` of a vector does not get through the layout passes"
                 help = "pass `pltpu.CompilerParams(needs_layout_passes=False)`"
                 fixes = _without_layout_passes(launch, context)
+            elif layout_passes(launch) is False and op.is_traced and packed_across_lanes(op):
+                problem = f"`{spelled_function(op.site)}` goes across lanes of numbers of 32 bits"
+                help = "unpack the vector with `plsc.unpack` before"
         else:
             problem, help = copy_problem(op, launch, chips) or (None, "")
         if problem:
@@ -240,6 +277,14 @@ class SparseCoreLayout(Rule):
         if not versions:
             return
         for access in trace.accesses():
+            if access.kind in ("load", "store") and not is_copy(access) and (step := strides(access)) is not None:
+                yield context.finding(
+                    access.site,
+                    f"every {_ordinal(step)} number of `{access.ref.parameter}`: a subcore takes numbers side by side",
+                    help="`plsc.load_gather` and `plsc.store_scatter` take numbers by their indices",
+                    op=access,
+                    versions=versions,
+                )
             vector = access.kind != "escape" and not is_copy(access) and tpu_space(access.ref, launch) == "vmem"
             if vector and taken_behind_a_slice(access):
                 yield context.finding(
@@ -299,6 +344,11 @@ class SparseCoreLayout(Rule):
                     versions=versions,
                 )
             return
+        versions = context.failing(lambda version: within(version, _MEASURED_SINCE))
+        problem = _shared_grid(launch, around, context) if versions else None
+        if problem is not None:
+            severity = Severity.ERROR if launch.certain else Severity.WARNING
+            yield context.finding(launch.called_at, problem[0], help=problem[1], severity=severity, versions=versions)
         versions = context.failing(lambda version: within(version, *_WITH_PALLAS_CALL))
         if around.core != "sc_vector" or not around.form.is_over_blocks or not versions:
             return
@@ -313,6 +363,10 @@ class SparseCoreLayout(Rule):
                     versions=versions,
                 )
                 return
+
+
+def _ordinal(step: int) -> str:
+    return {2: "second", 3: "third"}.get(step, f"{step}th")
 
 
 def _not_registers(trace: KernelTrace, device: str | None) -> Iterator[tuple[Access, str]]:
@@ -333,6 +387,42 @@ def _without_layout_passes(launch: Launch, context: Context) -> list[Fix]:
         return []
     edits = set_compiler_parameter(launch, PARAMETER, "False", context)
     return [context.safe(f"pass `{PARAMETER}=False`", *edits)] if edits else []
+
+
+def _shared_grid(pipeline: Launch, around: Launch, context: Context) -> tuple[str, str] | None:
+    """What is wrong with the axis of the mesh that a pipeline's grid is shared over."""
+    given = pipeline.argument("core_axis_name")
+    parts = given.items if isinstance(given, Seq) and not given.open else (given,)
+    names = [part.value for part in parts if isinstance(part, Const) and isinstance(part.value, str)]
+    axes = axes_of_subcores(around, context.target.device if context.target is not None else None)
+    if not names or len(names) != len(parts) or axes is None:
+        return None
+    if any(each.shard_map is not None or each.hidden or each.nested for each in around.sharding_contexts):
+        return None  # axes of a `shard_map` around are there, too
+    unknown = next((name for name in names if name not in axes), None)
+    if unknown is not None:
+        known = " and ".join(f'"{name}"' for name in axes)
+        return f'`core_axis_name="{unknown}"`, and the mesh of the kernel has {known}', "name an axis of the mesh"
+    declared = declared_semantics(pipeline)
+    if declared is None:
+        words: list[str | None] = []
+    elif isinstance(declared, Seq) and not declared.open:
+        words = [semantics_name(each) for each in declared.items]
+    else:
+        return None
+    grid = grid_of(pipeline)
+    if declared is not None and grid is not None and grid.rank != len(words):
+        return (
+            f"`dimension_semantics` of {len(words)} words for a grid of rank {grid.rank}",
+            "give one for each axis of the grid",
+        )
+    if None in words or "parallel" in words or math.prod(axes[name] for name in names) == 1:
+        return None
+    shared = " and ".join(f'"{name}"' for name in names)
+    return (
+        f"the steps of this pipeline are shared over {shared}, and no axis of its grid is parallel",
+        "`dimension_semantics=(pltpu.PARALLEL,)`, with a word for each axis of the grid",
+    )
 
 
 def _mesh(launch: Launch, context: Context) -> tuple[str, str] | None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _SPECIALISTS = ("PAL103", "PAL104", "PAL108", "PAL208")
 # Choices that jax makes before it lowers, whatever they leave in the measured kernel.
 _RESOLVED = frozenset({"jax.lax.platform_dependent"})
+# Names that functions were measured under before jax moved them.
+_MOVED = {"jax.experimental.pallas.tpu.reciprocal": "jax.experimental.pallas.reciprocal"}
 # Primitives whose rule takes only special forms: a function of which no measured form passed hardly ever will.
 # Where other primitives refuse (concatenations, products, slices), another form may well pass.
 _RARE_FORMS = frozenset({"gather", "top_k"})
@@ -184,7 +186,7 @@ class UnsupportedFunction(Rule):
         if form is not None:
             yield from self._of_form(op, form, context)
             return
-        support = compat.function(op.name)
+        support = compat.function(_MOVED.get(op.name, op.name))
         if support is None or op.name in _RESOLVED or is_copy(op):
             return
         if op.name in _claimed() and not sparse:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pallas_lint.api import Context, Example, Finding, KernelTrace, Rule, Severity, Site, blocks_of
 from pallas_lint.kernels.facts.copies import copies_of
-from pallas_lint.kernels.facts.subcore_mesh import axes_of_subcores
-from pallas_lint.kernels.facts.subcore_races import guarded_barriers, meetings
+from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
+from pallas_lint.kernels.facts.subcores.races import guarded_barriers, meetings
 from pallas_lint.kernels.launches.dimension_semantics import semantics_of, semantics_site
 
 _TWO_CORES = ("v4", "v5p")

@@ -37,6 +37,7 @@ from pallas_lint.kernels.facts.copies import (
     declaration,
     miscounts,
 )
+from pallas_lint.kernels.facts.semaphores import misuses, unbalanced
 from pallas_lint.kernels.model.known_names import integer, is_integer
 from pallas_lint.syntax.descent import walk
 
@@ -55,6 +56,9 @@ class DmaUnpaired(Rule):
     Semaphores count bytes, not copies: with two copies on one semaphore the first wait may be ended by either. A
     barrier of Mosaic GPU counts arrivals, one for each copy, and a wait ends after `num_arrivals`: more copies than
     that before a wait are in two of its phases, and no wait ends with the first one.
+
+    Copies take a `SemaphoreType.DMA`, a single one of an array; signals and waits by number a `SemaphoreType.REGULAR`,
+    which is signalled as often as it is waited for.
 
     Two launches of one program that use the barrier semaphore under one `collective_id` get the same semaphore: a
     device that is ahead signals its neighbour's previous kernel.
@@ -84,6 +88,8 @@ class DmaUnpaired(Rule):
 
     - jax documentation, "Async operations" and the docstrings of `make_async_copy`, `make_async_remote_copy` and
       `get_barrier_semaphore`.
+    - Semaphores of other kinds and arrays of them, traced with jax 0.12.0.1 on tensor cores and subcores; 0.10.2 and
+      0.11.2 have the same checks.
     - jax issue 27963: one `collective_id` in two kernels.
     - Run with jax 0.8.3, 0.10.2 and 0.12.0.1. Without wait: right with `interpret=True` and NaN with
       `pltpu.InterpretParams(dma_execution_mode="on_wait")`, "Semaphore has non-zero count at kernel exit" with
@@ -185,6 +191,10 @@ class DmaUnpaired(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        misused = list(_misused(trace, context))
+        yield from misused
+        if misused:
+            return
         copies = copies_of(trace)
         if not copies.complete or trace.launch.form.kernels == "meshes" or len(trace.launch.bodies) > 1:
             return
@@ -220,6 +230,21 @@ class DmaUnpaired(Rule):
                     )
                     break
             seen.append((launch, number))
+
+
+def _misused(trace: KernelTrace, context: Context) -> Iterator[Finding]:
+    """Semaphores of another kind, several at once, and such as are never signalled."""
+    versions = context.failing(lambda version: not up_to("0.10.1", version))
+    for found in (*misuses(trace), *unbalanced(trace)) if versions else ():
+        surely = found.certain and found.op.certain
+        yield context.finding(
+            found.op.site,
+            found.problem,
+            help=found.help,
+            severity=Severity.ERROR if surely else Severity.WARNING,
+            op=found.op,
+            versions=versions,
+        )
 
 
 def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:

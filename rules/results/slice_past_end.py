@@ -20,7 +20,7 @@ from pallas_lint.api import (
     Value,
 )
 from pallas_lint.compat.versions import parse
-from pallas_lint.kernels.facts.subcore_mesh import axes_of_subcores, indices_in, subcore_points
+from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores, indices_in, subcore_points
 from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_any
 from pallas_lint.kernels.grid.grid_points import axes_in, loops_in, terms_in
 from pallas_lint.kernels.grid.index_ranges import (

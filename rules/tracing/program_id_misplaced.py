@@ -20,7 +20,7 @@ from pallas_lint.api import (
     Severity,
 )
 from pallas_lint.compat.versions import parse
-from pallas_lint.kernels.facts.subcore_mesh import AXIS_INDEX, axes_of_subcores
+from pallas_lint.kernels.facts.subcores.mesh import AXIS_INDEX, axes_of_subcores
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer, is_tensorcore_mesh
 
 _PROGRAM_ID = re.compile("program_id")

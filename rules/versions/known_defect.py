@@ -58,9 +58,9 @@ class KnownDefect(Rule):
     ## Known limits
 
     Nothing is said where the version is not known. That of libtpu has the same source as jax's: the environment, the
-    lock file or the requirements; `--jax-version` gives none. Of a range of jax versions in which only some have the
-    defect, it is an info. `num-programs-of-first-grid` is found where a grid's size hangs on something
-    that no block shape hangs on, and between launches of one file.
+    lock file or the requirements; `--jax-version` gives none. The probe takes both from the interpreter that it ran
+    with. Of a range of jax versions in which only some have the defect, it is an info. `num-programs-of-first-grid` is
+    found where a grid's size hangs on something that no block shape hangs on, and between launches of one file.
 
     ## References
 

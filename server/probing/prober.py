@@ -239,10 +239,12 @@ class _Probe:
     def _keep(self, result: ProbeResult) -> tuple[list[Finding], list[LintError]]:
         """Keep what a probe found for whoever shows it; the findings, and what went wrong."""
         from pallas_lint.probe.findings import all_findings
+        from pallas_lint.probe.known_defects import known_defects
 
         request = self._request
         lines = Lines(request.root, {_shown(file, request.root): source for file, source in request.texts.items()})
         findings, errors = all_findings([result], request.root, lines.line)
+        findings += known_defects([result], lines)
         if result.launches:
             stored_runs.store(request.root, [result], findings, request.texts)
         return findings, errors

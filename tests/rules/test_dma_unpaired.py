@@ -416,10 +416,6 @@ COUNTED = {
         "copy(x_ref, buffer, sem, wait=True)",
         FLAG,
     ),
-    "signalled by hand": (
-        "c = copy(x_ref, buffer, sem)\nc.start()\npl.semaphore_signal(sem, 4096)\nc.wait()\nc.wait()",
-        HELPER,
-    ),
 }
 
 

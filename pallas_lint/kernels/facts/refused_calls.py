@@ -82,6 +82,10 @@ def variants(op: Op) -> tuple[str, ...] | None:
             return ("exact",) if approximate in (Const(False), Const(0)) else ("approximate",)
     if op.name == "jax.lax.top_k":
         return ("unstable",) if op.argument("is_stable") == Const(False) else ("plain",)
+    if op.name in ("jax.numpy.power", "jax.numpy.pow"):
+        exponent = op.argument("x2", 1)
+        known = exponent.value if isinstance(exponent, Const) else None
+        return ("square",) if type(known) is int and abs(known) > 1 else None
     if op.name == "jax.numpy.roll":
         shift = op.argument("shift", 1)
         if isinstance(shift, Array):

@@ -13,13 +13,13 @@ from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.copies import LOCAL
 from pallas_lint.kernels.facts.divisibility import proven_divisor
 from pallas_lint.kernels.facts.memory_spaces import tpu_space
-from pallas_lint.kernels.facts.subcore_memory import is_tiled
-from pallas_lint.kernels.facts.subcore_mesh import indices_in
+from pallas_lint.kernels.facts.subcores.memory import is_tiled
+from pallas_lint.kernels.facts.subcores.mesh import indices_in
 from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer
-from pallas_lint.kernels.model.values import Array, CallResult, Ref, Seq, Slice, Value
+from pallas_lint.kernels.model.values import NONE, Array, CallResult, Const, Ref, Seq, Slice, Value
 
 if TYPE_CHECKING:
     from pallas_lint.compat.chips import SparseCores
@@ -40,8 +40,11 @@ def copy_problem(op: Op, launch: Launch, chips: tuple[SparseCores, ...]) -> Prob
     if source is None or target is None:
         return None
     indexed = [(end, indices) for end in (source, target) if (indices := _indices(end)) is not None]
-    problems = [_pair(source, target, indexed, launch), _unlike(source, target, bool(indexed))]
+    problems = [_misplaced(source), _misplaced(target), _addition(op, target, bool(indexed), launch)]
+    problems += [_pair(source, target, indexed, launch), _unlike(source, target, bool(indexed))]
     problems += [_indexed(end, indices, launch, chips) for end, indices in indexed]
+    if indexed and op.argument("sem", 2) == NONE:
+        problems.append(("an indirect copy without a semaphore", "pass a `pltpu.SemaphoreType.DMA`"))
     problems += [part(end, launch) for end in (source, target) for part in (_part, _packed_part)]
     return next(filter(None, problems), None)
 
@@ -124,6 +127,35 @@ def _indices(view: Ref) -> Value | None:
     return value if isinstance(value, Ref) or (isinstance(value, Array) and value.shape) else None
 
 
+def indirect_copy(op: Op) -> bool:
+    """Whether the rows of either end are numbered by a vector."""
+    ends = [_end(op, at, name) for at, name in enumerate(("src_ref", "dst_ref"))]
+    return any(end is not None and _indices(end) is not None for end in ends)
+
+
+def _misplaced(view: Ref) -> Problem | None:
+    """Indices in another place than the first, or a part that is taken of what they take."""
+    if any(isinstance(part, Ref) or (isinstance(part, Array) and part.shape) for part in _parts(view)[1:]):
+        return (
+            "a vector of indices behind the first place: rows alone are gathered",
+            "index rows, of a table transposed",
+        )
+    parent = view.parent
+    if view.view and parent is not None and _indices(parent) is not None:
+        return "a part of gathered rows", "take the part of the indices: `x_hbm.at[indices.at[pl.ds(0, n)]]`"
+    return None
+
+
+def _addition(op: Op, target: Ref, indexed: bool, launch: Launch) -> Problem | None:
+    if op.argument("add") != Const(True):
+        return None
+    if not indexed:
+        return "a copy that adds, without indices of rows", "number the rows: `ref.at[indices]`"
+    if _indices(target) is not None and _space(target, launch) == "HBM":
+        return "a scatter that adds to HBM", "add to `VMEM_SHARED`, and copy that to HBM"
+    return None
+
+
 def _parts(view: Ref) -> tuple[Value, ...]:
     if not view.view or view.indexer is None:
         return ()
@@ -133,6 +165,9 @@ def _parts(view: Ref) -> tuple[Value, ...]:
 def _indexed(view: Ref, indices: Value, launch: Launch, chips: tuple[SparseCores, ...]) -> Problem | None:
     """What is wrong with an indirect copy of rows."""
     name, rows = _whole(view).parameter, view.parent
+    dtype = indices.dtype if isinstance(indices, Ref | Array) else None
+    if dtype not in (None, "i32", "u32"):
+        return f"indices of {dtype}, where an indirect copy takes 32-bit integers", "convert them before the kernel"
     if isinstance(indices, Array) and indices.shape is not None:
         lanes = sorted({chip.lanes for chip in chips})
         if len(indices.shape) == 1 and isinstance(indices.shape[0], int) and indices.shape[0] not in lanes:

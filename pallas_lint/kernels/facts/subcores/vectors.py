@@ -44,6 +44,13 @@ ONE_REGISTER = _MAKING | _TAKING
 JOINING = frozenset(f"jax.{name}" for name in ("numpy.concatenate", "lax.concatenate", "numpy.hstack", "numpy.roll"))
 
 
+def packed_across_lanes(op: Op) -> bool:
+    """Whether the operation goes across the lanes of a vector of 16 or 8 bits, which none does."""
+    value = next(iter(op.args), None)
+    dtype = value.dtype if isinstance(value, Array) and value.shape else None
+    return dtype not in (None, "bool") and bits(dtype or "") < 32 and not op.short.startswith(("pack", "unpack"))
+
+
 def layout_passes(launch: Launch) -> bool | None:
     """Whether vectors go through the compiler's layout passes, as by default; None where that is not known."""
     given = compiler_param(launch, PARAMETER)
@@ -56,8 +63,10 @@ def shape_of_register(op: Op, chips: tuple[SparseCores, ...]) -> str | None:
     """What is wrong with the length of a vector that has to be one register, on every one of the chips."""
     making = op.name in _MAKING
     value = op.result if making else next(iter(op.args), None)
-    if not isinstance(value, Array) or not value.shape or len(value.shape) != 1 or not op.is_traced:
+    if not isinstance(value, Array) or not value.shape or not op.is_traced:
         return None
+    if len(value.shape) != 1:
+        return f"{len(value.shape)} dimensions, where a vector subcore takes the vector of a register"
     (size,) = value.shape
     if making and value.dtype == "f32":
         return "floats: a vector subcore counts in integers"

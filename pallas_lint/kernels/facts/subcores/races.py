@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.facts.memory_spaces import is_copy
-from pallas_lint.kernels.facts.subcore_mesh import subcore_points
+from pallas_lint.kernels.facts.subcores.mesh import subcore_points
 from pallas_lint.kernels.library.indexing import is_scalar_index
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.trace import Access, Op, is_full_index

@@ -1,0 +1,1 @@
+"""Facts about kernels on the subcores of SparseCores."""
