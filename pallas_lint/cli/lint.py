@@ -18,6 +18,7 @@ from pallas_lint.config.settings import SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.identity import ById
 from pallas_lint.notebooks import MARKDOWN
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
@@ -218,7 +219,7 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     errors = [file.settings.jax.problem] if file.settings.jax.problem is not None else []
     try:
         if len(data) > files.MAX_BYTES:
-            raise SourceError(f"the file is larger than {files.MAX_BYTES >> 20} MiB")
+            raise SourceError(f"the file is larger than {format_bytes(files.MAX_BYTES)}")
         source = reading.from_bytes(data, shown)
     except SourceError as error:
         errors.append(LintError(shown, error.message, error.line))

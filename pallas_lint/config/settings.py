@@ -17,6 +17,7 @@ from pallas_lint.config.selection import Layer
 from pallas_lint.config.targets import JaxVersions, Target, resolve_jax_version, without_unknown_devices
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.identity import ById
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import evolve, field, fields, frozen
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
@@ -405,7 +406,7 @@ def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
     from pallas_lint.text import toml
 
     if len(data) > files.MAX_SETTINGS_BYTES:  # of an open document
-        raise SettingsError(f"it is larger than {files.MAX_SETTINGS_BYTES >> 20} MiB", shown)
+        raise SettingsError(f"it is larger than {format_bytes(files.MAX_SETTINGS_BYTES)}", shown)
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

@@ -401,9 +401,9 @@ class _LaunchFindings(_ExceptionFindings):
                 yield evolve(finding, severity=Severity.INFO) if only_interpreted else finding
 
     def over_budget(self, problem: OverBudget) -> Iterator[Finding]:
-        parts = ", ".join(
-            f"{part['name']} {part['buffers']}x {part['bytes']}" for part in problem["parts"] if part["bytes"]
-        )
+        from pallas_lint.kernels.facts.memory_budget import Part, spelled
+
+        parts = [Part(part["name"], part["bytes"], part["buffers"]) for part in problem["parts"] if part["bytes"]]
         backend, _, device = problem["target"].partition(":")
         advice = _LESS[backend == "mosaic-gpu", problem["space"]]
         yield self.finding_at(
@@ -411,7 +411,7 @@ class _LaunchFindings(_ExceptionFindings):
             "PAL213",
             Severity.ERROR,
             reasons.over_budget(problem),
-            f"bytes: {parts}; {advice}",
+            f"{spelled(parts)}; {advice}",
             backend=backend.replace("-", "_"),
             device=device or None,
         )

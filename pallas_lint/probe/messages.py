@@ -191,7 +191,7 @@ KNOWN: Sequence[MessageMeaning] = (
     MessageMeaning(
         "PAL213",
         "use smaller blocks or fewer buffers, or raise `vmem_limit_bytes`",
-        (r"Scoped allocation with size ([\d.]+)([KMG]) and limit ([\d.]+)([KMG])",),
+        (r"Scoped allocation with size ([\d.]+?)(?:\.00)?([KMG]) and limit ([\d.]+?)(?:\.00)?([KMG])",),
         words=r"with what the compiler keeps there it needs \1 \2iB of VMEM, and may use \3 \4iB",
     ),
     MessageMeaning(

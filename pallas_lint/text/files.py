@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import define
 from pallas_lint.text.folders import OpenFolder
 
@@ -64,7 +65,7 @@ def _content(handle: int, largest: int) -> bytes:
             parts.append(part)
             left -= len(part)
         if status.st_size > largest or left <= 0:
-            raise RefusedFile(f"it is larger than {largest >> 20} MiB")
+            raise RefusedFile(f"it is larger than {format_bytes(largest)}")
         return b"".join(parts)
     finally:
         os.close(handle)

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Position
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import define, frozen
 from pallas_lint.text import files
 
@@ -79,7 +80,7 @@ class Source:
     def from_bytes(cls, data: bytes, shown: str) -> Source:
         """Decode as Python does: BOM, then the declared encoding (PEP 263), then UTF-8. Raises SourceError."""
         if len(data) > MAX_CODE_BYTES:
-            raise SourceError(f"the file is larger than {MAX_CODE_BYTES >> 20} MiB")
+            raise SourceError(f"the file is larger than {format_bytes(MAX_CODE_BYTES)}")
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise SourceError("the file is UTF-16; Python source must be UTF-8 or declare its encoding")
         if b"\0" in data[:8192]:

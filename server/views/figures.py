@@ -10,11 +10,12 @@ from pallas_lint.server.probing.probed import launches_at
 from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.checker.targeting import targets_of
 from pallas_lint.compat.chips import CHIPS
-from pallas_lint.kernels.facts.memory_budget import budgets_of, size
+from pallas_lint.kernels.facts.memory_budget import budgets_of
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.model.dtypes import canonical
 from pallas_lint.kernels.model.known_names import is_spec
 from pallas_lint.kernels.model.values import NONE, Array, Sym
+from pallas_lint.probe.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,7 +89,8 @@ def brief_memory(launch: Launch, state: DocumentState, probed: LaunchResult | No
 
 
 def _taken(space: str, taken: int, limit: int | None) -> str:
-    return f"{space} {size(taken)}" + (f" of {size(limit)}" if limit is not None and 2 * taken > limit else "")
+    most = f" of {format_bytes(limit)}" if limit is not None and 2 * taken > limit else ""
+    return f"{space} {format_bytes(taken)}{most}"
 
 
 def passed_summary(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str:
@@ -147,7 +149,9 @@ def _probed_memory(probed: LaunchResult | None) -> str | None:
     known = probed.facts.get("memory") if probed is not None else None
     if not known:
         return None
-    return f"{known['space'].upper()} {size(known['bytes'])} of {size(known['limit'])} ({known['device']})"
+    return (
+        f"{known['space'].upper()} {format_bytes(known['bytes'])} of {format_bytes(known['limit'])} ({known['device']})"
+    )
 
 
 def budget_of(launch: Launch, state: DocumentState) -> LaunchBudget | None:
@@ -186,12 +190,12 @@ def memory_text(launch: Launch, state: DocumentState, probed: LaunchResult | Non
         return known
     shared = sum(part.total for part in shared_of(launch, state))
     if shared:
-        return f"SMEM at least {size(shared)} of {size(SHARED)}"
+        return f"SMEM at least {format_bytes(shared)} of {format_bytes(SHARED)}"
     budget = budget_of(launch, state)
     if budget is None:
         return None
     least = min(limits(budget, state).values(), default=None)
-    return f"VMEM at least {size(budget.total)}" + ("" if least is None else f" of {size(least)}")
+    return f"VMEM at least {format_bytes(budget.total)}" + ("" if least is None else f" of {format_bytes(least)}")
 
 
 def steps(launch: Launch, probed: LaunchResult | None) -> int | None:

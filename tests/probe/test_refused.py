@@ -34,7 +34,7 @@ TELLS = {
     ),
     "halves": (["f16[16,128]"], "PAL102", "the chip has no `load` of f16"),
     "index_of_64_bits": ([SQUARE], "PAL105", "an index map returns a 64-bit integer, which TPUs do not have"),
-    "more_than_it_may_use": (["f32[1024,1024]"], "PAL213", " MiB of VMEM, and may use 9.00 MiB"),
+    "more_than_it_may_use": (["f32[1024,1024]"], "PAL213", " MiB of VMEM, and may use 9 MiB"),
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Dictionary, Sym, Value
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Part:
 
     def __str__(self) -> str:
         times = f"{self.count} x " if self.count > 1 else ""
-        return f"{self.name} {times}{size(self.bytes)}"
+        return f"{self.name} {times}{format_bytes(self.bytes)}"
 
 
 @frozen
@@ -62,15 +63,7 @@ def spelled(parts: Sequence[Part]) -> str:
     """ "x 2 x 4 MiB + o 2 x 4 MiB + scratch 8 MiB", the largest first."""
     ordered = sorted(parts, key=lambda part: -part.total)
     rest = sum(part.total for part in ordered[5:])
-    return " + ".join([*(str(part) for part in ordered[:5]), *([f"others {size(rest)}"] if rest else [])])
-
-
-def size(number: int) -> str:
-    """ "16 MiB", "33.5 MiB", "12 KiB", "8 bytes"."""
-    if number < 1024:
-        return f"{number} bytes"
-    unit, name = (MIB, "MiB") if number >= MIB else (1024, "KiB")
-    return f"{number / unit:.1f}".removesuffix(".0") + f" {name}"
+    return " + ".join([*(str(part) for part in ordered[:5]), *([f"others {format_bytes(rest)}"] if rest else [])])
 
 
 def padded_bytes(shape: tuple[int, ...], dtype: str, sublanes: int = SUBLANES) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Literal
 
+from ...byte_sizes import format_bytes
 from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Raised, RunProblem, Side
 from .. import devices, environment
 from ..launches import boundary, locate
@@ -46,7 +47,7 @@ def size(launch: Launch) -> int:
 def check_size(launch: Launch) -> None:
     """Raise Missing where operands and results are too large to be made."""
     if size(launch) > _MOST_BYTES:
-        raise devices.Missing(f"too large: its operands and results take {size(launch) / (1 << 30):.1f} GiB")
+        raise devices.Missing(f"too large: its operands and results take {format_bytes(size(launch))}")
 
 
 def operands(launch: Launch, seed: int = 0, *, positive: bool = False) -> list[Any]:
