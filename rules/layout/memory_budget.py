@@ -75,7 +75,7 @@ class MemoryBudget(Rule):
 
     ## Known limits
 
-    An error is what no TPU in question has, or more than the launch itself asked for. Over the default limit is a
+    An error: more than any of the targets has, or more than the limit that the launch sets. Over the default limit is a
     warning, since `LIBTPU_INIT_ARGS` can raise it. On tensor cores, `run_scoped` buffers and nested pipelines are not
     counted; on GPUs, what reductions take is not. Of 8i and 8t the default limit is not known: no libtpu compiles for
     them yet.
@@ -307,7 +307,7 @@ def _written_limit(launch: Launch, devices: tuple[str, ...], context: Context) -
     yield context.finding(
         _limit_site(launch),
         f"`vmem_limit_bytes` of {format_bytes(value.value)}, but VMEM is {format_bytes(most)} at most on {names}",
-        help="ask the device: `int(pltpu.get_tpu_info().vmem_capacity_bytes * 0.9)`",
+        help="query the device: `int(pltpu.get_tpu_info().vmem_capacity_bytes * 0.9)`",
         severity=Severity.INFO,
     )
 

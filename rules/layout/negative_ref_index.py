@@ -62,7 +62,7 @@ class NegativeRefIndex(Rule):
 
     ## How to fix
 
-    Say which row is meant: `x_ref[x_ref.shape[0] - 1]`, or load first and index the value: `x_ref[...][-1]`.
+    Name the row: `x_ref[x_ref.shape[0] - 1]`, or load first and index the value: `x_ref[...][-1]`.
 
     ## Fix safety
 

@@ -31,7 +31,7 @@ class ScalarStoreToVmem(Rule):
     """A scalar stored into VMEM, or a vector loaded from or stored into SMEM, on TPU.
 
     A TPU core has two memories of its own with a processor each. Vectors are loaded from and stored to VMEM, the
-    memory in which blocks lie unless their spec says otherwise; the scalar unit loads and stores single numbers in
+    memory of blocks unless their spec names another; the scalar unit loads and stores single numbers in
     SMEM. There is no instruction for the other combinations, and Pallas does not make one up:
 
     - `o_ref[0, 0] = s` into VMEM is refused with `Cannot store scalars to VMEM`;

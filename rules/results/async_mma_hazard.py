@@ -52,7 +52,7 @@ class _Running:
     reads: list[tuple[Ref, object]]  # with the part of the buffer
     acc: _Buffer | None
     step: int  # of the pipeline
-    barriers: set[_Buffer | None] = field(factory=set)  # of `tcgen05_mma`: a wait on one of them says that it is over
+    barriers: set[_Buffer | None] = field(factory=set)  # of `tcgen05_mma`: a wait on one of them ends it
     over: list[tuple[Guard, ...]] = field(factory=list)  # under these conditions
 
     @property
@@ -94,7 +94,7 @@ class AsyncMmaHazard(Rule):
 
     ## Known limits
 
-    Loops are gone round four times. Slots of a buffer are told apart by numbers, by what loops count and by equal
+    Four iterations of loops are followed. Slots of a buffer are told apart by numbers, by what loops count and by equal
     values. Between threads (`pl.when(wg == 0)` and `pl.when(wg == 1)`) nothing is compared: barriers order these.
     Of pipelines with `manual_consumed_barriers` only the body is judged. Silent after code that is not seen. Silent
     for what runs in interpret mode only.
@@ -251,7 +251,7 @@ class _TensorCores:
         self.loads.update((op.site.key, op) for op in self.trace.ops(_LOAD_ACC))
 
     def disturbed_by(self, instance: EventInstance) -> list[_Running]:
-        """Take note of an event, and say which products still use what it accesses."""
+        """Record an event, and return the products that still use what it accesses."""
         if any(min(self.last, instance.at) < at <= instance.at for at in self.trace.untracked_at):
             self.running.clear()  # it may have waited
         self.last = instance.at

@@ -232,7 +232,7 @@ def _races(use: BufferUse, uses: list[BufferUse], block: Block, blocks: Blocks, 
 
 
 def _indices(access: Access) -> Iterator[Value]:
-    """Everything that says where in the block is written, views included."""
+    """All indices of a write into the block, those of views included."""
     yield access.index
     ref: Ref | None = access.ref
     while ref is not None and ref.view:

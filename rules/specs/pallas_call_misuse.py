@@ -59,7 +59,7 @@ class PallasCallMisuse(Rule):
 
     ## How to fix
 
-    A decorated kernel is spelled `@functools.partial(pl.pallas_call, out_shape=...)`. For the others the message says
+    A decorated kernel is spelled `@functools.partial(pl.pallas_call, out_shape=...)`. For the others the message has
     what is missing or too much.
 
     ## Fix safety

@@ -24,7 +24,7 @@ class BackendChanged(Rule):
 
     ## How to fix
 
-    Say which one is meant: `compiler_params=plgpu.CompilerParams()` from `jax.experimental.pallas.triton`. For Mosaic
+    Name the backend: `compiler_params=plgpu.CompilerParams()` from `jax.experimental.pallas.triton`. For Mosaic
     GPU launch with `plgpu.kernel`.
 
     ## Fix safety

@@ -23,7 +23,7 @@ class DeprecatedApi(Rule):
     0.8.2 to 0.10.0, `pltpu.repeat` from 0.9.1 to 0.10.2. Python shows the warning once, and not at all where the name
     is used in an imported module under the default filters, so that the removal comes as a surprise.
 
-    Since when a name warns was read off the releases' own deprecation tables; the finding also says which release
+    Since when a name warns was read off the releases' own deprecation tables; the finding also names which release
     takes it away where one that is known already has.
 
     ## How to fix

@@ -32,7 +32,7 @@ class DeprecatedBackend(Rule):
 
     ## Known limits
 
-    One finding for each import and launch, not for each use. Launches whose backend the text does not tell are not
+    One finding for each import and launch, not for each use. Launches whose backend is not known from the text are not
     counted, nor are those that go through a library's own wrapper.
 
     ## References
