@@ -20,7 +20,7 @@ class LaunchSummary:
     why: str = "no evidence"  # what the backend was inferred from, or why it is not judged for it
     judged: bool = False  # whether it is judged for that backend
     grid: str = "grid not known"  # "grid (4, n)", "no grid"
-    types: str | None = None  # of operands and results: "f32[256,200] → f32[256,200]"; None: nothing is known of them
+    types: str | None = None  # of operands and results: "f32[256,200] → f32[256,200]"; None: not known
     source: str | None = None  # where these come from; None: the text around the launch
     more: int = 0  # calls with other types
     shapes: bool = False  # whether all sizes of all operands and results are known in one call

@@ -88,8 +88,8 @@ def check_file(
 ) -> FileAnalysis:
     """The same with what the findings rest on, for an editor to show.
 
-    Raises Abandoned soon after `is_stale` says that nobody waits for it now: there is a newer text, or more urgent
-    work. What was found out by then is kept.
+    Raises Abandoned soon after `is_stale` returns true, when the result is no longer needed: there is a newer text, or
+    more urgent work. What was computed by then stays cached.
     """
     if not may_have_kernels(source):
         return FileAnalysis(FileResult(source.path))
@@ -181,7 +181,7 @@ class _RuleRunner:
             )
 
     def limits(self) -> Iterator[Finding]:
-        """Says that not all was followed, where that would have taken too long: an error may be hidden there."""
+        """Warnings where the analysis stopped because it would take too long: an error may be hidden there."""
         outcome = self.analysis.outcome
         if self.analysis.interpreter.is_spent:
             cut = {1: "analysis budget exceeded in this file: launches found later were not checked"}
@@ -247,7 +247,7 @@ class _RuleRunner:
     def _maps_of(
         self, what: Launch | CallResult, rules: list[type[Rule]], used: AbstractSet[nodes.Node]
     ) -> tuple[list[Finding], Maps]:
-        """What the rules say of the index maps of a launch, or of a spec of which those in `used` are left out."""
+        """The findings on the index maps of a launch, or of a spec of which those in `used` are left out."""
         self._stop_if_stale()
         entered = self.analysis.outcome.entered
         before = set(entered)

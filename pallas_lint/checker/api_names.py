@@ -65,8 +65,8 @@ def prefixes(name: str) -> Iterator[str]:
 def api_name(use: Use, *, called: bool = False) -> ApiName | None:
     """The known name that a use stands for; None for what no known jax has, and for what is not jax's.
 
-    None also for names imported by themselves: whether there is such a name is told at the import. With `called` they
-    are given too, for what is said about their arguments.
+    None also for names imported by themselves: the import is checked for those. With `called` they are included, for
+    checks of their arguments.
     """
     found = _known_part(use.name, use.spelled, imported=use.imported, called=called)
     if found is None:

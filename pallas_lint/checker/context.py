@@ -111,7 +111,7 @@ class Context:
 
         The severity goes one step down for each of: the operation stands behind a Python branch that the text
         leaves open (`op.certain`); the backend is only guessed from imports, or presumed; the verdict hangs on a
-        version that is not configured (`version_dependent`); a compiler refuses it, and none was asked for this device.
+        version that is not configured (`version_dependent`); a compiler refuses it, and none was run for this device.
         """
         level = severity or self.rule.severity
         if op is not None and not op.certain:

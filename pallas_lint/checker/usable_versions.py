@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def usable_versions(launch: Launch, context: Context) -> tuple[str, ...]:
     """The versions in question that have all that the launching code, its kernels and the file's imports name.
 
-    What a kernel does in a jax in which its launcher fails before is nobody's business: PAL703 tells the launcher.
+    Versions in which the launcher itself fails do not count for the kernel: PAL703 reports the launcher.
     All of them where none has everything.
     """
     memo, configured = context.analysis.memo, context.jax.versions

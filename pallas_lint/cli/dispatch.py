@@ -29,7 +29,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if isinstance(error, OSError) and _is_current_folder_gone():
             return terminal.finish(terminal.fail("the current folder does not exist any more"))
-        # A bug of ours: one line, and the traceback for who asks
+        # A bug of ours: one line, and the traceback with --verbose
         return terminal.finish(terminal.crash(error, verbose=bool({"-v", "--verbose"} & set(arguments))))
 
 

@@ -96,7 +96,7 @@ def _of_tpu(target: Target, version: str) -> Iterator[str]:
         yield f"casts that fail: {', '.join(casts)}; go by way of float32 or int32"
     taken = "float32, bfloat16 or int8"
     if target.device in CHIPS and not CHIPS[target.device].compiles:
-        taken = "float32, bfloat16, float8_e5m2, float8_e4m3fn, or these by int4 (jax's table; no compiler was asked)"
+        taken = "float32, bfloat16, float8_e5m2, float8_e4m3fn, or these by int4 (jax's table; no compiler was run)"
     yield f"products take {taken}, two-dimensional; pass preferred_element_type=jnp.float32"
 
 

@@ -166,7 +166,7 @@ def parse_support(arguments: list[str]) -> argparse.Namespace:
 def _support_parser() -> argparse.ArgumentParser:
     parser = Parser(
         "pallas-lint support",
-        description="Say where a function, name or primitive can be used in a kernel.",
+        description="Show where a function, name or primitive can be used in a kernel.",
         allow_abbrev=False,
     )
     parser.add_argument("paths", nargs="*", metavar="QUERY", help='jnp.cumsum, "jnp.c*", jax.random, argsort bf16 tpu')
@@ -327,7 +327,7 @@ def _probe_parser() -> argparse.ArgumentParser:
         "--skip", type=_stages, default=[], metavar="S,S", action="extend", help="without these stages; repeatable"
     )
     parser.add_argument(
-        "--strict", action="store_true", help="exit status 2 if something asked for could not be judged"
+        "--strict", action="store_true", help="exit status 2 if a requested stage could not be judged"
     )
     parser.add_argument("--perf", action="store_true", help="predict what launches cost on TPUs, without one")
     parser.add_argument(
@@ -416,10 +416,10 @@ def parse_server(arguments: list[str]) -> argparse.Namespace:
     """The options of `server`. Raises UsageError."""
     options = parse(_server_parser(), arguments)
     if options.tcp and options.allow_probe:
-        # Whoever can run a program on this machine, or make a browser on it post a form, can connect.
+        # Any program on this machine, and any browser on it that posts a form, can connect.
         raise UsageError("--allow-probe: not with --tcp, which is open to everyone on this machine")
     if options.untrusted and options.allow_probe:
-        raise UsageError("--allow-probe: not with --untrusted, which says that the project's code must not run")
+        raise UsageError("--allow-probe: not with --untrusted, which forbids running the project's code")
     if options.allow_run and not options.allow_probe:
         raise UsageError("--allow-run: only with --allow-probe")
     return options

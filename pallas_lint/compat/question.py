@@ -124,7 +124,7 @@ def _of_one(word: str, is_name: Callable[[str], bool]) -> Question:
 
 
 def _joined(tokens: list[str], is_name: Callable[[str], bool]) -> list[str]:
-    """Words that are one name, spoken: `take along axis`, `jnp cumsum`."""
+    """Words that are one name, written apart: `take along axis`, `jnp cumsum`."""
     for count in (3, 2):
         for at in range(len(tokens) - count + 1):
             those = tokens[at : at + count]

@@ -38,7 +38,7 @@ DEFAULT_EXCLUDE = (
 
 
 class SettingsError(Exception):
-    """Settings that cannot be used. `path` and `line` say where; both None for the command line.
+    """Settings that cannot be used, at `path` and `line`; both None for the command line.
 
     `public` is the message without anything that the file holds.
     """
@@ -162,7 +162,7 @@ class Settings:
     def enabled(self) -> frozenset[str]:
         """The codes in use, before per-file-ignores.
 
-        Worked out when asked for: a run that finds all its results in the cache needs no list of rules.
+        Computed when needed: a run that finds all its results in the cache needs no list of rules.
         """
         return selection.enabled(self.layers, preview=self.preview)
 
@@ -217,14 +217,14 @@ class Settings:
 
 @frozen
 class Overrides:
-    """What the command line says about settings: raw values by key, and what only it can say."""
+    """Settings from the command line: raw values by key, and those that only it has."""
 
     values: Mapping[str, Any] = field(factory=dict)
     python: str | None = None
     isolated: bool = False
     config_file: Path | None = None
     look_for_files: bool = True
-    files_first: bool = False  # values and config_file only count for what no file says that is found
+    files_first: bool = False  # values and config_file only count for keys that no settings file has
 
 
 def configurable() -> dict[str, Attribute[Any]]:
@@ -288,7 +288,7 @@ class SettingsFinder:
         return base
 
     def _evidence_folder(self, folder: Path) -> Path:
-        """The nearest folder upward that may tell another jax version than the folders above it."""
+        """The nearest folder upward that may have another jax version than the folders above it."""
         from pallas_lint.config.environment import has_evidence
 
         passed = []

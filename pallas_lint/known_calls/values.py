@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.frame import StackEntry
 
     Find = Callable[[str, str], Value]  # module and qualified name -> what they name
-    Make = Callable[[Value, dict[str, Value]], Value]  # a class and what is known of an object of it -> the object
+    Make = Callable[[Value, dict[str, Value]], Value]  # a class and known attributes of an object -> the object
 
 _ARRAY = re.compile(r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?|\?)\[([\d?, ]*|\.\.\.)\]")
 _DTYPE = re.compile(r"\bdtype:(\w+)")
@@ -44,7 +44,7 @@ _OBJECT = re.compile(r"(?<![\w./'\"-])([\w./-]+):([^\W\d][\w.]*)\(")
 _MAX_STRING_LENGTH = 64
 _MAX_LENGTH = 2000  # characters of a value: longer ones help no reader
 _DEPTH = 4
-# The largest array that anybody believes in: more bits than all the memory of any accelerator today.
+# The largest plausible array: more bits than all the memory of any accelerator today.
 _MAX_ELEMENTS = 1 << 40
 
 
@@ -52,7 +52,7 @@ _MAX_ELEMENTS = 1 << 40
 
 
 def check(text: str) -> None:
-    """Raises ValueProblem where the text is no value, or one that nobody believes."""
+    """Raises ValueProblem where the text is no value, or an implausible one."""
     if len(text) > _MAX_LENGTH:
         raise ValueProblem(f"'{text[:80]}': {len(text)} characters are too many for a value, at most {_MAX_LENGTH}")
     _read(text, lambda module, name: UNKNOWN, lambda cls, known: UNKNOWN)

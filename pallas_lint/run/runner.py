@@ -106,7 +106,7 @@ def run(
             verdicts[file.shown] = FileVerdict(file.shown)
             continue
         number = index[ById(file.settings)]
-        # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
+        # A file of no project is a temporary copy that some tool made: its name does not come again.
         keeping = cache is not None and is_in_project(file.path, root)
         known_calls = project.known_calls(file.path, file.settings)
         if len(known_calls) > MAX_CALLS and (more := choose(known_calls)[1]):

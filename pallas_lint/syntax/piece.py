@@ -86,7 +86,7 @@ class Piece:
     def may_have_comments(self, before: str, after: str, text: str) -> bool:
         """Whether it is the same to all who read it if a comment, and with it the text, becomes another.
 
-        Who asked about its text has to get the same answer.
+        Queries about its text have to return the same values.
         """
         if any((pattern.search(text) is not None) != found for pattern, found in self._had.items()):
             return False

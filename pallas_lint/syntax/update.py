@@ -183,7 +183,7 @@ def _adopted(
 ) -> list[Piece]:
     """`found` with earlier pieces in place of those with the same text, wherever they were; the reused ones are moved.
 
-    So are pieces with other comments, where nothing that was found out about them rests on those. `kept` is told by
+    So are pieces with other comments, where no cached result about them depends on those. `kept` is decided by
     the new one.
     """
     left: dict[Hashable, deque[Piece]] = {}

@@ -90,7 +90,7 @@ class Source:
         except SyntaxError as error:
             if data[:200].isascii() or b"coding" in data[:200]:
                 raise SourceError(str(error), 1) from error
-            encoding = "utf-8"  # Python means the same when it asks for a declaration; where it fails says more
+            encoding = "utf-8"  # Python's own message is about the declaration; the place of the failure shows more
         try:
             return cls(shown, data.decode(encoding), encoding)
         except UnicodeDecodeError as error:
@@ -139,7 +139,7 @@ class Source:
         return self.line(number)
 
     def describe_line(self, line: int) -> str:
-        """How a message speaks of a line."""
+        """The name of a line in a message."""
         return f"line {line}"
 
     def moment_after(self, line: int) -> int | None:

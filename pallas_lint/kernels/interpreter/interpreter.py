@@ -237,7 +237,7 @@ class Interpreter(Recorder):
 
     @contextmanager
     def maybe(self) -> Iterator[None]:
-        """Code within may never run: it is a callback of an unknown function, say."""
+        """Code within may never run: for example, a callback of an unknown function."""
         self.frame.uncertain += 1
         try:
             yield

@@ -177,7 +177,7 @@ def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Nod
 
 
 def _as_guarded(operand: Value, facts: Facts) -> Value:
-    """An operand as an array of the shape and the dtype that guards, and unpacking its shape, say it has."""
+    """An operand as an array of the shape and dtype that follow from guards and from unpacking its shape."""
     if not isinstance(operand, Sym):
         return operand
     shape, rank, dtype = (

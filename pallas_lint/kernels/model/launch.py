@@ -197,7 +197,7 @@ class Launch:
 
     @property
     def is_tried(self) -> bool:
-        """Whether it is a known call that was made in interpret mode, which says nothing about compilation."""
+        """Whether it is a known call in interpret mode, which is no evidence about compilation."""
         return self.known_call is not None and (self.interpret or self.known_call.on == "interpret")
 
     @property

@@ -240,7 +240,7 @@ class LaunchForms:
 
     @cached_property
     def over_blocks(self) -> re.Pattern[str]:
-        """Matches where something that runs over a grid of blocks is surely spoken of."""
+        """Matches text that certainly mentions something that runs over a grid of blocks."""
         return re.compile(
             "|".join(re.escape(word) for row in self.rows if row.is_over_blocks for word in row.all_words)
         )

@@ -157,7 +157,7 @@ class Slice:
 
 @frozen
 class DType:
-    """A dtype, or what is known of one."""
+    """A dtype, possibly known only in part."""
 
     element: Element
 
