@@ -326,9 +326,7 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--skip", type=_stages, default=[], metavar="S,S", action="extend", help="without these stages; repeatable"
     )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit status 2 if a requested stage could not be judged"
-    )
+    parser.add_argument("--strict", action="store_true", help="exit status 2 if a requested stage could not be judged")
     parser.add_argument("--perf", action="store_true", help="predict what launches cost on TPUs, without one")
     parser.add_argument(
         "--tune", action="append", default=[], metavar="NAME=V,V", help="what they cost with these values; repeatable"

@@ -66,7 +66,7 @@ def is_shared(launch: LaunchResult, problem: Shared) -> bool:
 
 
 def cause_of(problem: NotANumber, found: dict[str, str]) -> str | None:
-    """The code of the finding that says why results are no numbers, among these causes."""
+    """The code of the finding that explains why results are no numbers, among these causes."""
     return next((found[name] for name in (problem["operand"], "*", "race", "raced") if name in found), None)
 
 
@@ -165,7 +165,7 @@ def _words(stage: str, problem: Problem, found: dict[str, str]) -> str | None:
     return messages.sentence(cast("Worded", problem)) if "message" in problem else None
 
 
-# Kinds are told apart within a stage.
+# Kinds are distinct within a stage.
 _WORDS: dict[tuple[str, str], Callable[[Any], str]] = {
     ("grid", "out-of-range"): lambda problem: f"a block of `{problem['operand']}` is outside of the array (PAL307)",
     ("grid", "uncovered"): lambda problem: f"{never_written(problem)} (PAL308)",

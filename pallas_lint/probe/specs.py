@@ -47,7 +47,7 @@ class UnreadableComment(SpecError):
 
 @frozen
 class Spec:
-    """One function with arguments. `line` is that of the comment that asked for it, None on the command line."""
+    """One function with arguments. `line` is that of its comment, None on the command line."""
 
     file: str
     function: str

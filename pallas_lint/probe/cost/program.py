@@ -79,7 +79,7 @@ def translate(listing: Listing, given: dict[int, list[int]]) -> Program:
 
 
 def values_of(number: int) -> str:
-    """What is missing where an operand's values decide and nobody told them."""
+    """The reason where the cost depends on unknown values of an operand."""
     return f"the values of operand {number}, which are not known"
 
 
@@ -124,7 +124,7 @@ class _Translation:
         return self.program
 
     def _delay_slots(self) -> int:
-        """How many bundles behind a branch are issued anyway: the region that it ends tells."""
+        """How many bundles behind a branch are issued anyway, from the region that it ends."""
         ends = set(self.listing.ends.values())
         common: set[int] | None = None
         for at in self.branches:

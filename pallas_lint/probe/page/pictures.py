@@ -181,7 +181,7 @@ def _visits(points: list[int], grid: list[int]) -> str:
 
 
 def _square(column: int, row: int, height: float, look: str, title: str, points: list[int]) -> str:
-    # The points are for the stepper, which is an extra: everything is told without it.
+    # The points are for the stepper, which is an extra: everything is shown without it.
     data = f' data-p="{" ".join(map(str, points[:64]))}"' if points else ""
     return (
         f'<rect class="{look}" x="{column * CELL}" y="{row * height:g}" width="{CELL - GAP}" '

@@ -29,7 +29,7 @@ class CostBaselineError(ValueError):
 
 @frozen
 class RecordedCost:
-    """What a launch on record took, and which compiler that was told for."""
+    """The time of a launch on record, and the compiler it was predicted with."""
 
     microseconds: float
     compiler: str | None
@@ -99,7 +99,7 @@ def _shown(value: Any) -> str:
 
 
 def text(results: Sequence[ProbeResult]) -> str:
-    """The record of what was told of all launches."""
+    """The record of all launches."""
     launches = {
         name: {"microseconds": max(round(cost["microseconds"], 3), _LEAST), "compiler": cost["compiler"]}
         for name, cost, _ in named(results)
@@ -121,7 +121,7 @@ def named(results: Sequence[ProbeResult]) -> Iterator[tuple[str, Cost, tuple[Pro
 def slower(
     results: Sequence[ProbeResult], known: Mapping[str, RecordedCost], share: float
 ) -> Iterator[tuple[ProbeResult, LaunchResult, Cost, str]]:
-    """The launches that take longer by more than `share` of what is on record, with what to say."""
+    """The launches that take longer by more than `share` than on record, with the messages."""
     for name, cost, (result, launch) in named(results):
         before = known.get(name)
         took = cost["microseconds"]

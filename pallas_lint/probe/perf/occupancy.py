@@ -37,7 +37,7 @@ class Occupancy:
 
 
 def occupancy(figures: Mapping[str, int]) -> Occupancy | None:
-    """Of a compiled kernel's figures; None where they do not tell."""
+    """The occupancy from a compiled kernel's figures; None where they do not have it."""
     if not figures.keys() >= {"registers", "threads", "shared_bytes"} or not figures["threads"]:
         return None
     warps = -(-figures["threads"] // _OF_A_WARP)

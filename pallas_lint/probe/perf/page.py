@@ -22,7 +22,7 @@ _BAR = 110  # pixels
 
 
 def section(launch: LaunchResult, line: Callable[[str, int], str | None], place: Callable[[str, int], str]) -> str:
-    """What was asked of a launch's cost; empty where nothing was. `place` links a line."""
+    """The cost of a launch; empty where none was requested. `place` links a line."""
     if not launch.costs:
         return ""
     predicted = [cost for cost in launch.costs if cost["microseconds"] is not None]

@@ -45,7 +45,7 @@ class Tried:
 
 @define
 class Tuning:
-    """All choices of one function. `tell` is told how far it is; `tried` grows while it runs."""
+    """All choices of one function. `tell` is called with the progress; `tried` grows while it runs."""
 
     spec: Spec
     choices: Choices

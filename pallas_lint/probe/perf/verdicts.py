@@ -1,6 +1,6 @@
 """Findings about the cost of a launch: infos, only where there is something to change.
 
-What happens while others wait costs nothing: what units do is told only where computing is what takes the time.
+What happens while others wait costs nothing: the use of units is reported only where computing takes the time.
 """
 
 from __future__ import annotations

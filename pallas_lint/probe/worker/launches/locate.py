@@ -79,7 +79,7 @@ def stack(depth: int = 1) -> list[Place]:
 
 
 def places(error: BaseException) -> list[Place]:
-    """Where the error came about, the most telling place first."""
+    """The places of an error, the most informative first."""
     by_equation: list[Place] = []
     by_traceback: list[Place] = []
     by_message: list[Place] = []

@@ -1,7 +1,7 @@
 """Whether checkify has anything to look for in a kernel: it compiles the kernel once more for that.
 
-Most kernels take whole blocks, or parts whose places the text says. Of the others, jax's TPU interpreter is watched: as
-long as nothing that it reads or writes leaves its buffer, checkify finds nothing, either.
+Most kernels take whole blocks, or parts at indices known from the text. Of the others, jax's TPU interpreter is
+watched: as long as nothing that it reads or writes leaves its buffer, checkify finds nothing, either.
 """
 
 from __future__ import annotations

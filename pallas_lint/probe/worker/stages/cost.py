@@ -122,7 +122,7 @@ def schedules_and_uses(texts: Iterable[tuple[str, str]]) -> tuple[dict[str, str]
 
 
 def unknown(launch: Launch, target: DeviceTarget, why: str) -> Cost:
-    """Nothing can be told, for this reason."""
+    """No cost, for this reason."""
     return _as_cost(launch, target, Prediction(doubts=(why,)))
 
 
