@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult
 
 _MAX_GRID_LENGTH = 32  # characters, over a line
-_BLOCKS_IN = {"tpu": "vmem", "mosaic_gpu": "smem"}  # by backend; where a spec does not say where
+_BLOCKS_IN = {"tpu": "vmem", "mosaic_gpu": "smem"}  # by backend; where a spec does not name one
 
 
 def launch_name(launch: Launch) -> str:
@@ -111,7 +111,7 @@ def known_of(state: DocumentState, launch: Launch) -> LaunchResult | None:
 
 
 def agrees(launch: Launch, probed: LaunchResult) -> bool:
-    """Whether nothing that is known of a launch's operands is different in a probe: it may be of another call."""
+    """Whether a launch's known operands agree with those in a probe: it may be of another call."""
     given = given_operands(probed)
     operands = launch.operands if launch.operands is not None and not launch.operands_open else []
     return len(operands) != len(given) or all(map(_may_be, operands, given))
@@ -199,7 +199,7 @@ def memory_text(launch: Launch, state: DocumentState, probed: LaunchResult | Non
 
 
 def steps(launch: Launch, probed: LaunchResult | None) -> int | None:
-    """Over how many points the grid runs; None where the text does not tell and nothing was probed."""
+    """Over how many points the grid runs; None where that is not known from the text or a probe."""
     grid = probed.facts["grid"] if probed is not None else None
     if grid:
         return prod(map(int, grid))
@@ -270,7 +270,7 @@ def operand_of(probed: LaunchResult | None, ref: Ref) -> OperandFacts | None:
 
 
 def space_of(ref: Ref, launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str | None:
-    """The memory that a ref is in: as it is declared, else where blocks go if nothing is said, else as probed."""
+    """The memory that a ref is in: as it is declared, else the default of blocks, else as probed."""
     if ref.space is not None:
         return ref.space
     default = _BLOCKS_IN.get(backend_of(launch, state) or "") if launch.form.refs == "blocks" else None
@@ -281,7 +281,7 @@ def space_of(ref: Ref, launch: Launch, state: DocumentState, probed: LaunchResul
 
 
 def _leaves_space_open(ref: Ref, launch: Launch) -> bool:
-    """Whether it is seen that nobody says where the ref is to be."""
+    """Whether the ref certainly has no declared memory."""
     spec = ref.declared
     if spec is not None:
         return is_spec(spec) and not spec.open and spec.argument("memory_space") in (None, NONE)

@@ -44,7 +44,7 @@ _MAX_CALL_LENGTH = 80
 
 
 def launch_text(launch: Launch, state: DocumentState) -> Markdown:
-    """All that is known of a launch."""
+    """All facts about a launch."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     probed = known_of(state, launch)
     budgets = budgets_of(launch, state.file_analysis.analysis) if backend_of(launch, state) in (None, "tpu") else ()
@@ -114,9 +114,9 @@ def _of_block(block: Block) -> tuple[str, str, str]:
 
 
 def _vmem(budget: LaunchBudget, state: DocumentState) -> Markdown:
-    """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of what the launch asks for.
+    """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of the limit that the launch sets.
 
-    What rests on defaults of parameters says so.
+    Facts that depend on defaults of parameters are marked.
     """
     by_limit: dict[int, list[Markdown]] = {}
     for device, limit in limits(budget, state).items():
