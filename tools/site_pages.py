@@ -81,13 +81,17 @@ def _template(name: str) -> str:
 
 
 def _rule_index() -> Iterator[str]:
-    yield "# Rules\n\nEach code is one rule; its page explains what goes wrong on the hardware, how to fix it, and when
-    it " yield "is silent. *Safe* fixes keep every result or repair what could not run; a person must look at *unsafe* "
-    yield "ones.\n" for prefix, title in _FAMILIES.items(): yield f'\n## {prefix}xx {title}\n\n<ul class="rules"
-    markdown>\n' for code, entry in all_rules().items(): if code.startswith(prefix): severity, fix =
-    entry.severity.value, f"<span>{entry.fix} fix</span>" if entry.fix else "" yield f'<li markdown><span class="facts"
-    markdown>[{code}]({code}.md) `{entry.name}` ' yield f'<span class="verdict {severity}">{severity}</span>
-    {fix}</span>\n{entry.summary}</li>\n' yield "</ul>\n"
+    yield "# Rules\n\nEach code is one rule; its page has what goes wrong on the hardware, how to fix it, and when it "
+    yield "is silent. *Safe* fixes keep every result or repair what could not run; a person must look at *unsafe* "
+    yield "ones.\n"
+    for prefix, title in _FAMILIES.items():
+        yield f'\n## {prefix}xx {title}\n\n<ul class="rules" markdown>\n'
+        for code, entry in all_rules().items():
+            if code.startswith(prefix):
+                severity, fix = entry.severity.value, f"<span>{entry.fix} fix</span>" if entry.fix else ""
+                yield f'<li markdown><span class="facts" markdown>[{code}]({code}.md) `{entry.name}` '
+                yield f'<span class="verdict {severity}">{severity}</span> {fix}</span>\n{entry.summary}</li>\n'
+        yield "</ul>\n"
 
 
 def _rule_page(entry: RuleEntry) -> str:

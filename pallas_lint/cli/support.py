@@ -17,6 +17,7 @@ from pallas_lint.compat.support import BACKENDS, LEGEND, PALLAS, nearest, short
 from pallas_lint.report.wrapping import width_of
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
 
     from pallas_lint.compat.question import Question
@@ -28,7 +29,17 @@ _NO_REASON = "INTERNAL: Failed to compile Triton kernel"
 _MAX_FAILING = 8  # forms that are named
 
 
-def run(
+def run(options: argparse.Namespace) -> int:
+    """Answer the query of the command line; the exit status is 2 if nothing is known."""
+    return answer(
+        options.query,
+        output_format=options.output_format,
+        target=options.target,
+        jax_version=options.jax_version,
+    )
+
+
+def answer(
     query: str,
     *,
     output_format: str = "full",

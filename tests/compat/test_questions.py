@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint.cli.support import run
+from pallas_lint.cli.support import answer as run
 from pallas_lint.compat import answers, question
 from pallas_lint.compat.forms import in_words
 from pallas_lint.compat.question import Question
