@@ -123,7 +123,7 @@ def check_file(
 
 
 class _RuleContexts(NamedTuple):
-    """One rule on one launch, or on a kernel under it: with each target in question, and with what is presumed."""
+    """One rule on one launch, or on a kernel under it: with each target, and with what is inferred."""
 
     contexts: tuple[Context, ...]
     presumed: Context | None = None
@@ -343,7 +343,7 @@ class _RuleRunner:
         return Context(rule, self.module, self.analysis, self.settings, launch, trace, target)
 
     def _findings(self, contexts: _RuleContexts, check: _Check, subject: object) -> list[Finding]:
-        """The rule's findings for each target in question; what holds for any goes before what is presumed."""
+        """The rule's findings for each target; what holds for any goes before what is inferred."""
         found: list[Finding] = []
         for context in contexts.contexts:
             found += self._guarded(context, check, subject)

@@ -123,7 +123,7 @@ def _known_prefix(name: str) -> int:
 
 
 def reached(name: ApiName, context: Context) -> tuple[str, ...]:
-    """The versions in question in which the use is reached, and the module that it comes from exists.
+    """The checked versions in which the use is reached, and the module that it comes from exists.
 
     Where that module is missing, its import is what fails.
     """
@@ -163,7 +163,7 @@ def positions(callable_: str, version: str) -> int | None:
 
 
 def keywords(name: ApiName, context: Context) -> Iterator[tuple[Keyword, KeywordHistory, tuple[str, ...]]]:
-    """The keywords that a Pallas callable is given, each with the versions in question that refuse it."""
+    """The keywords that a Pallas callable is given, each with the checked versions that refuse it."""
     if not name.name.startswith(PALLAS) and name.name not in _IN_LAUNCHES:
         return
     if name.node.id != name.use.node.id or not name.use.keywords:

@@ -1,4 +1,4 @@
-"""Verdicts of lowering rules: on which backends, and in which of the jax versions in question, it fails."""
+"""Verdicts of lowering rules: on which backends, and in which of the checked jax versions, it fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Failure:
     """Where something fails. `backends` are several only where the backend is not known."""
 
     backends: tuple[str, ...]
-    versions: tuple[str, ...]  # the versions in question in which it fails
+    versions: tuple[str, ...]  # the checked versions in which it fails
     everywhere: bool  # in every known version, so that it does not matter which one is meant
     severity: Severity  # error, or info where it would fail on some of the possible backends
     device: str | None = None  # that `fails` was called with, of the last version

@@ -2,7 +2,7 @@
 
 Of 257 launch sites in code that was not used for tuning, 60 are in files that import `pallas` alone. The evidence then
 is the company they keep: the file's other launches, else the other kernels of the project, else what the project
-requires. Where kernels for TPU and for GPU live together nothing is presumed.
+requires. Where kernels for TPU and for GPU live together nothing is inferred.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In which of the jax versions in question a launch can run at all."""
+"""In which of the checked jax versions a launch can run at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def usable_versions(launch: Launch, context: Context) -> tuple[str, ...]:
-    """The versions in question that have all that the launching code, its kernels and the file's imports name.
+    """The checked versions that have all that the launching code, its kernels and the file's imports name.
 
     Versions in which the launcher itself fails do not count for the kernel: PAL703 reports the launcher.
     All of them where none has everything.

@@ -33,7 +33,7 @@ _SIMPLE = frozenset({"identifier", "attribute", "subscript", "call", "parenthesi
 
 @define
 class Migration:
-    """The rewriting of one use, for all versions in question."""
+    """The rewriting of one use, for all checked versions."""
 
     name: ApiName
     context: Context
@@ -56,7 +56,7 @@ class Migration:
         return make(title, *edits)
 
     def available(self, name: str) -> bool:
-        """Whether every version in question has `name`."""
+        """Whether every checked version has `name`."""
         history = compat.api(name)
         return history is not None and all(history.present_in(version) for version in self.context.versions)
 

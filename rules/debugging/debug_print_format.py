@@ -327,7 +327,7 @@ class _Print:
 
 
 def _backends(launch: Launch, context: Context) -> list[tuple[str, bool]]:
-    """The backends in question, and whether each surely is the one."""
+    """The target backends, and whether each certainly is the one."""
     if launch.interpret or launch.core is not None:
         return []
     targets = [(target.backend, True) for target in context.settings.target]

@@ -372,7 +372,7 @@ def _whole_or(block: Block, at: int) -> Severity | None:
 
 
 def _is_moved(block: Block, at: int) -> bool:
-    """Whether the literal grid surely moves the block along this dimension."""
+    """Whether the literal grid certainly moves the block along this dimension."""
     visits = block.visits
     if visits is not None:
         return len({indices[at] for _, indices in visits}) > 1

@@ -238,7 +238,7 @@ class NegativeRefIndex(Rule):
 
 
 def negative_constant(value: Value) -> int | None:
-    """The integer below 0 that the value surely is."""
+    """The integer below 0 that the value certainly is."""
     if isinstance(value, Const):
         known = value.value
         return known if isinstance(known, int) and not isinstance(known, bool) and known < 0 else None
@@ -290,7 +290,7 @@ def _first_value(value: Value, depth: int = 0) -> tuple[int, str] | None:
 
 
 def _is_one_ref(indexing: RefIndexing, trace: KernelTrace) -> bool:
-    """Whether it surely is a ref that is indexed, not a tuple of refs that came in one argument."""
+    """Whether it certainly is a ref that is indexed, not a tuple of refs that came in one argument."""
     ref = indexing.ref
     if ref.view or ref.shape is not None or ref.space is not None or len(indexing.parts) > 1:
         return True

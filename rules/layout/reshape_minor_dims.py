@@ -208,7 +208,7 @@ def _leaves_lanes_empty(shape: Shape) -> bool:
 
 
 def _moves_lanes(before: Shape, after: Shape) -> bool:
-    """Whether the last dimension surely changes, other than by dimensions of size 1 in front."""
+    """Whether the last dimension certainly changes, other than by dimensions of size 1 in front."""
     first, second = _without_ones(before), _without_ones(after)
     if not first or not second or first == second:
         return False

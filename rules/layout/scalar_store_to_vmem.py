@@ -215,7 +215,7 @@ def _is_scalar(value: Value) -> bool:
 
 
 def _scalars_in(index: Value, numbers: Collection[ById]) -> int:
-    """The number of parts of an index, each of which surely takes one element of its dimension; else 0."""
+    """The number of parts of an index, each of which certainly takes one element of its dimension; else 0."""
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and not index.open else (index,)
     # A named Python value may be a slice or a tuple, too.
     surely = all(

@@ -240,7 +240,7 @@ def _packing(buffer: Ref, declared: CallResult) -> int | None:
 
 
 def _columns(buffer: Ref, declared: CallResult) -> int | None:
-    """How many columns a buffer surely takes: 64 rows fill half the lanes, twice as many columns a lane."""
+    """How many columns a buffer certainly takes: 64 rows fill half the lanes, twice as many columns a lane."""
     packed = _packing(buffer, declared)
     sizes = [size for size in buffer.shape or () if isinstance(size, int)]
     if packed is None or buffer.shape is None or len(sizes) != len(buffer.shape) or len(sizes) < 2:

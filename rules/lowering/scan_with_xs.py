@@ -272,7 +272,7 @@ def _of_unroll(unroll: Value | None, steps: object) -> Iterator[_ScanRefusal]:
 
 @memoize_by_identity
 def _is_traced(value: Value | None, depth: int = 8) -> bool:
-    """Whether a bound is surely known only in the kernel: made of a load, a grid index or the index of a loop."""
+    """Whether a bound is certainly known only in the kernel: made of a load, a grid index or the index of a loop."""
     if not isinstance(value, Array) or value.host:
         return False
     op = value.origin

@@ -247,7 +247,8 @@ class X64Leak(Rule):
 
     @staticmethod
     def _refused(context: Context) -> bool:
-        """Whether an output of 64 bits surely fails on TPU: with the flag some releases were only seen to lower it."""
+        """Whether an output of 64 bits certainly fails on TPU: with the flag some releases were only seen to lower
+        it."""
         return context.module.x64 is None or _all_within(context, "0.12.0.1") or _all_within(context, "0.4.35", "0.5.3")
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:

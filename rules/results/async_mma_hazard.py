@@ -310,7 +310,7 @@ class _TensorCores:
 
 
 def _buffer(barrier: Value | None) -> _Buffer | None:
-    """Which barrier it surely is."""
+    """Which barrier it certainly is."""
     return barrier.buffer if isinstance(barrier, Ref) and barrier.role is not None else None
 
 
@@ -378,7 +378,7 @@ def _released(launch: Launch, trace: KernelTrace, context: Context) -> Iterator[
 
 
 def _never_refills(launch: Launch) -> bool:
-    """Whether there surely are no more steps than slots."""
+    """Whether there certainly are no more steps than slots."""
     given = launch.argument("max_concurrent_steps")
     slots = integer(given) if given is not None else 1 if launch.api.endswith("emit_pipeline") else 2
     sizes = None if launch.grid is None or launch.grid.open else [integer(size) for size in launch.grid.items]
@@ -400,7 +400,7 @@ def _delay(launch: Launch, ref: Ref) -> int | None:
 
 
 def _follows_the_grid(index_map: Value | None) -> bool:
-    """Whether the block surely is another one in the next step: the map names one of its parameters."""
+    """Whether the block certainly is another one in the next step: the map names one of its parameters."""
     if not isinstance(index_map, Func):
         return False
     names = [parameter.name.value for parameter in index_map.node.params.params]

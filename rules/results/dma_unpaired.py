@@ -336,7 +336,7 @@ def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
 
 
 def _same_copy(one: BarrierSignal, other: BarrierSignal) -> bool:
-    """Whether both surely concern copies of the same size: between the same refs."""
+    """Whether both certainly concern copies of the same size: between the same refs."""
     return isinstance(one.target, Ref) and one.target == other.target and one.source == other.source
 
 

@@ -241,7 +241,7 @@ def _indices(access: Access) -> Iterator[Value]:
 
 
 def _stays(value: Value, axis: int, launch: Launch) -> bool:
-    """Whether an index surely is the same at each step of an axis."""
+    """Whether an index certainly is the same at each step of an axis."""
     if isinstance(value, Seq):
         return not value.open and all(_stays(item, axis, launch) for item in value.items)
     if isinstance(value, Slice):

@@ -307,7 +307,7 @@ def _zeroed(call: ForeignCall) -> set[int] | None:
 
 
 def _may_share(move: TritonMove, call: ForeignCall, kernel: TritonKernel, outputs: list[Leaf]) -> bool:
-    """Whether the operand that rows are read from surely has the shape of the output that they are written to."""
+    """Whether the operand that rows are read from certainly has the shape of the output that they are written to."""
     assert call.operands is not None
     at = kernel.parameters.index(move.source)
     to = kernel.parameters.index(move.output) - len(call.operands)

@@ -275,7 +275,7 @@ def _is_read_later(store: Access, at: int, trace: KernelTrace) -> bool:
 
 
 def _is_seen_again(ref: Ref, launch: Launch, context: Context) -> bool:
-    """Whether several grid steps surely see the same block of an input."""
+    """Whether several grid steps certainly see the same block of an input."""
     blocks = blocks_of(launch, context.analysis)
     block = blocks.of(ref) if blocks is not None else None
     if blocks is None or block is None or not block.ignored_axes:

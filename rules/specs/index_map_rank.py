@@ -121,7 +121,7 @@ class IndexMapRank(Rule):
 
 
 def _is_float(value: Value) -> bool:
-    """Whether arithmetic on integers surely gave a float."""
+    """Whether arithmetic on integers certainly gave a float."""
     if isinstance(value, Const):
         return isinstance(value.value, float)
     if isinstance(value, Sym) and value.operation is not None:

@@ -286,7 +286,7 @@ def _short(op: Op) -> str:
 
 
 def _rank(launch: Launch) -> int | None:
-    """The rank of the grid; 0 where there surely is none."""
+    """The rank of the grid; 0 where there certainly is none."""
     if launch.form.is_inner or not launch.form.counts_programs:
         return None
     if launch.grid is not None:

@@ -231,7 +231,7 @@ def _structs(shapes: Value) -> list[CallResult]:
 
 
 def _fixes(launch: Launch, silence: _Silence, context: Context) -> list[Fix]:
-    """The axes of the only operand, where every version in question knows the keyword."""
+    """The axes of the only operand, where every checked version knows the keyword."""
     keyword = silence.keyword
     if (
         keyword is None

@@ -234,7 +234,7 @@ def _may_be_one(size: Value) -> bool:
 
 
 def _is_size(size: int | Sym | None) -> bool:
-    """Whether a dimension is surely a number: its value, or arithmetic, is known."""
+    """Whether a dimension is certainly a number: its value, or arithmetic, is known."""
     return isinstance(size, int) or (isinstance(size, Sym) and (size.operation is not None or ".shape[" in size.text))
 
 

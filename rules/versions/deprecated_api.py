@@ -28,7 +28,7 @@ class DeprecatedApi(Rule):
 
     ## How to fix
 
-    Use the new name. The fix is offered where every jax version in question has it: in a project that supports
+    Use the new name. The fix is offered where every checked jax version has it: in a project that supports
     jax 0.6 and 0.8 at once, a name that came in 0.7 is no replacement.
 
     ## Fix safety

@@ -163,7 +163,7 @@ class KnownDefect(Rule):
 
 
 def _finding(found: Advisory, where: Op | Access, message: str, context: Context) -> Finding:
-    """A finding for the jax versions in question that have the defect."""
+    """A finding for the checked jax versions that have the defect."""
     failing = found.affected(context.versions)
     everywhere = failing == context.versions
     return context.finding(
@@ -214,7 +214,7 @@ def _num_programs(trace: KernelTrace, context: Context) -> Iterator[Finding]:
 
 
 def _is_kept_function(trace: KernelTrace) -> bool:
-    """Whether each launch surely passes the same function: one of the module, by its name."""
+    """Whether each launch certainly passes the same function: one of the module, by its name."""
     launch, bodies = trace.launch, trace.launch.bodies
     call = launch.site.node
     if len(bodies) != 1 or not isinstance(call, nodes.Call) or not call.args:

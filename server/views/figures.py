@@ -155,7 +155,7 @@ def _probed_memory(probed: LaunchResult | None) -> str | None:
 
 
 def budget_of(launch: Launch, state: DocumentState) -> LaunchBudget | None:
-    """What the launch surely takes of VMEM; None where that is nothing, or not a TPU's concern."""
+    """What the launch certainly takes of VMEM; None where that is nothing, or not a TPU's concern."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     if backend_of(launch, state) not in (None, "tpu"):
         return None
@@ -164,7 +164,7 @@ def budget_of(launch: Launch, state: DocumentState) -> LaunchBudget | None:
 
 
 def shared_of(launch: Launch, state: DocumentState) -> tuple[Part, ...]:
-    """What the launch surely takes of a GPU's shared memory, where it is a Mosaic GPU kernel."""
+    """What the launch certainly takes of a GPU's shared memory, where it is a Mosaic GPU kernel."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     if backend_of(launch, state) != "mosaic_gpu" or launch.form.is_inner:
         return ()

@@ -135,7 +135,7 @@ def _run(
 
 
 def _annotations(interp: Interpreter, func: Func) -> Iterator[tuple[str, CallResult]]:
-    """The parameters with jaxtyping annotations: those whose annotation surely holds.
+    """The parameters with jaxtyping annotations: those whose annotation certainly holds.
 
     One with a default may get that, `None` most of all.
     """

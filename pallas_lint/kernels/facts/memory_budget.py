@@ -1,4 +1,4 @@
-"""Memory that a launch surely needs on a TPU core, and the memory that there is."""
+"""Memory that a launch certainly needs on a TPU core, and the memory that there is."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ def _up(size: int, step: int) -> int:
 
 
 def budgets_of(launch: Launch, analysis: Analysis, sublanes: int = SUBLANES) -> tuple[LaunchBudget, ...]:
-    """What the launch surely takes of VMEM, and what it takes where the usual assumptions hold; none if not known."""
+    """What the launch certainly takes of VMEM, and what it takes where the usual assumptions hold; none if not
+    known."""
     blocks = blocks_of(launch, analysis)
     if blocks is None:
         return ()
@@ -132,7 +133,8 @@ def budgets_of(launch: Launch, analysis: Analysis, sublanes: int = SUBLANES) -> 
 
 
 def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
-    """What the launch surely takes of SMEM: scalar-prefetch operands, and operands, outputs and scratch put there."""
+    """What the launch certainly takes of SMEM: scalar-prefetch operands, and operands, outputs and scratch put
+    there."""
     names = {(ref.role, ref.index): ref.parameter for trace in launch.traces[:1] for ref in trace.refs}
     parts = []
     for at, operand in enumerate((launch.operands or [])[: launch.prefetch_count or 0]):
@@ -176,7 +178,7 @@ def hidden_space(block: Block) -> bool:
 
 
 def _copies(block: Block) -> int:
-    """The number of buffers that the pipeline surely keeps: two where the block moves, or the number in the spec."""
+    """The number of buffers that the pipeline certainly keeps: two where the block moves, or the number in the spec."""
     moves = any(
         isinstance(steps, int) and steps > 1 and block.ignores(axis) is False
         for axis, steps in enumerate(block.grid.sizes)
@@ -187,7 +189,7 @@ def _copies(block: Block) -> int:
 
 
 def compiler_param(launch: Launch, name: str) -> Value | None:
-    """A field of the launch's `compiler_params`; None where it surely has none, else it may be anything."""
+    """A field of the launch's `compiler_params`; None where it certainly has none, else it may be anything."""
     params = launch.argument("compiler_params")
     if params in (None, NONE):
         return Sym(name, 0) if launch.open else None

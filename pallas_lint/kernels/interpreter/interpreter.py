@@ -200,7 +200,7 @@ class Interpreter(Recorder):
         return env.meaning(value) if value.__class__ is Sym else value
 
     def _block(self, body: Sequence[nodes.Node], env: Env) -> bool:
-        """Execute statements; whether control surely leaves the block (return, raise, break, continue)."""
+        """Execute statements; whether control certainly leaves the block (return, raise, break, continue)."""
         for statement in body:
             if statement.__class__ is nodes.SimpleStatementLine:
                 for small in statement.body:

@@ -108,7 +108,7 @@ def _is_left_out(interp: Tracer, node: nodes.Node) -> bool:
 
 
 def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:
-    """The arguments that are surely passed twice: with a grid spec, only the defaults of these are allowed."""
+    """The arguments that are certainly passed twice: with a grid spec, only the defaults of these are allowed."""
     if not isinstance(named.get("grid_spec"), CallResult):
         return ()
     found = []

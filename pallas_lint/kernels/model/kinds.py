@@ -62,7 +62,7 @@ def join_elements(first: Element, second: Element) -> Element:
 
 
 def differ(first: Element, second: Element) -> bool:
-    """Whether these are surely not one dtype."""
+    """Whether these are certainly not one dtype."""
     if isinstance(first, str) and isinstance(second, str):
         return first != second
     return not kinds_of(first) & kinds_of(second)

@@ -122,7 +122,7 @@ class Launch:
     operands: list[Value] | None = None
     operands_open: bool = False
     options: frozenset[str] = frozenset()  # keywords of the call of the result, which only pipelines accept
-    options_site: Site | None = None  # ... of other launches: that call, if it surely is one
+    options_site: Site | None = None  # ... of other launches: that call, if it certainly is one
     backend: Backend | None = None
     core: str | None = None  # "sc_scalar", "sc_vector" or SEVERAL on SparseCore; None: the tensor core
     # The source of the backend: "params", "mesh", "spec", "body", "function", "import"; "several": it names several.
@@ -160,12 +160,12 @@ class Launch:
 
     @property
     def is_pallas(self) -> bool:
-        """Whether it surely is the function of Pallas, not a look-alike with other arguments."""
+        """Whether it certainly is the function of Pallas, not a look-alike with other arguments."""
         return self.api in self.form.names
 
     @property
     def bodies(self) -> tuple[Func, ...]:
-        """The kernels that it surely runs; empty where a branch decides which."""
+        """The kernels that it certainly runs; empty where a branch decides which."""
         bodies = self.kernel.items if isinstance(self.kernel, Seq) and self.form.kernels == "list" else (self.kernel,)
         return tuple(body for body in bodies if isinstance(body, Func))
 
@@ -191,7 +191,7 @@ class Launch:
 
     @property
     def interpret(self) -> bool:
-        """Whether it surely runs in interpret mode, where no backend compiles the kernel."""
+        """Whether it certainly runs in interpret mode, where no backend compiles the kernel."""
         value = self.argument("interpret")
         return value == Const(True) or (isinstance(value, CallResult) and "Interpret" in value.function)
 

@@ -235,7 +235,7 @@ class LaunchForms:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Matches text that surely uses a form that is launched outside of kernels."""
+        """Matches text that certainly uses a form that is launched outside of kernels."""
         return tuple(dict.fromkeys(word for row in self.rows if not row.is_inner for word in row.all_words))
 
     @cached_property
@@ -246,7 +246,7 @@ class LaunchForms:
         )
 
     def launched_in(self, text: str) -> bool:
-        """Whether the text surely launches something outside of kernels."""
+        """Whether the text certainly launches something outside of kernels."""
         return any(word in text for word in self.words)
 
 

@@ -32,7 +32,7 @@ _DIVISION = re.compile(r"(.*\S)\s+(kDiv|kRem|kDivAndRem)", re.DOTALL)
 # Addresses are below 2^31: operands lie at 2^20, 2 x 2^20 and so on, and then allocations of up to 2^18 words each.
 _ALLOCATION_BITS = 18
 _MOST_ALLOCATIONS = 7_000
-_FARTHEST_SLOT = 12  # bundles behind a branch that are issued whether it is taken or not: surely fewer
+_FARTHEST_SLOT = 12  # bundles behind a branch that are issued whether it is taken or not: certainly fewer
 
 _COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 # What an instruction's result is, of its operands.

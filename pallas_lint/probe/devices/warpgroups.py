@@ -68,7 +68,7 @@ def unfenced(runs: Runs) -> Iterator[Verdict]:
 
 
 def _last_write(runs: Runs, writes: list[EventIndex], region: Region, moment: EventIndex) -> EventIndex | None:
-    """The last of these writes that surely comes before an event and concerns this region."""
+    """The last of these writes that certainly comes before an event and concerns this region."""
     for write in reversed(writes):
         event = runs.lines.event(write)
         if isinstance(event, MemoryAccess) and event.region.overlaps(region) and runs.before(write, moment):

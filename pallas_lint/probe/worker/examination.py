@@ -484,7 +484,7 @@ class _Examination:
         return {"cost": found}
 
     def _over_budget(self, target: devices.DeviceTarget) -> OverBudget | None:
-        """The problem where the launch surely needs more memory than there is.
+        """The problem where the launch certainly needs more memory than there is.
 
         The compiler finds that out only after a minute of unrolling.
         """

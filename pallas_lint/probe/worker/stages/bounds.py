@@ -47,7 +47,7 @@ def _at_a_known_place(equation: Any) -> bool:
 
 @dataclass
 class Accesses:
-    """`inside`: whether all were surely within their buffers, as far as they could be watched."""
+    """`inside`: whether all were certainly within their buffers, as far as they could be watched."""
 
     inside: bool
 
