@@ -1,4 +1,4 @@
-"""What is edited: files made of the rules' examples, and files of an installed jax."""
+"""Texts that benchmarks edit: files made of the rules' examples, and files of an installed jax."""
 
 from __future__ import annotations
 

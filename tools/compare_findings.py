@@ -1,4 +1,5 @@
-"""What two checkouts of pallas-lint report differently on the same code: `compare_findings.py BEFORE AFTER PATH ...`.
+"""Differences between the findings of two checkouts of pallas-lint on the same code: `compare_findings.py BEFORE AFTER
+PATH ...`.
 
     git worktree add /tmp/before main
     python tools/compare_findings.py /tmp/before . examples ~/jax/tests/pallas

@@ -1,4 +1,4 @@
-"""What was measured of Mosaic GPU, in both of its lowering semantics, for the packed data."""
+"""Measurements of Mosaic GPU, in both of its lowering semantics, for the packed data."""
 
 from __future__ import annotations
 

@@ -162,8 +162,7 @@ def _lowered(row: dict[str, Any], backend: str, unstorable: dict[tuple[str, str]
 
 
 def _add_compiled(functions: OutcomeTable, work: Path, version: str, index: int, device: str) -> None:
-    """The result of compiling for a TPU, if it was measured; where some functions were measured anew, the others
-    stay."""
+    """The result of compiling for a TPU, if it was measured; functions that were not measured anew stay."""
     if not (work / "done" / f"compile-{version}-{device}").exists():
         return
     rows = _lowered_rows(work, version)

@@ -67,8 +67,7 @@ def dated(changelog: str, version: str, day: str) -> str:
 
 
 def with_new_rules(released: str, version: str, since: Mapping[str, str]) -> str:
-    """The list of released rules with those that a version brings. Raises ReleaseError where one has another
-    `since`."""
+    """The list of released rules with those that a version brings. Raises ReleaseError for another `since`."""
     listed: dict[str, list[str]] = json.loads(released)
     known = {code for codes in listed.values() for code in codes}
     new = {code: stated for code, stated in since.items() if code not in known}

@@ -1,4 +1,4 @@
-"""What was measured of the subcores of SparseCores, for the packed data."""
+"""Measurements of the subcores of SparseCores, for the packed data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts of lowering rules: on which backends, and in which of the checked jax versions, it fails."""
+"""Verdicts of lowering rules: the backends and the checked jax versions in which something fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which of the checked jax versions a launch can run at all."""
+"""The checked jax versions in which a launch can run at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls of a project's launchers by its other files: found out once, and again for what has changed."""
+"""The calls of a project's launchers by its other files: collected once, and again for what has changed."""
 
 from __future__ import annotations
 

@@ -169,8 +169,7 @@ class CallerIndex:
         )
 
     def _visible(self, importer: str, dotted: str) -> list[str]:
-        """The files of that name; for a single word only those in the same folder or above, which may be on an import
-        path."""
+        """The files of that name; for a single word only those in the same folder or above."""
         paths = self._files.get(dotted, ())
         if "." in dotted or not paths:
             return list(paths)

@@ -1,4 +1,4 @@
-"""Messages of jax and its compilers that are understood: which rule they belong to, and what to do about them.
+"""Known messages of jax and its compilers: the rule that each belongs to, and advice.
 
 Patterns come from the releases 0.4.35 to 0.12.0; a message that none of them matches is passed on whole.
 """

@@ -157,8 +157,7 @@ def _write(cache: CacheFolder, file: Path, runs: Sequence[StoredRun]) -> None:
 
 
 def _completed(run: StoredRun, before: StoredRun | None) -> StoredRun:
-    """A run, completed with results of the one before it that it did not request: costs, or interpretation. Of the same
-    code."""
+    """A run, completed with results of the one before it on the same code: costs, or interpretation."""
     if before is None or (run.arguments, len(run.launches)) != (before.arguments, len(before.launches)):
         return run
     if {each.digest for each in run.rests_on} != {each.digest for each in before.rests_on}:

@@ -1,4 +1,4 @@
-"""Whether a coding agent reads the output, by the environment that agents give the programs they start."""
+"""Detection of a coding agent as reader of the output, by the environment that agents set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a run: which are linted, and what stands in them."""
+"""The files of a run: discovery, and what is known of the project that they are in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linting many files: cheap ways out first, then in this process or in several, always in one order."""
+"""Linting many files: the cache first, then in this process or in several, with results in one order."""
 
 from __future__ import annotations
 

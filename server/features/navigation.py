@@ -1,4 +1,4 @@
-"""Ways between kernels, refs and launches."""
+"""Navigation: definitions, references, symbols and call hierarchy of kernels, refs and launches."""
 
 from __future__ import annotations
 

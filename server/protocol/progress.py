@@ -1,4 +1,4 @@
-"""Long work as the client sees it: how far it is, and a way to end it."""
+"""Work-done progress of long work, and its cancellation by the client."""
 
 from __future__ import annotations
 

@@ -58,8 +58,7 @@ _NAMED_SIZE = re.compile(r"(?<!\w)\w+=")
 
 
 def run_annotated(runs: RootRuns, roots: list[Piece], known_calls: tuple[KnownCall, ...], run: RunPiece) -> None:
-    """Run each root with the arguments that its annotations describe; `run` as for known calls, `known_calls` are
-    given."""
+    """Run each root with arguments from its annotations; `run` as for known calls; `known_calls` go before."""
     interp, module = runs.interp, runs.module
     known = (*known_calls, *(launch.known_call for launch in interp.outcome.launches if launch.known_call is not None))
     annotated = [(piece, name, node) for piece in roots for name, node in _annotated(module, piece)]

@@ -94,8 +94,7 @@ def _up(size: int, step: int) -> int:
 
 
 def budgets_of(launch: Launch, analysis: Analysis, sublanes: int = SUBLANES) -> tuple[LaunchBudget, ...]:
-    """What the launch certainly takes of VMEM, and what it takes where the usual assumptions hold; none if not
-    known."""
+    """The VMEM that the launch certainly takes, and that under the usual assumptions; none if not known."""
     blocks = blocks_of(launch, analysis)
     if blocks is None:
         return ()
@@ -133,8 +132,7 @@ def budgets_of(launch: Launch, analysis: Analysis, sublanes: int = SUBLANES) -> 
 
 
 def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
-    """What the launch certainly takes of SMEM: scalar-prefetch operands, and operands, outputs and scratch put
-    there."""
+    """The SMEM that the launch certainly takes: scalar-prefetch operands, other operands, outputs and scratch."""
     names = {(ref.role, ref.index): ref.parameter for trace in launch.traces[:1] for ref in trace.refs}
     parts = []
     for at, operand in enumerate((launch.operands or [])[: launch.prefetch_count or 0]):

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 def tpu_space(ref: Ref, launch: Launch) -> str | None:
-    """The memory space that the ref certainly has on TPU: "vmem", "smem", "any", "hbm", ...; None where it is not
-    known.
+    """The memory space that the ref certainly has on TPU: "vmem", "smem", "any", "hbm", ...; None if not known.
 
     `launch` is the one that the kernel at hand runs under: a pipeline's refs are its own.
     """

@@ -59,8 +59,7 @@ def _whole(ref: Ref) -> Ref:
 
 
 def _space(ref: Ref, launch: Launch) -> str | None:
-    """ "HBM", "VMEM", "SMEM" or "VMEM_SHARED", where the ref or the buffer that it is a part of certainly lies
-    there."""
+    """ "HBM", "VMEM", "SMEM" or "VMEM_SHARED", where the ref or its buffer is certainly there."""
     return _SPACES.get(tpu_space(_whole(ref), launch) or "")
 
 

@@ -1,4 +1,5 @@
-"""The scalar part of a schedule as a Python program: what decides which bundles are issued, and when copies run.
+"""The scalar part of a schedule as a Python program: the code that decides which bundles are issued, and when copies
+run.
 
 A segment is a run of bundles that is entered at its beginning and left at its end. Each becomes a function of the time
 that returns the time at its end and the segment that follows. Registers, predicates and scalar memory are lists and a

@@ -1,4 +1,4 @@
-"""All that the course of a run hangs on."""
+"""The state of a simulated run, on which its further course depends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels on several devices: what each device does, in which orders that can happen, and what goes wrong in some.
+"""A model checker for kernels on several devices: event traces, their possible orders, and defects in some.
 
 Traced for one place of the mesh and unrolled, a kernel is a straight line of events: signals, waits, copies that begin,
 reads and writes. A copy completes some time after its start, first its reading, then its writing, and then adds to

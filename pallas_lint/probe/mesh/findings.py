@@ -1,4 +1,4 @@
-"""Findings about kernels on several devices: what no order of their events may bring, and some does."""
+"""Findings about kernels on several devices: defects in some order of their events."""
 
 from __future__ import annotations
 

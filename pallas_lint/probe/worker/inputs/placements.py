@@ -1,4 +1,4 @@
-"""Where arguments lie that have no sharding: as the `shard_map` that takes them expects.
+"""Shardings of arguments that have none: those that the `shard_map` around the launch expects.
 
 On a mesh with explicit axes, which `jax.make_mesh` gives by default, a `shard_map` refuses arguments that lie otherwise
 than in its `in_specs`. Callers of the function have placed them; a probe comment does not.

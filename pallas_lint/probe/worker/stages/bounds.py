@@ -1,4 +1,4 @@
-"""Whether checkify has anything to look for in a kernel: it compiles the kernel once more for that.
+"""Decides whether checkify has anything to look for in a kernel, for which it compiles the kernel once more.
 
 Most kernels take whole blocks, or parts at indices known from the text. Of the others, jax's TPU interpreter is
 watched: as long as nothing that it reads or writes leaves its buffer, checkify finds nothing, either.

@@ -1,4 +1,4 @@
-"""Run a launch on the device that this machine has, beside an interpreter."""
+"""Runs a launch on the local device, and compares it with an interpreter."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ _ELEMENT = 5e-11  # seconds for each element of a result
 
 
 def least_seconds(launch: Launch) -> float:
-    """A time below which no interpreter is through with a launch; loops with an unknown number of iterations count as
-    one."""
+    """A lower bound of the time to interpret a launch; loops with an unknown number of iterations count as one."""
     jaxpr = kernel_jaxpr(launch.record.params)
     return 0.0 if jaxpr is None else launch.points * _seconds(jaxpr)
 
