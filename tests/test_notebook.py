@@ -252,7 +252,7 @@ def test_what_a_magic_gives_is_not_known() -> None:
         (b'{"nbformat": 3, "worksheets": []}', "old format 3", None),
         (b'{"nbformat": 5, "cells": []}', "format 5", None),
         (b'{"nbformat": 4}', "no list of `cells`", None),
-        (b'{"nbformat": 4, "cells": [7]}', "cell 1 of the notebook is no object", None),
+        (b'{"nbformat": 4, "cells": [7]}', "cell 1 of the notebook is not an object", None),
         (b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": [1]}]}', "source of cell 1", None),
         (b"[" * 100_000, "nested too deeply", None),
     ],

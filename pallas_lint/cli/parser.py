@@ -383,13 +383,13 @@ def _stages(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in (*STAGES, COST):
-            raise argparse.ArgumentTypeError(f"'{name}' is no stage: {', '.join((*STAGES, COST))}")
+            raise argparse.ArgumentTypeError(f"'{name}' is not a stage: {', '.join((*STAGES, COST))}")
     return names
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= 4096:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of devices")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of devices")
     return int(text)
 
 
@@ -400,13 +400,13 @@ def _names(text: str) -> list[str]:
 def _shard(text: str) -> tuple[int, int]:
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and len(text) < 19 and 0 < int(number) <= int(count)):
-        raise argparse.ArgumentTypeError(f"'{text}' is no part of a table, as in 1/8")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a part of a table, as in 1/8")
     return int(number), int(count)
 
 
 def _share(text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?%?", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no percentage, as in 5%")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a percentage, as in 5%")
     return float(text.removesuffix("%")) / 100
 
 
@@ -501,7 +501,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if host not in ("localhost", "127.0.0.1", "::1", "[::1]") or not port.isdigit() or not 0 <= int(port) < 65536:
-        raise argparse.ArgumentTypeError(f"'{text}' is no address on this machine: write 127.0.0.1:2087")
+        raise argparse.ArgumentTypeError(f"'{text}' is not an address on this machine: write 127.0.0.1:2087")
     return host.strip("[]"), int(port)
 
 
@@ -513,7 +513,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < MAX_SECONDS:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
     return value
 
 

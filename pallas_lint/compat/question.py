@@ -147,7 +147,7 @@ def _bare(token: str) -> str:
 
 
 def dtype_named(word: str) -> str | None:
-    """ "bfloat16" → "bf16"; one that was not measured is its own name; None for what is no dtype."""
+    """ "bfloat16" → "bf16"; one that was not measured is its own name; None for what is not a dtype."""
     word = word.removeprefix("jnp.").removeprefix("dtype:")
     short = _LONG.get(word, word)
     return short if short in DTYPES or _OTHER_DTYPES.fullmatch(word) else None

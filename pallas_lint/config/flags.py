@@ -131,7 +131,9 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     running.add_argument(
         "--force-exclude", action="store_true", help="leave out excluded files even where they are named"
     )
-    running.add_argument(HOOK, action="store_true", help="for hooks, last before files: what names a file is no option")
+    running.add_argument(
+        HOOK, action="store_true", help="for hooks, last before files: a path is not an option"
+    )
     running.add_argument("--watch", action="store_true", help="lint again whenever a file changes")
     running.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: as many as pay)")
     running.add_argument("--no-cache", action="store_true", help="neither read nor write cached results")
@@ -209,7 +211,7 @@ def report_file(text: str) -> tuple[str, str]:
     """Format and file of `F=FILE`. Raises ArgumentTypeError."""
     name, has_value, file = text.partition("=")
     if not has_value or not file:
-        raise argparse.ArgumentTypeError(f"'{text}' is no format and file, such as sarif=findings.sarif")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a format and file, such as sarif=findings.sarif")
     return output_format(name), file
 
 
@@ -219,5 +221,5 @@ def _words(text: str) -> list[str]:
 
 def _jobs(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of processes")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of processes")
     return int(text)

@@ -212,7 +212,7 @@ def _resolved(setting: str, source: str) -> JaxVersions:
         versions = tuple(compat.versions_in(setting))
     except ValueError as error:
         raise JaxVersionError(
-            f"'{setting}' is no jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)"
+            f"'{setting}' is not a jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)"
         ) from error
     if not versions:
         known = compat.known_versions()
@@ -224,7 +224,9 @@ def _exact(version: str, source: str, *, lenient: bool) -> JaxVersions:
     from pallas_lint import compat
 
     if version not in compat.known_versions() and not _is_version(version):
-        raise JaxVersionError(f"'{version}' is no jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)")
+        raise JaxVersionError(
+            f"'{version}' is not a jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)"
+        )
     note: str | None
     try:
         known = compat.nearest(version)

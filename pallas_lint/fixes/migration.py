@@ -297,7 +297,7 @@ def index(node: tree_sitter.Node) -> str:
     if node.type != "tuple" or not node.named_children:
         return _index_part(node)
     if any(child.type == "list_splat" for child in node.named_children):
-        return text_of(node)  # `ref[*idx, :]` is no Python before 3.11
+        return text_of(node)  # `ref[*idx, :]` is not Python before 3.11
     parts = [_index_part(child) for child in node.named_children]
     return ", ".join(parts)
 

@@ -109,7 +109,7 @@ def _value(node: ast.expr, find: Find, make: Make) -> Value:
 def _array(dtype: str, sizes: str, find: Find) -> Value:
     element = None if dtype == "?" else "bool" if dtype == "b1" else dtype
     if element is not None and not element.startswith("key<") and element not in DTYPES:
-        raise ValueProblem(f"'{dtype}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
+        raise ValueProblem(f"'{dtype}' is not a dtype: write f32, bf16, i32, bool, ... as jax prints them")
     if sizes == "...":
         return Array(None, element)
     shape = tuple(None if size.strip() == "?" else int(size) for size in sizes.split(",") if size.strip())
@@ -123,7 +123,7 @@ def _array(dtype: str, sizes: str, find: Find) -> Value:
 
 def _dtype(name: str, find: Find) -> Value:
     if name not in DTYPES:
-        raise ValueProblem(f"'{name}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
+        raise ValueProblem(f"'{name}' is not a dtype: write f32, bf16, i32, bool, ... as jax prints them")
     return DType(name)
 
 

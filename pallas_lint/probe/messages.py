@@ -227,14 +227,14 @@ KNOWN: Sequence[MessageMeaning] = (
         "copy whole tiles: make it a multiple, or take all of the dimension",
         (r"size at dimension (\d+) is divisible by the tile dimension (\d+)",),
         ("compile",),
-        r"the size of a slice of dimension \1 is no multiple of the tile's, \2",
+        r"the size of a slice of dimension \1 is not a multiple of the tile's, \2",
     ),
     MessageMeaning(
         "PAL903",
         "copy whole tiles: make it a multiple, or take all of the dimension",
         (r"contiguous inner slice in the DMA transfer must be divisible by (\d+) bytes",),
         ("compile",),
-        r"what is copied of the last dimension is no multiple of \1 bytes",
+        r"what is copied of the last dimension is not a multiple of \1 bytes",
     ),
     MessageMeaning(
         "PAL903",

@@ -109,7 +109,7 @@ class Recording:
         """The calls that stay in a file. Raises RecordError where it is not to be written."""
         if self.replace:
             if not shapes_file.is_ours(before):
-                raise RecordError(f"{shown}: not replaced: it is no shapes file of pallas-lint; remove it yourself")
+                raise RecordError(f"{shown}: not replaced: it is not a shapes file of pallas-lint; remove it yourself")
             return ()
         known = shapes_file.decoded(before, shown)
         for problem in known.problems:

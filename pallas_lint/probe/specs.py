@@ -236,7 +236,7 @@ def _value(node: ast.expr, text: str) -> Argument:
         dtype, shape = (str(_literal(each, text)) for each in node.args)
         dtype = _short(dtype)
         if not dtype.startswith("key<") and dtype not in DTYPES:
-            raise SpecError(f"'{dtype}' in '{text}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
+            raise SpecError(f"'{dtype}' in '{text}' is not a dtype: write f32, bf16, i32, bool, ... as jax prints them")
         return {"kind": "array", "dtype": dtype, "shape": [int(size) for size in shape.split(",") if size.strip()]}
     if isinstance(node, ast.List | ast.Tuple):
         kind: Literal["list", "tuple"] = "list" if isinstance(node, ast.List) else "tuple"

@@ -89,7 +89,7 @@ def _offered(text: str, package: str) -> Iterator[Plugin]:
     for key, module in parser[GROUP].items():
         match = re.fullmatch(_NAME, key)
         if match is None:
-            yield Plugin(key, key, module, package, f"`{key}` is no CODE-rule-name, such as ACME101-no-magic-blocks")
+            yield Plugin(key, key, module, package, f"`{key}` is not a CODE-rule-name, such as ACME101-no-magic-blocks")
         elif is_own(match[1]):
             yield Plugin(key, key, module, package, f"`{key}`: codes that begin with PAL are taken")
         else:

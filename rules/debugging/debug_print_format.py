@@ -40,7 +40,7 @@ _TITLES = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
 class DebugPrintFormat(Rule):
     """A `pl.debug_print` (or `jax.debug.print`) that the backend refuses, or that prints no value.
 
-    The format string is no Python format string; each backend takes a part of one:
+    The format string is not a Python format string; each backend takes a part of one:
 
     - Triton: no placeholders at all; the values are printed after the text.
     - TPU: plain `{}` for scalars of 32 bits (integers only before jax 0.11), as many as there are values, or none at

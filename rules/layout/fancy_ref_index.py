@@ -219,13 +219,13 @@ _MAX_DEPTH = 8
 
 def _of_ref(indexing: RefIndexing, trace: KernelTrace) -> _IndexProblem | None:
     if isinstance(indexing.index, Seq) and indexing.index.kind == "list":
-        return _IndexProblem("a list is no index of a ref", _INSTEAD)
+        return _IndexProblem("a list is not an index of a ref", _INSTEAD)
     values = [part.value for part in indexing.parts]
     for value in values:
         if isinstance(value, Slice) and value.size is not None and _is_float(value.size):
             return _IndexProblem("the size of a slice is a float", _INTEGERS)
         if isinstance(value, Seq) and value.kind == "list":
-            return _IndexProblem("a list is no index of a ref", _INSTEAD)
+            return _IndexProblem("a list is not an index of a ref", _INSTEAD)
     ranks = [_has_rank(value, trace) for value in values]
     if True in ranks:
         return _IndexProblem("an array as index of a ref does not lower", _INSTEAD, _MOSAIC)

@@ -90,7 +90,7 @@ class SparseCoreLayout(Rule):
     ## Known limits
 
     Judged are slices of known size of arrays of known shape, where tiles are not turned off. Rows at offsets that
-    are no multiple of eight are left to the probe.
+    are not a multiple of eight are left to the probe.
 
     ## References
 

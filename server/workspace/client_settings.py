@@ -171,7 +171,7 @@ def _unwrapped(given: object, problems: list[str]) -> Mapping[str, Any]:
             return {key: value for key, value in given.items() if key not in _ENVELOPES}
         given = inner
     if given is not None:
-        problems.append("the settings that the editor sent are no object")
+        problems.append("the settings from the editor are not an object")
     return {}
 
 

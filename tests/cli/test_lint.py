@@ -153,7 +153,7 @@ def test_an_unknown_version_is_judged_as_the_one_below_and_says_so(kernel_file: 
         (["--target", "triiton"], "--target: unknown target 'triiton', did you mean 'triton'?"),
         (["--target", "tpu:v9"], "--target: unknown device 'v9'"),
         (["--jax-version", "0.1.2"], "older than"),
-        (["--jax-version", "soon"], "is no jax version"),
+        (["--jax-version", "soon"], "is not a jax version"),
         (["--jax-version", ">=0.1,<0.2"], "no known jax version is in"),
         (["--jobs", "none"], "no number of processes"),
         (["--output-format", "xml"], "unknown format 'xml'"),

@@ -33,7 +33,7 @@ _DTYPE_MODULES = ("jax.numpy", "numpy", "ml_dtypes", "jax.dtypes", "torch")
 
 
 def from_name(name: str) -> str | None:
-    """ "f32" for "float32"; None for what is no dtype's name."""
+    """ "f32" for "float32"; None for what is not a dtype's name."""
     return _LONG.get(name)
 
 

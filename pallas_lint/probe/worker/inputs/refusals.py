@@ -102,7 +102,7 @@ def _passed(launch: ast.Call, statement: ast.stmt) -> set[str]:
 
 
 def _dotted(node: ast.expr) -> str:
-    """`pl.pallas_call`; empty for what is no name."""
+    """`pl.pallas_call`; empty for what is not a name."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
