@@ -131,9 +131,7 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     running.add_argument(
         "--force-exclude", action="store_true", help="leave out excluded files even where they are named"
     )
-    running.add_argument(
-        HOOK, action="store_true", help="for hooks, last before files: a path is not an option"
-    )
+    running.add_argument(HOOK, action="store_true", help="for hooks, last before files: a path is not an option")
     running.add_argument("--watch", action="store_true", help="lint again whenever a file changes")
     running.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: as many as pay)")
     running.add_argument("--no-cache", action="store_true", help="neither read nor write cached results")

@@ -38,14 +38,6 @@ class Base:
     package: str = ""
     packages_only: bool = False  # it may not be installed: a lone module does not count
 
-    def name_of(self, file: Path) -> str | None:
-        """The dotted name under which a file is imported from here."""
-        if self.folder not in file.parents:
-            return None
-        parts = file.relative_to(self.folder).with_suffix("").parts
-        parts = parts[:-1] if parts[-1] == "__init__" else parts
-        return ".".join((self.package, *parts) if self.package else parts) or None
-
     def below(self, dotted: str) -> list[str] | None:
         """The way from the folder to the module of a name; None where it is not of the package."""
         if not self.package:
@@ -87,13 +79,6 @@ class Layouts:
                 known = self._of_folders[key] = self._layout(around, top)
             self._of_folders[folder] = known
         return known
-
-    def names_of(self, file: Path) -> tuple[str, ...]:
-        """The dotted names under which a file is imported: as the project installs it, from its folder, from beside."""
-        around, _ = self._around(file.parent)
-        beside = next((place for place in file.parents if not paths.exists(place / "__init__.py")), file.parent)
-        bases = (*self.of(file.parent).bases, *map(Base, around), Base(beside))
-        return tuple(dict.fromkeys(name for name in (base.name_of(file) for base in bases) if name))
 
     def _around(self, folder: Path) -> tuple[list[Path], Path | None]:
         """The projects around a folder, the innermost first, and the folder that none may leave."""

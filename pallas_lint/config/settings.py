@@ -197,10 +197,6 @@ class Settings:
         found = [s for s in self.severity if code in selection.codes_of(s)]
         return self.severity[max(found, key=selection.specificity)] if found else None
 
-    def options_of(self, code: str) -> Mapping[str, Any]:
-        """The `rules.<name>` table of a rule."""
-        return self.rules.get(code, {})
-
     def fingerprint(self) -> str:
         """A digest of all that changes what is found in a file, not of what changes which files are read."""
         parts = (

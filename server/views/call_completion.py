@@ -32,7 +32,6 @@ _SEMAPHORES = ("DMA", "REGULAR", "BARRIER")
 _SHAPED = ("VMEM", "SMEM", "HBM", "VMEM_SHARED", "GMEM", "TMEM")  # are called with a shape and a dtype
 _AXES = "ijklmn"
 _MAX_AXES = len(_AXES)
-_INDEX_MAP_AT = 1  # among the positional arguments of BlockSpec
 _SCRATCH = ("scratch_shapes", "scratch_types")
 
 

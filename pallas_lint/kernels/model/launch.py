@@ -310,7 +310,6 @@ class ForeignCall:
     module: CodeModule
     operands: list[Value] | None = None
     operands_open: bool = False
-    result_used: bool = False
 
     @property
     def site(self) -> Site:
