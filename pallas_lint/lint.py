@@ -188,7 +188,7 @@ class _RuleRunner:
         else:
             message = "analysis budget exceeded here: launches found later were not checked"
             cut = {piece.first: message for piece in outcome.cut if piece.source.path == self.source.path}
-        message = f"more than {MAX_LAUNCHES} calls lead to this launch: only those met first are judged"
+        message = f"more than {MAX_LAUNCHES} calls lead to this launch: only the first ones are checked"
         cut.update((site.span.start.line, message) for site in outcome.crowded.values())
         for line, message in cut.items():
             place = Span(self.source.path, Position(line, 1), Position(line, 2))

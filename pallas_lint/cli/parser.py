@@ -192,7 +192,7 @@ def _facts_parser() -> argparse.ArgumentParser:
     parser = Parser(
         "pallas-lint facts",
         description="Print what holds for a target and a jax version: memories, tiles, dtypes, what\n"
-        "does not lower and what to write instead, names that are gone. All measured.",
+        "does not lower and what to write instead, removed names. All measured.",
         formatter_class=formatter,
         allow_abbrev=False,
     )
@@ -355,7 +355,7 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--perf-fail-over", type=_share, default=0.05, metavar="P", help="slower than on record by so much: 5%%"
     )
-    parser.add_argument("--run", action="store_true", help="run kernels on the GPU or TPU that is here, too")
+    parser.add_argument("--run", action="store_true", help="also run kernels on the local GPU or TPU")
     parser.add_argument("--devices", type=_count, metavar="N", help="how many devices the function sees (8)")
     parser.add_argument("--promela", metavar="DIR", help="write models of kernels on several devices, for spin")
     parser.add_argument(

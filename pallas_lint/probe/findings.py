@@ -347,7 +347,7 @@ class _LaunchFindings(_ExceptionFindings):
                 (),
                 "PAL905",
                 Severity.WARNING,
-                "the kernel does not come to an end in the interpreter: it waits, and nothing else runs",
+                "the kernel does not finish in the interpreter: it waits, and nothing else runs",
                 "a semaphore is waited for that nothing signals",
             )
 

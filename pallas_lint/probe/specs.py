@@ -94,7 +94,7 @@ def parse_target(target: str, words: Sequence[str]) -> Spec:
         if match:
             keywords.append((match[1], parse_argument(match[2])))
         elif keywords:
-            raise SpecError(f"'{word}' stands after a keyword argument")
+            raise SpecError(f"'{word}' follows a keyword argument")
         else:
             positional.append(parse_argument(word))
     return Spec(file, function, tuple(positional), tuple(keywords))

@@ -337,5 +337,5 @@ def _check_in_processes(inputs: _WorkerInputs, tasks: list[_FileTask], processes
             try:
                 verdicts += alone.submit(_work, [task]).result()
             except BrokenProcessPool:
-                verdicts.append(_failed(task.shown, "internal error: the process that judged it died"))
+                verdicts.append(_failed(task.shown, "internal error: the process that checked it died"))
     return verdicts

@@ -189,7 +189,7 @@ class NegativeRefIndex(Rule):
             last = f"{_base(indexing)}.shape[{_axis(part)}] - 1"
             yield context.finding(
                 indexing.site,
-                f"`{spelled}`: index {constant} of a ref is not counted from the end, it lies before the buffer",
+                f"`{spelled}`: index {constant} of a ref is not counted from the end, it is before the buffer",
                 help=f"the last one is `{last}`; interpret mode hides the difference",
                 op=indexing.event,
                 fixes=_fixes(indexing, part, constant, context),
@@ -226,7 +226,7 @@ class NegativeRefIndex(Rule):
             name = node.value.value
             yield context.finding(
                 site,
-                f"`{site.code}`: index {constant} of a ref is not counted from the end, it lies before the buffer",
+                f"`{site.code}`: index {constant} of a ref is not counted from the end, it is before the buffer",
                 help=f"the last one is `{name}.shape[0] - 1`; interpret mode hides the difference",
                 fixes=[
                     context.safe(

@@ -165,11 +165,11 @@ def _scalar_store(access: Access, numbers: Collection[ById]) -> tuple[str, str] 
     target = result_shape(access.ref.shape, access.index)
     scalar = _is_scalar(access.value) or ById(access.value) in numbers
     if access.ref.shape == ():
-        return f"`{name}` has rank 0 and lies in VMEM, where TPU has no scalars", _SCALAR_OUT
+        return f"`{name}` has rank 0 and is in VMEM, where TPU has no scalars", _SCALAR_OUT
     taken = _scalars_in(access.index, numbers)
     rank = access.ref.rank
     if target == () or (target is None and taken and (taken == rank if rank is not None else scalar)):
-        return f"scalar store to `{name}`, which lies in VMEM: TPU stores only vectors there", _SCALAR_OUT
+        return f"scalar store to `{name}`, which is in VMEM: TPU stores only vectors there", _SCALAR_OUT
     return None
 
 
@@ -199,9 +199,9 @@ def _vector_in_smem(access: Access) -> tuple[str, str] | None:
     if shape is None and access.kind != "load" and isinstance(access.value, Array) and access.value.shape:
         shape = access.value.shape
     if shape:
-        return f"vector {doing} `{name}`, which lies in SMEM: TPU moves only scalars there", _ELEMENTS
+        return f"vector {doing} `{name}`, which is in SMEM: TPU moves only scalars there", _ELEMENTS
     if shape is None and access.ref.shape is None and _keeps_dimension(access.index):
-        return f"vector {doing} `{name}`, which lies in SMEM: TPU moves only scalars there", _ELEMENTS
+        return f"vector {doing} `{name}`, which is in SMEM: TPU moves only scalars there", _ELEMENTS
     return None
 
 

@@ -113,7 +113,7 @@ class DeprecatedApi(Rule):
         if not failing or any(history.status(version) == "removed" for version in versions):
             return
         replacement = compat.replacement(name.name, version=context.versions[-1])
-        until = f" and gone in {history.removed}" if history.removed is not None else ""
+        until = f" and removed in {history.removed}" if history.removed is not None else ""
         help_ = advice(replacement) if replacement is not None else history.message or ""
         fix = replacing(Migration(name, context))
         yield context.finding(
@@ -136,7 +136,7 @@ class DeprecatedApi(Rule):
         if failing:
             yield context.finding(
                 name.use.span_of(place),
-                f"the index of `{name.spelled}` is deprecated since jax 0.11.0 and gone in 0.12.0",
+                f"the index of `{name.spelled}` is deprecated since jax 0.11.0 and removed in 0.12.0",
                 help="load `ref.at[idx]`",
                 versions=failing,
                 version_dependent=True,

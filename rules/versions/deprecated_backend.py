@@ -123,7 +123,7 @@ class DeprecatedBackend(Rule):
         if failing:
             yield context.finding(
                 launch.site,
-                "`pallas_call` for Mosaic GPU is deprecated since jax 0.10.2 and gone in 0.11.2",
+                "`pallas_call` for Mosaic GPU is deprecated since jax 0.10.2 and removed in 0.11.2",
                 help="launch with `plgpu.kernel`",
                 versions=failing,
             )

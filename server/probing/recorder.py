@@ -120,7 +120,7 @@ class _TestRun:
     def _remark(self, status: int) -> str:
         if self._late:
             return f"; the tests were stopped after {MAX_SECONDS / 60:.0f} minutes"
-        return {PASSED: "", FAILED: "; some tests failed"}.get(status, "; the tests did not come to an end")
+        return {PASSED: "", FAILED: "; some tests failed"}.get(status, "; the tests did not finish")
 
     def _execute(self, command: Sequence[str], environment: Mapping[str, str], seconds: float = MAX_SECONDS) -> int:
         """The exit status of a program in the project's folder, in which it may find its modules as in a terminal."""

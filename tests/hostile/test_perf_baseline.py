@@ -40,7 +40,7 @@ BROKEN = {
     "an entry that is a list": ('{"version": 1, "launches": {"f": []}}', '"f" is not an object'),
     "launches as a list": ('{"version": 1, "launches": []}', "`launches` is not an object"),
     "a list": ("[]", "it is not an object"),
-    "twice": (record().replace('"microseconds": 1.5', '"microseconds": 1.5, "microseconds": 3'), "stands in it twice"),
+    "twice": (record().replace('"microseconds": 1.5', '"microseconds": 1.5, "microseconds": 3'), "is in it twice"),
     "nested": ("[" * 200_000, "no record of costs"),
     "nested in an entry": (record('{"a":' * 100_000 + "1" + "}" * 100_000), "nested too deeply"),
     "cut": (record()[:-20], "line 1 is not JSON"),

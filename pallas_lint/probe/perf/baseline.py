@@ -79,7 +79,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     known: dict[str, Any] = {}
     for name, value in pairs:
         if name in known:
-            raise CostBaselineError(f"{_shown(name)} stands in it twice")
+            raise CostBaselineError(f"{_shown(name)} is in it twice")
         known[name] = value
     return known
 

@@ -156,7 +156,7 @@ _NOT_MEASURED = "an order is predicted of Triton kernels on an H100, where ptxas
 # Of the grid, lowering and compiling. What computes something else, or not all, is no choice.
 _REASONS = {
     "uncovered": "part of the output is never written",
-    "out-of-range": "a block lies outside its array",
+    "out-of-range": "a block is outside its array",
     "memory": "more VMEM than there is",
     "crash": "the compiler crashes",
 }

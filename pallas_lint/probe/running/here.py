@@ -34,9 +34,9 @@ def findings(launch: LaunchResult, builder: FindingBuilder, guessed: str, *, exp
             severity = Severity.WARNING if problem["type"] == "read" or guessed else Severity.ERROR
             yield builder.finding_at(problem["places"], "PAL908", severity, problem["message"], guessed)
         elif problem["kind"] == "raised":
-            message = f"it does not run on the device that is here: {messages.sentence(problem)}"
+            message = f"it fails on the local device: {messages.sentence(problem)}"
             yield builder.finding_at(problem["places"], "PAL908", Severity.ERROR, message)
         else:
             severity = Severity.ERROR if problem["kind"] == "crash" else Severity.WARNING
-            message = f"on the device that is here it does not come to an end: {problem['message']}"
+            message = f"it does not finish on the local device: {problem['message']}"
             yield builder.finding_at((), "PAL908", severity, message)

@@ -66,7 +66,7 @@ class Elsewhere:
             if not box:
                 callbacks.end(thread)
                 self.stuck |= callbacks.used and thread.is_alive()
-                raise TooLong(f"it did not come to an end within {seconds:g} s; smaller shapes")
+                raise TooLong(f"it did not finish within {seconds:g} s; smaller shapes")
         ok, value = box[0]
         if not ok:
             raise value
