@@ -247,7 +247,7 @@ def test_what_a_magic_gives_is_not_known() -> None:
         (b"", "not valid JSON", 1),
         (b'{\n "cells": [,]}', "not valid JSON", 2),
         (b'{\n\n "\xff": 1}', "not valid utf-8", 3),
-        (b"[]", "no notebook", None),
+        (b"[]", "not a notebook", None),
         (b"{}", "no `nbformat`", None),
         (b'{"nbformat": 3, "worksheets": []}', "old format 3", None),
         (b'{"nbformat": 5, "cells": []}', "format 5", None),

@@ -41,7 +41,7 @@ BROKEN = {
     "launches as a list": ('{"version": 1, "launches": []}', "`launches` is not an object"),
     "a list": ("[]", "it is not an object"),
     "twice": (record().replace('"microseconds": 1.5', '"microseconds": 1.5, "microseconds": 3'), "is in it twice"),
-    "nested": ("[" * 200_000, "no record of costs"),
+    "nested": ("[" * 200_000, "not a record of costs"),
     "nested in an entry": (record('{"a":' * 100_000 + "1" + "}" * 100_000), "nested too deeply"),
     "cut": (record()[:-20], "line 1 is not JSON"),
     "empty": ("", "line 1 is not JSON"),
@@ -106,7 +106,7 @@ def test_a_share_that_is_no_percentage(share: str, tmp_path: Path) -> None:
     from pallas_lint.cli.parser import parse_probe
     from pallas_lint.config.flags import UsageError
 
-    with pytest.raises(UsageError, match="no percentage"):
+    with pytest.raises(UsageError, match="not a percentage"):
         parse_probe(["k.py::run", f"--perf-fail-over={share}"])
 
 

@@ -238,7 +238,7 @@ def test_a_results_file_of_something_else_is_not_continued(tmp_path: Path) -> No
             "t.py:2: `rows` cannot be called so: got an unexpected keyw",
         ),
         (("--tune-table", "t.py", "--target", "triton"), "times are predicted for TPUs"),
-        (("--tune-table", "t.py", "--tune-key", "m", "--tune-value", "bm", "--tune-results", "t.py"), "no results f"),
+        (("--tune-table", "t.py", "--tune-key", "m", "--tune-value", "bm", "--tune-results", "t.py"), "not a results"),
     ],
 )
 def test_options_that_make_no_sense(tmp_path: Path, words: tuple[str, ...], told: str) -> None:

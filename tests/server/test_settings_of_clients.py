@@ -55,7 +55,7 @@ def test_the_forms_of_settings(given: dict[str, Any]) -> None:
         ({"severity": {"PAL1": "loud"}}, "severity.PAL1: 'loud' is not one of error, warning, info"),
         ({"args": ["--selct", "X"]}, "args: unknown option --selct, did you mean --select?"),
         ({"args": ["--fix"]}, "args: --fix has no effect in an editor"),
-        ({"args": ["--help"]}, "asks for help"),
+        ({"args": ["--help"]}, "prints help"),
         ({"args": ["--probe"]}, "args: --probe has no effect in an editor"),
         ({"configuration": {"tarxget": "tpu"}}, "unknown setting 'configuration.tarxget', did you mean 'target'?"),
         ({"interpreter": "/no/such/python"}, "interpreter: there is no '/no/such/python'"),
