@@ -1,4 +1,4 @@
-"""A language server in a process of its own, and a client that asks it what an editor asks."""
+"""A language server in a process of its own, and a client with the requests of an editor."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Waited:
     """What one edit, or the opening of a document, cost; in seconds."""
 
     diagnostics: float
-    everything: float  # until all that was asked is answered
-    cpu: float | None  # of the server's process; None where the system does not tell
+    everything: float  # until all requests are answered
+    cpu: float | None  # of the server's process; None where the system does not have it
 
 
 @define(eq=False)
@@ -135,7 +135,7 @@ class Server:
             self._process.wait()
 
     def _wait_for_answers(self, uri: str, version: int, line: int, begin: float, before: float | None) -> Waited:
-        """Ask for all that an editor shows of a document, and wait for it."""
+        """Request all that an editor shows of a document, and wait for it."""
         document = {"uri": uri}
         places = {"start": {"line": line, "character": 0}, "end": {"line": line, "character": 0}}
         shown = {
@@ -177,7 +177,7 @@ class Server:
                 return
 
     def _drop(self) -> None:
-        """What a server says a second time belongs to the edit before."""
+        """A repeated message of a server belongs to the edit before."""
         while not self._messages.empty():
             _, message = self._messages.get_nowait()
             if message is not None:
@@ -228,7 +228,7 @@ class Server:
 
 
 def _publishes(message: dict[str, Any], uri: str, version: int) -> bool:
-    """Whether a message brings the diagnostics of this version, or of one that the server does not tell."""
+    """Whether a message brings the diagnostics of this version, or of one that the server does not name."""
     if message.get("method") != "textDocument/publishDiagnostics" or message["params"]["uri"] != uri:
         return False
     return message["params"].get("version", version) in (version, None)

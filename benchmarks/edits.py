@@ -1,4 +1,4 @@
-"""What somebody does to a text in an editor: edits of every kind, at places spread over the file."""
+"""Edits of every kind, as in an editor, at places spread over the file."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     python benchmarks/gpu_order.py predict order.json   # no GPU; the running Python has jax's CUDA plugin and ptxas
     python benchmarks/gpu_order.py measure order.json   # on an H100; nothing but jax is needed there
 
-The first asks `probe --tune` for the order of the configurations of some kernels, and writes it down; the second
+The first gets the order of the configurations of some kernels from `probe --tune`, and writes it down; the second
 measures each of them, adds the times, and prints how well the order agrees, and how much slower than the fastest the
 first ones are.
 """

@@ -1,4 +1,4 @@
-"""How many failures of machine-written kernels the linter tells in advance: `jaxbench.py CHECKOUT`.
+"""How many failures of machine-written kernels the linter finds in advance: `jaxbench.py CHECKOUT`.
 
 CHECKOUT is one of https://github.com/aryatschand/JAXBench: 434 kernels by two models, and what became of each on a TPU
 v6e with jax 0.6.2. A harness calls them by a convention that no file spells. Counted are failures of the kernels

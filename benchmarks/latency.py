@@ -6,7 +6,7 @@
     python benchmarks/latency.py --beside PYTHON        the pallas-lint of another environment too, on the same texts
     python benchmarks/latency.py --fixit PATH/fixit     a server from another environment
 
-Every edit is one `textDocument/didChange`, and after it all that an editor asks: diagnostics (waited for where a
+Every edit is one `textDocument/didChange`, and after it all requests of an editor: diagnostics (waited for where a
 server pushes them), code actions at the cursor, inlay hints of what is visible, code lenses. The next edit is made when
 all of that is answered. Printed are milliseconds, median / 95th percentile: from sending the edit to its diagnostics,
 to the last of the answers, and the CPU time of the server's process.

@@ -1,4 +1,4 @@
-"""CPU time, user and system, of processes that go on running; None where the system does not tell it."""
+"""CPU time, user and system, of processes that go on running; None where the system does not have it."""
 
 from __future__ import annotations
 

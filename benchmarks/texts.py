@@ -1,4 +1,4 @@
-"""What is edited: files made of the rules' examples, and files of an installed jax."""
+"""Texts that benchmarks edit: files made of the rules' examples, and files of an installed jax."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REAL = (
     "experimental/pallas/ops/tpu/flash_attention.py",
     "experimental/pallas/ops/tpu/ragged_paged_attention/kernel.py",
 )
-# Code that has a whole file judged anew at each edit: one example speaks for all.
+# Code that has a whole file judged anew at each edit: one example stands for all.
 _WHOLE = re.compile(r"checkify|triton_call|jax_triton|__main__")
 _CHECKED = """
 

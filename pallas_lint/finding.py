@@ -73,7 +73,7 @@ class Fix:
     edits: tuple[Edit, ...]
 
 
-ELSEWHERE = "and here"  # what is said of the further places of a finding that stands for several
+ELSEWHERE = "and here"  # the label of further places of a finding that stands for several
 
 
 @frozen

@@ -16,11 +16,11 @@ class LaunchSummary:
     column: int
     cell: int | None  # of a notebook
     kernel: str | None = None  # None: it was not found
-    backend: str | None = None  # "tpu", or the targets in question: "tpu:v5e, tpu:v6e"; None: not known
+    backend: str | None = None  # "tpu", or the targets: "tpu:v5e, tpu:v6e"; None: not known
     why: str = "no evidence"  # what the backend was inferred from, or why it is not judged for it
     judged: bool = False  # whether it is judged for that backend
     grid: str = "grid not known"  # "grid (4, n)", "no grid"
-    types: str | None = None  # of operands and results: "f32[256,200] → f32[256,200]"; None: nothing is known of them
+    types: str | None = None  # of operands and results: "f32[256,200] → f32[256,200]"; None: not known
     source: str | None = None  # where these come from; None: the text around the launch
     more: int = 0  # calls with other types
     shapes: bool = False  # whether all sizes of all operands and results are known in one call
@@ -39,7 +39,7 @@ class Coverage:
 
     launches: int = 0
     followed: int = 0  # of which the kernel was found
-    backend: int = 0  # of which the backend is known, or presumed
+    backend: int = 0  # of which the backend is known, or inferred
     shapes: int = 0  # with all shapes known
 
     @classmethod

@@ -88,8 +88,8 @@ def check_file(
 ) -> FileAnalysis:
     """The same with what the findings rest on, for an editor to show.
 
-    Raises Abandoned soon after `is_stale` says that nobody waits for it now: there is a newer text, or more urgent
-    work. What was found out by then is kept.
+    Raises Abandoned soon after `is_stale` returns true, when the result is no longer needed: there is a newer text, or
+    more urgent work. What was computed by then stays cached.
     """
     if not may_have_kernels(source):
         return FileAnalysis(FileResult(source.path))
@@ -123,7 +123,7 @@ def check_file(
 
 
 class _RuleContexts(NamedTuple):
-    """One rule on one launch, or on a kernel under it: with each target in question, and with what is presumed."""
+    """One rule on one launch, or on a kernel under it: with each target, and with what is inferred."""
 
     contexts: tuple[Context, ...]
     presumed: Context | None = None
@@ -181,14 +181,14 @@ class _RuleRunner:
             )
 
     def limits(self) -> Iterator[Finding]:
-        """Says that not all was followed, where that would have taken too long: an error may be hidden there."""
+        """Warnings where the analysis stopped because it would take too long: an error may be hidden there."""
         outcome = self.analysis.outcome
         if self.analysis.interpreter.is_spent:
             cut = {1: "analysis budget exceeded in this file: launches found later were not checked"}
         else:
             message = "analysis budget exceeded here: launches found later were not checked"
             cut = {piece.first: message for piece in outcome.cut if piece.source.path == self.source.path}
-        message = f"more than {MAX_LAUNCHES} calls lead to this launch: only those met first are judged"
+        message = f"more than {MAX_LAUNCHES} calls lead to this launch: only the first ones are checked"
         cut.update((site.span.start.line, message) for site in outcome.crowded.values())
         for line, message in cut.items():
             place = Span(self.source.path, Position(line, 1), Position(line, 2))
@@ -247,7 +247,7 @@ class _RuleRunner:
     def _maps_of(
         self, what: Launch | CallResult, rules: list[type[Rule]], used: AbstractSet[nodes.Node]
     ) -> tuple[list[Finding], Maps]:
-        """What the rules say of the index maps of a launch, or of a spec of which those in `used` are left out."""
+        """The findings on the index maps of a launch, or of a spec of which those in `used` are left out."""
         self._stop_if_stale()
         entered = self.analysis.outcome.entered
         before = set(entered)
@@ -343,7 +343,7 @@ class _RuleRunner:
         return Context(rule, self.module, self.analysis, self.settings, launch, trace, target)
 
     def _findings(self, contexts: _RuleContexts, check: _Check, subject: object) -> list[Finding]:
-        """The rule's findings for each target in question; what holds for any goes before what is presumed."""
+        """The rule's findings for each target; what holds for any goes before what is inferred."""
         found: list[Finding] = []
         for context in contexts.contexts:
             found += self._guarded(context, check, subject)

@@ -2,7 +2,7 @@
 
 attrs takes 25 ms to be imported, and 0.5 ms for each class, most of it to compile methods that few classes ever need.
 With two hundred classes that is half of what linting a file costs. Here one method of a class is compiled, `__init__`,
-and not before the first instance is made; the others ask `operator.attrgetter`.
+and not before the first instance is made; the others use `operator.attrgetter`.
 
 What is used of attrs works as it does there: tests compare the two. What is frozen is so for type checkers alone, and
 every annotation in the body of a class is a field.
@@ -47,7 +47,7 @@ else:
             self.metadata = metadata or {}
 
     def field(*, default=_MISSING, factory=None, **options):
-        """A field with more to say of it than its default."""
+        """A field with more properties than its default."""
         return _Field(default if factory is None else Factory(factory), **options)
 
     def fields(cls):
@@ -103,7 +103,7 @@ else:
             body.pop(name, None)
         body["__slots__"] = tuple(name for name in names if not hasattr(cls.__base__, name))
         made = type(cls)(cls.__name__, cls.__bases__, body)
-        for method in body.values():  # those that say `super()` hold the class that they were written in
+        for method in body.values():  # those with `super()` hold the class that they were written in
             for cell in getattr(method, "__closure__", None) or ():
                 if cell.cell_contents is cls:
                     cell.cell_contents = made

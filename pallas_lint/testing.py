@@ -93,7 +93,7 @@ def without_marks(text: str) -> str:
 
 
 def check_examples(rule: type[Rule]) -> None:
-    """Run all examples of a rule: flagged where marked, silent where fine, fixed as they say and only once.
+    """Run all examples of a rule: flagged where marked, silent where fine, fixed as declared and only once.
 
     Raises AssertionError, and ValueError where the rule is not registered.
     """

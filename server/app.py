@@ -44,7 +44,7 @@ class PallasServer(LanguageServer):
             notebook_document_sync=notebooks.SYNC,
             protocol_cls=ServerProtocol,
         )
-        # By whoever started the process; no setting changes it.
+        # Set where the process is started; no setting changes it.
         self.probe_allowed, self.run_allowed = allow_probe, allow_probe and allow_run
         self.trusted = trusted
         self.folders = Folders()
@@ -71,7 +71,7 @@ class PallasServer(LanguageServer):
         return await super().window_show_message_request_async(request)
 
     def failed(self, details: str) -> None:
-        """A crash of the engine: told once, the details go to the log."""
+        """A crash of the engine: shown once, the details go to the log."""
         last = details.strip().splitlines()[-1]
         if last not in self._crashes:
             self._crashes.add(last)
@@ -80,14 +80,14 @@ class PallasServer(LanguageServer):
             self.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Error, message=message))
 
     def report_server_error(self, error: Exception, source: ServerErrors) -> None:
-        """A request that fails is answered so; what else fails is told like a crash of the engine."""
+        """A request that fails gets an error; other failures are shown like a crash of the engine."""
         if issubclass(source, FeatureNotificationError):
             self.failed(f"{type(error).__name__}: {error}")
         else:
             logger.error("%s: %s", type(error).__name__, error)
 
     def show_problems(self, problems: Iterable[str]) -> None:
-        """Say what is wrong with the settings, each thing once."""
+        """Show problems of the settings, each once."""
         for problem in problems:
             if problem not in self._shown_problems:
                 self._shown_problems.add(problem)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[..., Any]
 
-# Method, function, and what the client is told of it.
+# Method, function, and its options for the client.
 FEATURES: tuple[tuple[str, Handler, Any], ...] = (
     (lsp.INITIALIZE, lifecycle.initialize, None),
     (lsp.INITIALIZED, lifecycle.initialized, None),
@@ -102,7 +102,7 @@ def create(*, allow_probe: bool = False, allow_run: bool = False, trusted: bool 
     """A server that is ready to be started; with `allow_probe` its user may have the project's code run.
 
     With `allow_run` too, what is probed also runs on this machine's GPU or TPU. For a workspace that is not
-    `trusted` it tells nothing that probes found before.
+    `trusted` it shows nothing that probes found before.
     """
     server = PallasServer(allow_probe=allow_probe, allow_run=allow_run, trusted=trusted)
     register(server)

@@ -88,7 +88,7 @@ def _take_streams() -> tuple[BinaryIO, BinaryIO]:
 def _leave_with(client: int) -> None:
     """End this process when the client's process has ended: another one may still hold the other end of the pipe.
 
-    Not for a client that cannot be seen from here, say from inside a container, and not on Windows.
+    Not for a client that cannot be seen from here, for example from inside a container, and not on Windows.
     """
     if os.name == "nt" or not _runs(client):
         return
@@ -109,7 +109,7 @@ def _runs(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's
+    except OSError:  # another process's
         return True
     return True
 

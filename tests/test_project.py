@@ -263,7 +263,7 @@ def test_a_process_that_dies_takes_only_its_file_down(root: Path, monkeypatch: p
     files = discover(["."], SettingsFinder(Overrides(isolated=True), root), cwd=root).files
     result = run(files, cwd=root, jobs=2)
     assert [(error.path, error.message) for error in result.errors] == [
-        ("b.py", "internal error: the process that judged it died")
+        ("b.py", "internal error: the process that checked it died")
     ]
     assert result.kernels == 2
 

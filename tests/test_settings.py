@@ -148,7 +148,7 @@ def test_one_object_for_folders_alike(root: Path) -> None:
         ('target = "tpuu"\n', 1, "target: unknown target 'tpuu', did you mean 'tpu'?"),
         ('target = ["tpu:h100"]\n', 1, "target: unknown device 'h100' in target 'tpu:h100': tpu has v4, v5e"),
         ('jax-version = "0.3.1"\n', 1, "jax-version: jax 0.3.1 is older than"),
-        ('jax-version = "new"\n', 1, "jax-version: 'new' is no jax version"),
+        ('jax-version = "new"\n', 1, "jax-version: 'new' is not a jax version"),
         (
             'fail-on = "warn"\n',
             1,
@@ -164,7 +164,7 @@ def test_one_object_for_folders_alike(root: Path) -> None:
         ('[severity]\nPAL001 = "fatal"\n', 2, "severity.PAL001: 'fatal' is not one of"),
         ('[severity]\nnope = "info"\n', 2, "severity.nope: "),
         ("assume = {bm = true}\n", 1, "assume.bm: expected a whole number, got true/false"),
-        ('[assume]\n\n"b-m" = 1\n', 3, "assume.b-m: 'b-m' is no Python name"),
+        ('[assume]\n\n"b-m" = 1\n', 3, "assume.b-m: 'b-m' is not a Python name"),
         (
             "[rules.unused-supression]\nx = 1\n",
             1,

@@ -17,7 +17,7 @@ where it stood; only `pack` writes into the repository. Expect 2 minutes a versi
 
 `--devices` compiles for these TPUs with versions that are in the data, and adds what comes of it.
 
-`--stages apis,mosaic_gpu,pack_mosaic_gpu` replaces what the data say of Mosaic GPU, and nothing else; `--stages
+`--stages apis,mosaic_gpu,pack_mosaic_gpu` replaces the data of Mosaic GPU, and nothing else; `--stages
 subcores,pack_subcores` does so for the SparseCores of TPUs.
 
 The `hardware` stage needs an NVIDIA GPU and runs with the interpreter that starts this script.
@@ -46,10 +46,10 @@ READ = (
     "0.4.36", "0.4.37", "0.4.38", "0.5.0", "0.5.1", "0.5.2", "0.6.0", "0.6.1", "0.7.0", "0.7.1", "0.8.0",
     "0.8.1", "0.8.2", "0.9.0", "0.9.0.1", "0.9.1", "0.10.0", "0.10.1", "0.11.0", "0.11.1", "0.12.0",
 )  # fmt: skip
-# jax[tpu] of these versions asks for a nightly that is gone; this libtpu compiles for them.
+# jax[tpu] of these versions requires a nightly that is gone; this libtpu compiles for them.
 LIBTPU = {"0.4.35": "0.0.2"}
 STAGES = ("apis", "lower", "mosaic_gpu", "subcores", "compile", "pack")
-# The first release whose Mosaic GPU can be told which semantics to lower with.
+# The first release whose Mosaic GPU has an option for lowering semantics.
 SEMANTICS_SINCE = (0, 6)
 # The first release whose SparseCore kernels lower for a TPU that is not there.
 SUBCORES_SINCE = (0, 10, 2)
@@ -80,7 +80,7 @@ class Environments:
         return found
 
     def packages(self, version: str, tpu: bool) -> list[str]:
-        """What to install for a version. absl is imported by Mosaic GPU but not always asked for."""
+        """What to install for a version. absl is imported by Mosaic GPU but not always required."""
         numpy = "numpy<2.3" if pack.version_key(version) < NUMPY_2_3 else "numpy"
         if not tpu:
             return [f"jax=={version}", numpy, "absl-py"]

@@ -24,7 +24,7 @@ Case = tuple[str, str, str, str, "str | None"]
 
 
 def installed_version(python: str) -> str:
-    """Version of jax in the interpreter; an error that says so if it has none."""
+    """Version of jax in the interpreter; an error if it has none."""
     probe = subprocess.run(
         [python, "-c", "import importlib.metadata as m; print(m.version('jax'))"],
         capture_output=True,
@@ -52,7 +52,7 @@ def choose(version: str, count: int, seed: int, compiled: bool) -> dict[Case, co
             verdict = support.verdict(backend, version, device=device)
             on = device if device == "v5e" and verdict.compiled else None
             for cell in verdict.cells:
-                # A crash of the compiler would take the sample with it; what was not measured says nothing.
+                # A crash of the compiler would take the sample with it; what was not measured does not count.
                 if cell.outcome in (compat.SupportStatus.ABORT, compat.SupportStatus.UNKNOWN):
                     continue
                 pool[name, cell.variant, cell.dtype, backend, on] = cell
@@ -61,7 +61,7 @@ def choose(version: str, count: int, seed: int, compiled: bool) -> dict[Case, co
 
 
 def again(python: str, cases: list[Case], timeout: float) -> dict[Case, list[str | None]]:
-    """What the interpreter says now."""
+    """The current results of the interpreter."""
     done = subprocess.run(
         [python, str(MEASURE), "sample"],
         input=json.dumps(cases),

@@ -1,4 +1,5 @@
-"""What two checkouts of pallas-lint report differently on the same code: `compare_findings.py BEFORE AFTER PATH ...`.
+"""Differences between the findings of two checkouts of pallas-lint on the same code: `compare_findings.py BEFORE AFTER
+PATH ...`.
 
     git worktree add /tmp/before main
     python tools/compare_findings.py /tmp/before . examples ~/jax/tests/pallas
@@ -24,7 +25,7 @@ OPTIONS = ("--isolated", "--no-cache", "--select=ALL", "--output-format=json")
 
 
 def report(checkout: Path, paths: list[str], options: list[str]) -> dict[str, Any]:
-    """What the code of `checkout` says of the files, whatever is installed; raises CalledProcessError if it cannot."""
+    """The findings of the code of `checkout` in the files, whatever is installed; raises CalledProcessError."""
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder, "pallas_lint")
         package.mkdir()
@@ -41,7 +42,7 @@ def report(checkout: Path, paths: list[str], options: list[str]) -> dict[str, An
 
 
 def lines(found: dict[str, Any]) -> Counter[str]:
-    """One line a finding, with all that is said; the errors of the run too."""
+    """One line a finding, with all its fields; the errors of the run too."""
     findings: Counter[str] = Counter()
     for finding in found["findings"]:
         finding.pop("known_call", None)  # the same as `witness`, which earlier checkouts have

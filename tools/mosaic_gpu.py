@@ -1,4 +1,4 @@
-"""What was measured of Mosaic GPU, in both of its lowering semantics, for the packed data."""
+"""Measurements of Mosaic GPU, in both of its lowering semantics, for the packed data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_LAYOUTS = re.compile(r"No layout inference rule defined for %\d+ = (math\.(\
 
 
 def pack(work: Path, out: Path) -> None:
-    """Replace what the packed data say of Mosaic GPU; what was measured of the other backends is not needed."""
+    """Replace the packed data of Mosaic GPU; what was measured of the other backends is not needed."""
     replace_targets(work, out, "mosaic_gpu", add)
 
 

@@ -1,6 +1,6 @@
 """Break rules on purpose, one condition at a time, and see whether their tests notice.
 
-    python tools/mutants.py                 # every rule: the mutant that says nothing, and a sample of the others
+    python tools/mutants.py                 # every rule: the silent mutant, and a sample of the others
     python tools/mutants.py PAL301 --all    # every mutant of one rule, or with PAL3 of a family
 
 A mutant is the rule's module with one change: a condition turned round, a comparison with another operator, `and` for
@@ -126,7 +126,7 @@ class _TooLong(BaseException):
 
 @contextlib.contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    """Raises _TooLong after so many seconds, where the system can tell."""
+    """Raises _TooLong after so many seconds, where the system has a timer."""
 
     def stop(*_: object) -> None:
         raise _TooLong
@@ -174,11 +174,11 @@ def checking() -> Iterator[tuple[RuleEntry, str]]:
 
 
 def main() -> int:
-    """Print what survived; the status is 1 where a rule's tests do not notice that it says nothing."""
+    """Print what survived; the status is 1 where a rule's tests do not notice that it is silent."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("codes", nargs="*", help="codes or prefixes of them; default: every rule")
     parser.add_argument("--all", action="store_true", help="every mutant, not a sample")
-    parser.add_argument("--sample", type=int, default=3, help="mutants of each rule, besides the one that says nothing")
+    parser.add_argument("--sample", type=int, default=3, help="mutants of each rule, besides the silent one")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     unnoticed = rules = tried = survived = 0
@@ -188,7 +188,7 @@ def main() -> int:
         rules += 1
         if survives(entry, silent(source)):
             unnoticed += 1
-            print(f"{entry.code}: nothing notices that it says nothing")
+            print(f"{entry.code}: nothing notices that it is silent")
         found = list(mutants(source))
         if not options.all:
             found = random.Random(f"{options.seed}{entry.code}").sample(found, min(options.sample, len(found)))

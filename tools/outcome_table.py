@@ -18,7 +18,7 @@ TARGETS = (
 )  # fmt: skip
 NOT_MEASURED = ("-", None, None)
 MESSAGE_LIMIT = 120
-# These only hold other primitives: naming them says nothing.
+# These only hold other primitives: naming them does not help.
 CALLS = frozenset({"pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
 
 
@@ -40,7 +40,7 @@ def write(path: Path, content: Any) -> None:
 
 
 def unimplemented(message: str) -> str | None:
-    """The primitive that a backend says it has no rule for."""
+    """The primitive that a backend has no rule for, by its message."""
     found = re.match(r"(?:Unimplemented|Unsupported) primitive[^:]*: ([\w-]+)", message)
     return found.group(1) if found else None
 
@@ -82,14 +82,14 @@ class OutcomeTable:
         self.compiled[target] = sorted({*indices, index})
 
     def forget(self, names: Collection[str]) -> None:
-        """Take out what is known of these functions."""
+        """Remove the data of these functions."""
         self.table = {key: by_target for key, by_target in self.table.items() if key[0] not in names}
         self.primitives = {name: by_version for name, by_version in self.primitives.items() if name not in names}
 
     def _number(self, outcome: list[Any]) -> int:
         letter, message, primitive = outcome[0], outcome[1] or None, outcome[2]
         if message is not None and message.startswith(("Unimplemented primitive", "Unsupported primitive")):
-            # The primitive says it all; the sentence changes from version to version.
+            # The primitive is enough; the sentence changes from version to version.
             primitive = unimplemented(message)
             message = None
         elif primitive in CALLS:
@@ -105,7 +105,7 @@ class OutcomeTable:
     def soften(self) -> None:
         """Take back failures of u32 along all axes where i32 fails there too but works along one axis.
 
-        u32 is only measured along all axes: its failure there says nothing about the function.
+        u32 is only measured along all axes: its failure there is not about the function.
         """
         for (name, variant), by_target in self.table.items():
             if variant != "plain":
@@ -137,7 +137,7 @@ class OutcomeTable:
         return self
 
     def content(self) -> dict[str, Any]:
-        """The packed form: numbers in rows of text, which are taken apart when they are asked for."""
+        """The packed form: numbers in rows of text, which are parsed when they are needed."""
         cells: dict[str, int] = {}
         histories: dict[str, int] = {}
         used: Counter[int] = Counter()
@@ -224,7 +224,7 @@ _NO_OPERANDS = frozenset(
 
 
 def replace_targets(work: Path, data: Path, prefix: str, add: Callable[[OutcomeTable, Path, str, int], None]) -> None:
-    """Replace what the packed data say of the targets with this prefix, and of no others.
+    """Replace the packed data of the targets with this prefix, and of no others.
 
     `add` adds what was measured of them, given the folder `work`, the version and its index.
     """

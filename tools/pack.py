@@ -154,7 +154,7 @@ def _lowered_rows(work: Path, version: str) -> list[dict[str, Any]]:
 
 
 def _lowered(row: dict[str, Any], backend: str, unstorable: dict[tuple[str, str], list[Any]]) -> list[Any] | None:
-    """What lowering for a backend said of a case, if it was asked."""
+    """The result of lowering a case for a backend, if it was measured."""
     result = [row["s"], "", None] if "s" in row else row.get(backend)
     if result is not None and result[0] == "h":
         return unstorable.get((backend, dtype_of(row)), result)
@@ -162,7 +162,7 @@ def _lowered(row: dict[str, Any], backend: str, unstorable: dict[tuple[str, str]
 
 
 def _add_compiled(functions: OutcomeTable, work: Path, version: str, index: int, device: str) -> None:
-    """What compiling for a TPU said, if it was asked; where some functions were asked anew, the others stay."""
+    """The result of compiling for a TPU, if it was measured; functions that were not measured anew stay."""
     if not (work / "done" / f"compile-{version}-{device}").exists():
         return
     rows = _lowered_rows(work, version)
@@ -191,7 +191,7 @@ def _write_functions(functions: OutcomeTable, out: Path) -> dict[str, Any]:
 
 
 def _unstorable(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[Any]]:
-    """Dtypes whose tile cannot even be loaded and stored, with what that says."""
+    """Dtypes whose tile cannot even be loaded and stored, with the message."""
     found = {}
     for row in rows:
         if row["f"] == "kernel:identity" and row["v"] == "plain":
@@ -202,7 +202,7 @@ def _unstorable(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[An
 
 
 def _unloadable(rows: Iterable[dict[str, Any]], by_key: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Dtypes of which not even a tile can be copied, with what the compiler says: nothing else works then."""
+    """Dtypes of which not even a tile can be copied, with the compiler's message: nothing else works then."""
     found = {}
     for row in rows:
         if row["f"] == "kernel:identity" and row["v"] == "plain" and row["tpu"][0] == "k":
@@ -213,7 +213,7 @@ def _unloadable(rows: Iterable[dict[str, Any]], by_key: dict[str, list[Any]]) ->
 
 
 def _compiled(row: dict[str, Any], lowered: list[Any], by_key: dict[str, list[Any]]) -> list[Any]:
-    """What the compiler said; of what does not lower for v5e, the other generations may have another rule."""
+    """The compiler's result; of what does not lower for v5e, the other generations may have another rule."""
     if lowered[0] not in "kl" or len(lowered) < len(("status", "message", "primitive", "plan", "text")):
         return lowered
     compiled = by_key.get(lowered[4] or "|".join((row["f"], row["v"], row["d"])))
@@ -237,7 +237,7 @@ def _reviewed(row: dict[str, Any]) -> list[Any]:
 
 
 def _add_hardware(functions: OutcomeTable, path: Path, backend: str, index: int, names: Collection[str]) -> None:
-    """What a real GPU said of these functions, over what lowering said."""
+    """The results of a real GPU for these functions, over those of lowering."""
     verdicts = {(row["f"], row["v"], dtype_of(row)): _reviewed(row) for row in rows_of(path) if "r" in row}
     for key, by_target in functions.table.items():
         lowered = by_target.get(backend, {}).get(index)
@@ -308,7 +308,7 @@ def compiled_versions(out: Path, device: str) -> tuple[str, ...]:
 
 
 def replace(work: Path, out: Path, names: Collection[str]) -> None:
-    """What the data say of these functions, from what was measured anew; everything else stays as it is packed."""
+    """The data of these functions, from what was measured anew; everything else stays as it is packed."""
     versions = json.loads((out / "versions.json").read_text(encoding="utf-8"))
     measured: list[str] = versions["measured"]
     functions = unpack.functions(out, measured)
@@ -321,7 +321,7 @@ def replace(work: Path, out: Path, names: Collection[str]) -> None:
 
 
 def finish(out: Path, versions: dict[str, Any], content: dict[str, Any]) -> None:
-    """Write which versions the data are of, and say how large they are."""
+    """Write which versions the data are of, and print how large they are."""
     (out / "versions.json").write_text(json.dumps(versions, indent=1) + "\n", encoding="utf-8")
     sizes = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
     print("functions", len(content["functions"]), "histories", len(content["histories"]))

@@ -1,7 +1,7 @@
 """Pack what `measure/operations.py` wrote into compat's table of operations: `pack_operations.py FOLDER`.
 
 FOLDER has one file a release, `0.9.2.jsonl`. Packed are the cases that fail, and of each release the devices that were
-measured; what blocks cannot be copied of is left out: loads and stores say it.
+measured; what blocks cannot be copied of is left out: loads and stores report it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How many of the problems in tests/problems are found, by class: `python tools/recall.py` prints a table.
 
-With a folder of environments, one for each jax version under its number, the probe is asked too.
+With a folder of environments, one for each jax version under its number, the probe is run too.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def table() -> tuple[list[str], list[str]]:
 
 
 def probed(case: Case, environments: Path) -> tuple[set[str], set[str]] | None:
-    """What the probe says of the case and of its repaired twin: codes of errors and warnings.
+    """The probe's findings in the case and in its repaired twin: codes of errors and warnings.
 
     None where it cannot be called, or where no environment has its jax.
     """

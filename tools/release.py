@@ -30,8 +30,8 @@ VERSIONS = {
     "vscode-extension/package.json": (r'^  "version": "', 1),
     "vscode-extension/package-lock.json": (r'"name": "pallas-lint",\n +"version": "', 2),
 }
-RULES = "tools/released_rules.json"  # codes by the version that brought them: what a rule must say of itself
-# What the texts say as long as nothing is published.
+RULES = "tools/released_rules.json"  # codes by the version that brought them: what `since` of a rule must be
+# Texts that hold as long as nothing is published.
 BEFORE = re.compile(r"checkout; or git\+|[Ff]rom a checkout|in a checkout|once there is|no release yet|git\+https")
 
 
@@ -67,18 +67,18 @@ def dated(changelog: str, version: str, day: str) -> str:
 
 
 def with_new_rules(released: str, version: str, since: Mapping[str, str]) -> str:
-    """The list of released rules with those that a version brings. Raises ReleaseError where one says another."""
+    """The list of released rules with those that a version brings. Raises ReleaseError for another `since`."""
     listed: dict[str, list[str]] = json.loads(released)
     known = {code for codes in listed.values() for code in codes}
     new = {code: stated for code, stated in since.items() if code not in known}
     for code, stated in new.items():
         if stated != version:
-            raise ReleaseError(f"{code} is new in {version}, but says `since = {stated!r}`")
+            raise ReleaseError(f"{code} is new in {version}, but has `since = {stated!r}`")
     return json.dumps({**listed, version: sorted(new)} if new else listed, indent=2) + "\n"
 
 
 def prepare(root: Path, version: str, day: str, since: Mapping[str, str]) -> dict[str, str]:
-    """The files that change, by path. `since`: what each rule says of itself, by code. Raises ReleaseError."""
+    """The files that change, by path. `since`: that of each rule, by code. Raises ReleaseError."""
     if not re.fullmatch(NUMBER, version):
         raise ReleaseError(f"{version} is no version of three numbers")
     texts = {name: (root / name).read_text(encoding="utf-8") for name in VERSIONS}
@@ -97,7 +97,7 @@ def prepare(root: Path, version: str, day: str, since: Mapping[str, str]) -> dic
 
 
 def git(*arguments: str) -> str:
-    """What git says of this repository."""
+    """Output of git for this repository."""
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -112,7 +112,7 @@ def texts_of_before(root: Path) -> list[str]:
 
 
 def main() -> None:
-    """Prepare the release, or say why not."""
+    """Prepare the release, or print why not."""
     parser = argparse.ArgumentParser(description="Prepare a release.")
     parser.add_argument("version")
     parser.add_argument("--date", default=datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat())

@@ -30,7 +30,7 @@ _ZENSICAL = (sys.executable, "-m", "zensical")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build or serve; the exit status says whether all links lead somewhere."""
+    """Build or serve; the exit status is 1 where a link leads nowhere."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("what", nargs="?", choices=["build", "serve"], default="build")
     parser.add_argument("--to", type=Path, default=_REPOSITORY / "build" / "site", metavar="FOLDER")

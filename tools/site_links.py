@@ -1,4 +1,4 @@
-"""Links and pictures of a built site that lead nowhere, and pages to which nothing leads: Zensical tells neither."""
+"""Links and pictures of a built site that lead nowhere, and pages to which nothing leads: Zensical reports neither."""
 
 from __future__ import annotations
 

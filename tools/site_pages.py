@@ -9,13 +9,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint import compat
 from pallas_lint.cli.rule import markdown
 from pallas_lint.compat import support
 from pallas_lint.compat.advisories import advisories
 from pallas_lint.compat.chips import CHIPS, LANES, SPARSE
 from pallas_lint.config.settings import Settings, configurable, schema
-from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _template(name: str) -> str:
 
 
 def _rule_index() -> Iterator[str]:
-    yield "# Rules\n\nEach code is one rule; its page says what goes wrong on the hardware, how to fix it, and when it "
+    yield "# Rules\n\nEach code is one rule; its page has what goes wrong on the hardware, how to fix it, and when it "
     yield "is silent. *Safe* fixes keep every result or repair what could not run; a person must look at *unsafe* "
     yield "ones.\n"
     for prefix, title in _FAMILIES.items():
@@ -250,7 +250,7 @@ def _chips(template: str) -> str:
         "memories": _table(
             ("", "VMEM", "default limit", "tile of 32 bits", "since jax"),
             (
-                (name, size(chip.vmem), size(chip.default_vmem) if chip.default_vmem else "?",
+                (name, format_bytes(chip.vmem), format_bytes(chip.default_vmem) if chip.default_vmem else "?",
                  f"{chip.sublanes} x {LANES}", chip.since or "")
                 for name, chip in CHIPS.items()
             ),
@@ -258,7 +258,7 @@ def _chips(template: str) -> str:
         "sparse-cores": _table(
             ("", "cores", "vector subcores", "VMEM of each", "VMEM_SHARED of a core", "registers of 32, 16 and 8 bits"),
             (
-                (name, chip.cores, f"{chip.subcores} a core", size(chip.vmem), size(chip.shared),
+                (name, chip.cores, f"{chip.subcores} a core", format_bytes(chip.vmem), format_bytes(chip.shared),
                  "; ".join(" or ".join(map(str, chip.shapes(width))) for width in (32, 16, 8)))
                 for name, chip in SPARSE.items()
             ),

@@ -1,4 +1,4 @@
-"""What was measured of the subcores of SparseCores, for the packed data."""
+"""Measurements of the subcores of SparseCores, for the packed data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CORES = ("sc_vector", "sc_scalar")  # keys of what `measure/subcores.py` writes,
 
 
 def pack(work: Path, out: Path) -> None:
-    """Replace what the packed data say of SparseCores; what was measured of the other backends is not needed."""
+    """Replace the packed data of SparseCores; what was measured of the other backends is not needed."""
     replace_targets(work, out, "tpu:sc_", add)
 
 

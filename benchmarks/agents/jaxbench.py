@@ -1,10 +1,10 @@
-"""What the agent format says of each failing kernel of JAXBench: `agents/jaxbench.py CHECKOUT [--python FILE]`.
+"""The agent format on each failing kernel of JAXBench: `agents/jaxbench.py CHECKOUT [--python FILE]`.
 
 CHECKOUT is one of https://github.com/aryatschand/JAXBench, of which `gpt53` is taken. For each kernel that failed by
-its own fault: whether the agent format says so at a line of the traceback, elsewhere, or not (most tracebacks that were
-kept name no line of the kernel); the tokens (words and signs) of what is printed, and the seconds of a run that finds
-nothing in a cache. With `--python`, an interpreter that has jax 0.6.2 and libtpu: also what the probe says up to the
-compiler, called as the harness does, and the CPU seconds of that.
+its own fault: whether the agent format reports it at a line of the traceback, elsewhere, or not (most tracebacks that
+were kept name no line of the kernel); the tokens (words and signs) of what is printed, and the seconds of a run that
+finds nothing in a cache. With `--python`, an interpreter that has jax 0.6.2 and libtpu: also the probe's findings up to
+the compiler, called as the harness does, and the CPU seconds of that.
 """
 
 from __future__ import annotations

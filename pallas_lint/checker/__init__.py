@@ -1,1 +1,1 @@
-"""Checks of one file: the context that rules get, the targets and jax versions in question, summaries of launches."""
+"""Checks of one file: the context that rules get, the targets and checked jax versions, summaries of launches."""

@@ -65,8 +65,8 @@ def prefixes(name: str) -> Iterator[str]:
 def api_name(use: Use, *, called: bool = False) -> ApiName | None:
     """The known name that a use stands for; None for what no known jax has, and for what is not jax's.
 
-    None also for names imported by themselves: whether there is such a name is told at the import. With `called` they
-    are given too, for what is said about their arguments.
+    None also for names imported by themselves: the import is checked for those. With `called` they are included, for
+    checks of their arguments.
     """
     found = _known_part(use.name, use.spelled, imported=use.imported, called=called)
     if found is None:
@@ -123,7 +123,7 @@ def _known_prefix(name: str) -> int:
 
 
 def reached(name: ApiName, context: Context) -> tuple[str, ...]:
-    """The versions in question in which the use is reached, and the module that it comes from exists.
+    """The checked versions in which the use is reached, and the module that it comes from exists.
 
     Where that module is missing, its import is what fails.
     """
@@ -163,7 +163,7 @@ def positions(callable_: str, version: str) -> int | None:
 
 
 def keywords(name: ApiName, context: Context) -> Iterator[tuple[Keyword, KeywordHistory, tuple[str, ...]]]:
-    """The keywords that a Pallas callable is given, each with the versions in question that refuse it."""
+    """The keywords that a Pallas callable is given, each with the checked versions that refuse it."""
     if not name.name.startswith(PALLAS) and name.name not in _IN_LAUNCHES:
         return
     if name.node.id != name.use.node.id or not name.use.keywords:

@@ -1,4 +1,4 @@
-"""Verdicts of lowering rules: on which backends, and in which of the jax versions in question, it fails."""
+"""Verdicts of lowering rules: the backends and the checked jax versions in which something fails."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ BACKENDS: dict[str, str] = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mos
 
 @frozen
 class Failure:
-    """Where something fails. `backends` are several only where nothing tells the backend."""
+    """Where something fails. `backends` are several only where the backend is not known."""
 
     backends: tuple[str, ...]
-    versions: tuple[str, ...]  # the versions in question in which it fails
+    versions: tuple[str, ...]  # the checked versions in which it fails
     everywhere: bool  # in every known version, so that it does not matter which one is meant
     severity: Severity  # error, or info where it would fail on some of the possible backends
-    device: str | None = None  # that `fails` was asked about, of the last version
+    device: str | None = None  # that `fails` was called with, of the last version
 
     @property
     def place(self) -> str:
@@ -52,7 +52,7 @@ class Failure:
 
 
 def failure(context: Context, fails: Fails) -> Failure | None:
-    """What `fails` says for the target at hand, or for every backend where there is none.
+    """The result of `fails` for the target at hand, or for every backend where there is none.
 
     With no target known it is an error only if it fails on all three backends; else an info, and none at all
     where only Mosaic GPU fails, for which few kernels are meant.

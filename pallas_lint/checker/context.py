@@ -73,7 +73,7 @@ class Context:
         return self.settings.jax.assumed
 
     def failing(self, fails: Callable[[str], bool]) -> tuple[str, ...]:
-        """The versions in question for which `fails` holds."""
+        """The checked versions for which `fails` holds."""
         return tuple(version for version in self.versions if fails(version))
 
     def everywhere(self, fails: Callable[[str], bool]) -> bool:
@@ -110,8 +110,8 @@ class Context:
         """A finding of the rule at hand.
 
         The severity goes one step down for each of: the operation stands behind a Python branch that the text
-        leaves open (`op.certain`); the backend is only guessed from imports, or presumed; the verdict hangs on a
-        version that is not configured (`version_dependent`); a compiler refuses it, and none was asked for this device.
+        leaves open (`op.certain`); the backend is only guessed from imports, or inferred; the verdict hangs on a
+        version that is not configured (`version_dependent`); a compiler refuses it, and none was run for this device.
         """
         level = severity or self.rule.severity
         if op is not None and not op.certain:

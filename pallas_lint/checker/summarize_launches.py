@@ -64,7 +64,7 @@ def launch_summaries(analysis: Analysis, settings: Settings) -> Sequence[LaunchS
 
 
 def _seen(span: Span, launches: list[Launch], analysis: Analysis, settings: Settings) -> LaunchSummary:
-    """All that is known of one place, of several launches there what most is known of."""
+    """The summary of one place; of several launches there, that of the one with the most known facts."""
     kernels = list(dict.fromkeys(trace.name for launch in launches for trace in launch.traces))
     best_known = max(launches, key=_knowledge)  # of equals the first: the one that holds for any call
     backends = [_backend(launch, analysis, settings) for launch in launches]
@@ -110,7 +110,7 @@ def _source(launch: Launch) -> str | None:
 
 
 def _backend(launch: Launch, analysis: Analysis, settings: Settings) -> tuple[str | None, str, bool]:
-    """Its backend, or the targets in question; what tells that; and whether it is judged for it."""
+    """Its backend, or the targets; the evidence for it; and whether the launch is checked for it."""
     evidence = _EVIDENCE.get(launch.evidence or "", "")
     if launch.argument("backend") is not None and launch.evidence == "params":
         evidence = "backend="

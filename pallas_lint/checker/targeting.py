@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
-    """What a launch is judged for: its own backend where the code says it, else the targets asked for.
+    """The targets that a launch is checked for: its own backend where the code names it, else the configured targets.
 
-    Empty where nothing tells the backend. None where no backend is in question: pinned to one that nobody asked for,
-    asked for a device that the jax versions in question do not have, or in interpret mode, where no backend compiles
-    it. What runs on SparseCores is judged for those of the targets.
+    Empty where the backend is not known. None where it is checked for none: pinned to a backend that is not a target,
+    for a device that the jax versions do not have, or in interpret mode, where no backend compiles it. What runs on
+    SparseCores is judged for those of the targets.
     """
-    # A call that is launch.is_tried says nothing of what compilers do with such shapes, whatever they are asked for.
+    # A call that is launch.is_tried gives no evidence of what compilers do with such shapes, for any target.
     if launch.is_tried or (launch.interpret and not settings.target):
         return None
     known = tuple(target for target in settings.target if knowing(target.device, settings.jax.versions))
@@ -47,7 +47,7 @@ def sparse_core(launch: Launch) -> str | None:
 
 
 def _on_sparse_cores(requested: tuple[Target, ...]) -> tuple[Target, ...] | None:
-    """The SparseCores of the targets that were asked for: jax makes kernels for those of three generations."""
+    """The SparseCores of the configured targets: jax makes kernels for those of three generations."""
     chosen = [target for target in requested if target.backend == "tpu" and target.device in (None, *SPARSE)]
     sparse = dict.fromkeys(evolve(target, core="sparse") for target in chosen)
     return (tuple(sparse) or None) if requested else (Target("tpu", core="sparse"),)

@@ -1,4 +1,4 @@
-"""In which of the jax versions in question a launch can run at all."""
+"""The checked jax versions in which a launch can run at all."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def usable_versions(launch: Launch, context: Context) -> tuple[str, ...]:
-    """The versions in question that have all that the launching code, its kernels and the file's imports name.
+    """The checked versions that have all that the launching code, its kernels and the file's imports name.
 
-    What a kernel does in a jax in which its launcher fails before is nobody's business: PAL703 tells the launcher.
+    Versions in which the launcher itself fails do not count for the kernel: PAL703 reports the launcher.
     All of them where none has everything.
     """
     memo, configured = context.analysis.memo, context.jax.versions

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _affected(advisory: Advisory, jax: JaxVersions) -> tuple[str, ...] | None:
-    """The versions in question that have the defect; None where the package's version is not known."""
+    """The checked versions that have the defect; None where the package's version is not known."""
     if advisory.package == "libtpu":
         return None if jax.libtpu is None else advisory.affected((jax.libtpu,))
     return None if jax.assumed else advisory.affected(jax.versions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import INTERRUPTED, OK
@@ -29,7 +30,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if isinstance(error, OSError) and _is_current_folder_gone():
             return terminal.finish(terminal.fail("the current folder does not exist any more"))
-        # A bug of ours: one line, and the traceback for who asks
+        # A bug of ours: one line, and the traceback with --verbose
         return terminal.finish(terminal.crash(error, verbose=bool({"-v", "--verbose"} & set(arguments))))
 
 
@@ -56,66 +57,7 @@ def _dispatch(arguments: list[str]) -> int:
         from pallas_lint.cli import lint
 
         return lint.run(options)
-    rest = [word for index, word in enumerate(arguments) if index != command]
-    match arguments[command]:
-        case "rule":
-            options = parser.parse_rule(rest)
-            from pallas_lint.cli import rule
-
-            return rule.run(options)
-        case "config":
-            options = parser.parse_config(rest)
-            from pallas_lint.cli import config
-
-            return config.run(options)
-        case "probe":
-            options = parser.parse_probe(rest)
-            from pallas_lint.cli import probe
-
-            return probe.run(options)
-        case "server":
-            options = parser.parse_server(rest)
-            from pallas_lint.cli import server
-
-            return server.run(options)
-        case "completion":
-            options = parser.parse_completion(rest)
-            from pallas_lint.cli import completion
-
-            return completion.run(options)
-        case "clean":
-            options = parser.parse_clean(rest)
-            from pallas_lint.cli import clean
-
-            return clean.run(options)
-        case "support":
-            options = parser.parse_support(rest)
-            from pallas_lint.cli import support
-
-            return support.run(
-                options.query,
-                output_format=options.output_format,
-                target=options.target,
-                jax_version=options.jax_version,
-            )
-        case "facts":
-            options = parser.parse_facts(rest)
-            from pallas_lint.cli import facts
-
-            return facts.run(options)
-        case "advisories":
-            options = parser.parse_advisories(rest)
-            from pallas_lint.cli import advisories
-
-            return advisories.run(options)
-        case "skill":
-            parser.parse_skill(rest)
-            from pallas_lint.cli import skill
-
-            return skill.run()
-        case "mcp":
-            options = parser.parse_mcp(rest)
-            from pallas_lint.cli import mcp
-
-            return mcp.run(options)
-    raise UsageError(f"the command `{arguments[command]}` is not available in this version")
+    name, rest = arguments[command], [*arguments[:command], *arguments[command + 1 :]]
+    options = getattr(parser, f"parse_{name}")(rest)
+    status: int = import_module(f"pallas_lint.cli.{name}").run(options)
+    return status

@@ -21,9 +21,9 @@ from pallas_lint.compat.chips import (
 from pallas_lint.compat.functions import SUBCORES
 from pallas_lint.compat.support import PALLAS, short
 from pallas_lint.config.targets import parse_target
-from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED
 from pallas_lint.kernels.model.dtypes import bits, long_name
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.probe.chip_memory import SMEM
 
 if TYPE_CHECKING:
@@ -63,13 +63,14 @@ def _of_tpu(target: Target, version: str) -> Iterator[str]:
         if not knowing(device, (version,)):
             yield f"{device} is not known to jax {version}: it came with {chip.since}"
         elif chip.default_vmem is None:
-            yield f"VMEM of {device}: {size(chip.vmem)}; moving blocks count twice; no libtpu compiles for it yet"
+            vmem = format_bytes(chip.vmem)
+            yield f"VMEM of {device}: {vmem}; moving blocks count twice; no libtpu compiles for it yet"
         else:
-            most = f"; more with pltpu.CompilerParams(vmem_limit_bytes=...), up to {size(chip.vmem)}"
+            most = f"; more with pltpu.CompilerParams(vmem_limit_bytes=...), up to {format_bytes(chip.vmem)}"
             more = most if chip.default_vmem < chip.vmem else ""
-            room = size(chip.default_vmem)
+            room = format_bytes(chip.default_vmem)
             yield f"VMEM of {device}: {room} for blocks and scratch of a kernel{more}; moving blocks count twice"
-    yield f"SMEM: less than {size(SMEM)}; scalar-prefetched operands lie there"
+    yield f"SMEM: less than {format_bytes(SMEM)}; scalar-prefetched operands lie there"
     rows = sublanes(target.device)
     tiles = ", ".join(
         f"{' '.join(each for each in _DTYPES if bits(each) == width and each != 'bool')} {32 * rows // width}x{LANES}"
@@ -95,7 +96,7 @@ def _of_tpu(target: Target, version: str) -> Iterator[str]:
         yield f"casts that fail: {', '.join(casts)}; go by way of float32 or int32"
     taken = "float32, bfloat16 or int8"
     if target.device in CHIPS and not CHIPS[target.device].compiles:
-        taken = "float32, bfloat16, float8_e5m2, float8_e4m3fn, or these by int4 (jax's table; no compiler was asked)"
+        taken = "float32, bfloat16, float8_e5m2, float8_e4m3fn, or these by int4 (jax's table; no compiler was run)"
     yield f"products take {taken}, two-dimensional; pass preferred_element_type=jnp.float32"
 
 
@@ -109,8 +110,9 @@ def _of_sparse_cores(target: Target) -> Iterator[str]:
     for device in devices:
         chip = SPARSE[device]
         yield (
-            f"{device}: {chip.cores} cores of {chip.subcores} vector subcores; VMEM of each {size(chip.vmem)}, blocks"
-            f" of pipelines count twice; VMEM_SHARED of a core {size(chip.shared)}, of which the VMEM of all is a part"
+            f"{device}: {chip.cores} cores of {chip.subcores} vector subcores; VMEM of each {format_bytes(chip.vmem)},"
+            f" blocks of pipelines count twice; VMEM_SHARED of a core {format_bytes(chip.shared)}, of which the VMEM of"
+            " all is a part"
         )
         shapes = ", ".join(
             f"{name} {' or '.join(map(str, chip.shapes(width)))}"
@@ -138,9 +140,11 @@ def _of_gpu(target: Target) -> Iterator[str]:
         yield "sizes of blocks and of values in the kernel are powers of two; products need sides of 16 and more"
         yield "no scratch_shapes, semaphores or scalar prefetch; programs of the grid run in any order"
         if target.device == "rocm":
-            yield f"shared memory of a block: {size(LOCAL_DATA_SHARE)} on MI200, MI300; operands of products lie there"
+            most = format_bytes(LOCAL_DATA_SHARE)
+            yield f"shared memory of a block: {most} on MI200, MI300; operands of products lie there"
     elif target.backend == "mosaic_gpu":
-        yield f"shared memory of a block: {size(SHARED)} on Hopper and Blackwell; plgpu.commit_smem() before copies out"
+        most = format_bytes(SHARED)
+        yield f"shared memory of a block: {most} on Hopper and Blackwell; plgpu.commit_smem() before copies out"
 
 
 def _lacking(target: Target, version: str) -> Iterator[tuple[list[str], list[str]]]:

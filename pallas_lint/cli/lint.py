@@ -18,6 +18,7 @@ from pallas_lint.config.settings import SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.identity import ById
 from pallas_lint.notebooks import MARKDOWN
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
@@ -86,7 +87,7 @@ class _Run:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Lint as `options` say, report, and return the exit status. Raises UsageError."""
+    """Lint with `options`, report, and return the exit status. Raises UsageError."""
     if options.unsafe_fixes and not (options.fix or options.diff):
         raise UsageError("--unsafe-fixes goes with --fix or --diff")
     if options.add_suppressions and (options.fix or options.unsafe_fixes or options.write_baseline):
@@ -128,7 +129,7 @@ def _finish(linted: _Run, probed: Probing | None = None) -> int:
 
 
 def _settled(linted: _Run, probed: Probing | None) -> _Run:
-    """The run with what the probe says of it."""
+    """The run, reconciled with the probe's findings."""
     if probed is None:
         return linted
     result = evolve(linted.result, findings=tuple(probed.settled(linted.result.findings)))
@@ -136,7 +137,7 @@ def _settled(linted: _Run, probed: Probing | None) -> _Run:
 
 
 def _with_probe(linted: _Run) -> int:
-    """The same with what the probe says of functions that carry a probe comment."""
+    """Finish the run with a probe of functions that have a probe comment."""
     from pallas_lint.cli.probing import probing
     from pallas_lint.probe.session import ProbeOptions
 
@@ -218,7 +219,7 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
     errors = [file.settings.jax.problem] if file.settings.jax.problem is not None else []
     try:
         if len(data) > files.MAX_BYTES:
-            raise SourceError(f"the file is larger than {files.MAX_BYTES >> 20} MiB")
+            raise SourceError(f"the file is larger than {format_bytes(files.MAX_BYTES)}")
         source = reading.from_bytes(data, shown)
     except SourceError as error:
         errors.append(LintError(shown, error.message, error.line))
@@ -400,7 +401,7 @@ def _check_showing(options: argparse.Namespace) -> None:
 
 
 def _show_kernels(linted: _Run) -> int:
-    """Print what is known of each launch, whatever is found there, and return the exit status."""
+    """Print a summary of each launch, whatever is found there, and return the exit status."""
     from pallas_lint.report import kernels
 
     options = linted.options
@@ -418,7 +419,7 @@ def _show_kernels(linted: _Run) -> int:
 
 
 def _reported(linted: _Run, lines: Lines) -> tuple[_Run, list[Finding]]:
-    """The run with what is to be said of baselines, and the findings that are shown."""
+    """The run with notes on baselines, and the findings that are shown."""
     notes: list[str] = []
     errors: list[LintError] = []
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS = (
     "Checks JAX Pallas kernels without the device. Begin with `facts` for the target, `lint` after each edit; its last "
-    "line says what to pass where shapes are not known."
+    "line lists what to pass where shapes are not known."
 )
 _SHOW_PROGRESS_EVERY = 1.0  # seconds
 _PATIENCE = 5.0  # seconds for a process to end by itself
@@ -172,7 +172,7 @@ def _add_tools(server: MCPServer[Any]) -> None:
 
     @server.tool(annotations=reads)
     async def support(query: str, target: str | None = None, jax_version: str | None = None) -> CallToolResult:
-        """Say whether a function, dtype or primitive works in a kernel: "jnp.cumsum", "argsort bf16 tpu"."""
+        """Whether a function, dtype or primitive works in a kernel: "jnp.cumsum", "argsort bf16 tpu"."""
         return await _looked_up(["support", *_settings(target, jax_version)], _named([query]))
 
     @server.tool(annotations=reads)

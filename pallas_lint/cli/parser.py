@@ -166,7 +166,7 @@ def parse_support(arguments: list[str]) -> argparse.Namespace:
 def _support_parser() -> argparse.ArgumentParser:
     parser = Parser(
         "pallas-lint support",
-        description="Say where a function, name or primitive can be used in a kernel.",
+        description="Show where a function, name or primitive can be used in a kernel.",
         allow_abbrev=False,
     )
     parser.add_argument("paths", nargs="*", metavar="QUERY", help='jnp.cumsum, "jnp.c*", jax.random, argsort bf16 tpu')
@@ -192,7 +192,7 @@ def _facts_parser() -> argparse.ArgumentParser:
     parser = Parser(
         "pallas-lint facts",
         description="Print what holds for a target and a jax version: memories, tiles, dtypes, what\n"
-        "does not lower and what to write instead, names that are gone. All measured.",
+        "does not lower and what to write instead, removed names. All measured.",
         formatter_class=formatter,
         allow_abbrev=False,
     )
@@ -330,9 +330,7 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--skip", type=_stages, default=[], metavar="S,S", action="extend", help="without these stages; repeatable"
     )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit status 2 if something asked for could not be judged"
-    )
+    parser.add_argument("--strict", action="store_true", help="exit status 2 if a requested stage could not be judged")
     parser.add_argument("--perf", action="store_true", help="predict what launches cost on TPUs, without one")
     parser.add_argument(
         "--tune", action="append", default=[], metavar="NAME=V,V", help="what they cost with these values; repeatable"
@@ -364,7 +362,7 @@ def _probe_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--perf-fail-over", type=_share, default=0.05, metavar="P", help="slower than on record by so much: 5%%"
     )
-    parser.add_argument("--run", action="store_true", help="run kernels on the GPU or TPU that is here, too")
+    parser.add_argument("--run", action="store_true", help="also run kernels on the local GPU or TPU")
     parser.add_argument("--devices", type=_count, metavar="N", help="how many devices the function sees (8)")
     parser.add_argument("--promela", metavar="DIR", help="write models of kernels on several devices, for spin")
     parser.add_argument(
@@ -392,13 +390,13 @@ def _stages(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in (*STAGES, COST):
-            raise argparse.ArgumentTypeError(f"'{name}' is no stage: {', '.join((*STAGES, COST))}")
+            raise argparse.ArgumentTypeError(f"'{name}' is not a stage: {', '.join((*STAGES, COST))}")
     return names
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= 4096:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of devices")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of devices")
     return int(text)
 
 
@@ -409,13 +407,13 @@ def _names(text: str) -> list[str]:
 def _shard(text: str) -> tuple[int, int]:
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and len(text) < 19 and 0 < int(number) <= int(count)):
-        raise argparse.ArgumentTypeError(f"'{text}' is no part of a table, as in 1/8")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a part of a table, as in 1/8")
     return int(number), int(count)
 
 
 def _share(text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?%?", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no percentage, as in 5%")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a percentage, as in 5%")
     return float(text.removesuffix("%")) / 100
 
 
@@ -423,10 +421,10 @@ def parse_server(arguments: list[str]) -> argparse.Namespace:
     """The options of `server`. Raises UsageError."""
     options = parse(_server_parser(), arguments)
     if options.tcp and options.allow_probe:
-        # Whoever can run a program on this machine, or make a browser on it post a form, can connect.
+        # Any program on this machine, and any browser on it that posts a form, can connect.
         raise UsageError("--allow-probe: not with --tcp, which is open to everyone on this machine")
     if options.untrusted and options.allow_probe:
-        raise UsageError("--allow-probe: not with --untrusted, which says that the project's code must not run")
+        raise UsageError("--allow-probe: not with --untrusted, which forbids running the project's code")
     if options.allow_run and not options.allow_probe:
         raise UsageError("--allow-run: only with --allow-probe")
     return options
@@ -510,7 +508,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if host not in ("localhost", "127.0.0.1", "::1", "[::1]") or not port.isdigit() or not 0 <= int(port) < 65536:
-        raise argparse.ArgumentTypeError(f"'{text}' is no address on this machine: write 127.0.0.1:2087")
+        raise argparse.ArgumentTypeError(f"'{text}' is not an address on this machine: write 127.0.0.1:2087")
     return host.strip("[]"), int(port)
 
 
@@ -522,7 +520,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < MAX_SECONDS:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
     return value
 
 

@@ -45,7 +45,7 @@ _CHART_INDENT = 10  # columns ahead of a chart below its finding
 
 
 def run(options: argparse.Namespace) -> int:
-    """Probe as `options` say, report, and return the exit status. Raises UsageError."""
+    """Probe with `options`, report, and return the exit status. Raises UsageError."""
     cwd = Path.cwd()
     finder = SettingsFinder(Overrides(), cwd)
     try:
@@ -132,7 +132,7 @@ def _capture(options: argparse.Namespace, conditions: ProbeOptions, finder: Sett
             )
         except RecordError as error:
             raise UsageError(str(error)) from error
-        # Whoever records wants the run that they know, and no longer: what is examined costs many times as much.
+        # Recording should take no longer than the program itself: examining launches takes many times as long.
         conditions = evolve(conditions, stage=",".join(options.stage or ["trace"]))
     command = list(options.command)
     if options.python and Path(command[0]).name in ("python", "python3"):
@@ -202,7 +202,7 @@ def _text(cwd: Path, file: str) -> str:
 
 
 def _conditions(options: argparse.Namespace, settings: Mapping[str, Any]) -> ProbeOptions:
-    """What the options say, and what they leave open from the settings `probe.*`."""
+    """The options, and the settings `probe.*` where they leave something open."""
     configured = ProbeOptions.of(settings, EVERY_TARGET if options.all_targets else options.target)
     given = {name: getattr(options, name) for name in _GIVEN}
     given = {name: value for name, value in given.items() if value is not None}
@@ -276,12 +276,12 @@ def _write_record_of_costs(path: str, results: Sequence[ProbeResult]) -> list[Li
 
 
 def _is_reported(launch: LaunchResult) -> bool:
-    """Whether something is known of what it costs."""
+    """Whether its cost, or a part of it, is known."""
     return bool(launch.costs) or any("registers" in stage.figures for stage in launch.stages)
 
 
 def _is_of(finding: Finding, launch: Mapping[str, Any]) -> bool:
-    """Whether a finding is about a launch, given its document: it stands there, or says that it was launched there."""
+    """Whether a finding is about a launch, given its document: the finding or a related place is at its line."""
     spans = [finding.span, *(related.span for related in finding.related)]
     at = {(span.path, span.start.line) for span in spans}
     return finding.kernel == launch["kernel"] and (launch["path"], launch["line"]) in at

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @define
 class Probing:
-    """What the probe finds for the comments of a run, and the session to ask more."""
+    """The probe's findings for the comments of a run, and the session for further requests."""
 
     session: Session
     settings: Mapping[str, Settings]  # of each source, by its path as shown
@@ -62,7 +62,7 @@ class Probing:
         stored_runs.store(cwd, fresh, everything, texts)
 
     def _judge(self) -> list[Finding]:
-        """Take stock of the results; all findings, those that nobody wants to see too."""
+        """Store the results; returns all findings, also those that settings or comments silence."""
         everything: list[Finding] = []
         self.findings, self.launches, self.errors, self.silencing = [], [], [], set()
         for path, result in ((each, result) for each in self.specs for result in self._results[each]):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @define
 class TerminalProgress:
-    """Shows what it is told, where there is a terminal to show it on."""
+    """Shows status lines, where there is a terminal to show them on."""
 
     cwd: Path
     _live: Live | None = None
@@ -36,7 +36,7 @@ class TerminalProgress:
             self._update()
 
     def show(self, result: ProbeResult) -> None:
-        """What is known of a function's launches by now."""
+        """The results of a function's launches so far."""
         if self._live is None or result.spec is None:
             return
         from pallas_lint.probe.report import launch_document

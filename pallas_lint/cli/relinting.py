@@ -1,4 +1,4 @@
-"""Judging again what changes of files have touched."""
+"""Incremental linting for `--watch` and `--fix`: files that changed, and those that depend on them."""
 
 from __future__ import annotations
 

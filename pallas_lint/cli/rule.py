@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Explain the rules asked for, or list all. Raises UsageError for a rule that is none."""
+    """Explain the named rules, or list all. Raises UsageError for an unknown rule."""
     from pallas_lint.ruleset.registry import all_rules, resolve
 
     rules = all_rules()
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _usable(entries: Iterable[RuleEntry]) -> Iterator[RuleEntry]:
-    """Those that can be imported; the others are said."""
+    """Those that can be imported; a message names the others."""
     for entry in entries:
         try:
             entry.rule  # noqa: B018  imports it

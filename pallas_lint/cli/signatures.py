@@ -29,7 +29,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def mismatch(spec: Spec, text: str) -> str | None:
-    """Why a function cannot be probed with its arguments, as far as the text of its file says; None: it may be.
+    """Why a function cannot be probed with its arguments, as far as the text of its file shows; None: it may be.
 
     What decorators, base classes and `import *` bring is not known.
     """

@@ -17,18 +17,29 @@ from pallas_lint.compat.support import BACKENDS, LEGEND, PALLAS, nearest, short
 from pallas_lint.report.wrapping import width_of
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
 
     from pallas_lint.compat.question import Question
 
 _COLOURS = {"lowers": "green", "compiles": "green", "runs": "green", "some": "yellow", "no": "red", "no load": "red"}
 _STATUS = {"supported": "yes", "unsupported": "no", "depends": "some", "unknown": "?"}
-_PIPED = 140  # columns where nothing tells
+_PIPED = 140  # columns where the width is not known
 _NO_REASON = "INTERNAL: Failed to compile Triton kernel"
 _MAX_FAILING = 8  # forms that are named
 
 
-def run(
+def run(options: argparse.Namespace) -> int:
+    """Answer the query of the command line; the exit status is 2 if nothing is known."""
+    return answer(
+        options.query,
+        output_format=options.output_format,
+        target=options.target,
+        jax_version=options.jax_version,
+    )
+
+
+def answer(
     query: str,
     *,
     output_format: str = "full",
@@ -84,7 +95,7 @@ def _text(matches: list[dict[str, Any]], parsed: Question) -> str:
     functions = 0
     for number, (match, also) in enumerate(_once(matches)):
         functions += match["kind"] == "function"
-        # Of a bare name, such as `sort`, the first function is meant; of the others it is enough to say so.
+        # A bare name, such as `sort`, stands for the first function; the others are only named.
         if match["kind"] == "function" and functions > 1 and not any("." in name for name in parsed.names):
             printer.briefly(match)
             continue
@@ -109,7 +120,7 @@ def _briefly(match: dict[str, Any]) -> Iterator[str]:
     """A match for a coding agent: a line for each backend of a function, one for anything else."""
     if match["kind"] == "function":
         version = match["versions"][-1]
-        dtypes = match.get("asked", {"dtypes": []})["dtypes"]
+        dtypes = match.get("query", {"dtypes": []})["dtypes"]
         for backend, shown in match["backends"].items():
             on = _on(shown.get("device"))
             instead = f"; instead: {'; or '.join(shown['instead'])}" if shown["status"] != "supported" else ""
@@ -143,7 +154,7 @@ def _once(matches: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[
 
 
 def _support_text(shown: dict[str, Any], dtypes: Sequence[str], version: str) -> str:
-    """What is said of a backend: of the dtypes that were asked for first."""
+    """The answer for a backend: the dtypes of the query first."""
     own = ", ".join(f"{dtype} {shown['states'][dtype][-1]}" for dtype in dtypes)
     sentence = _sentence(shown, version)
     note = shown["note"]
@@ -160,7 +171,7 @@ def _understood(parsed: Question) -> str:
         f"in jax {', '.join(parsed.versions)}" if parsed.versions else "",
         f"({' '.join(parsed.forms)})" if parsed.forms else "",
     ]
-    return f"asked: {' '.join(part for part in parts if part)}"
+    return f"query: {' '.join(part for part in parts if part)}"
 
 
 def _cell(state: str) -> str:
@@ -180,7 +191,7 @@ def _sentence(shown: dict[str, Any], version: str) -> str:
         return f"works in jax {version}" + (f", since {since}" if since != compat.oldest() else "")
     reason = shown["message"] or shown["outcome"]
     if reason.startswith(_NO_REASON):
-        reason = "its compiler does not say why"
+        reason = "its compiler gives no reason"
     if shown["status"] == "depends":
         lost = shown["unloadable"]
         if lost and all("no load" in shown["states"][each] for each in lost) and not _fails_otherwise(shown):
@@ -227,7 +238,7 @@ class _Printer:
             self.console.print(Text(" " * indent if number else "") + part)
 
     def function(self, match: dict[str, Any]) -> None:
-        versions, parsed = match["versions"], match.get("asked", {"dtypes": [], "unmeasured": [], "forms": {}})
+        versions, parsed = match["versions"], match.get("query", {"dtypes": [], "unmeasured": [], "forms": {}})
         name = short(match["name"])
         full = f"  {self.escape(match['name'])}" if ":" not in match["name"] else ""
         self.line(f"[bold]{self.escape(name)}[/bold]{full}")
@@ -244,7 +255,7 @@ class _Printer:
             self.line(f"{self.escape(form)}: {statuses}")
         speaking = {shown["measured_at"] for shown in match["backends"].values()} - {versions[-1]}
         if speaking and compat.unmeasured(versions[-1]):
-            self.line(f"jax {versions[-1]} was not measured: {', '.join(sorted(speaking))} speaks for it")
+            self.line(f"jax {versions[-1]} was not measured: {', '.join(sorted(speaking))} is used for it")
         for backend, shown in match["backends"].items():
             self._backend(backend, shown, versions[-1], parsed["dtypes"])
         if match["primitives"]:
@@ -344,7 +355,7 @@ class _Printer:
             if not match["name"].startswith(PALLAS):
                 self.line("  whether a kernel can call it was not measured: `pallas-lint probe` tries your own", 4)
             if match["message"]:
-                self.line(f"  jax says: {self.escape(match['message'])}", 4)
+                self.line(f"  message of jax: {self.escape(match['message'])}", 4)
         replacement = match.get("replacement")
         if replacement is not None:
             new = f"{short(replacement['new'])}: " if replacement["new"] else ""

@@ -31,7 +31,7 @@ def prepare() -> None:
 def _replace_closed() -> None:
     """Put streams that lead nowhere in the place of those that the process was started without.
 
-    Python has None for them, and the next file that is opened would get their number: what somebody prints, or a child
+    Python has None for them, and the next file that is opened would get their number: what is printed, or a child
     process writes, would end up in that file.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -81,7 +81,7 @@ def without_commands(lines: Sequence[str]) -> Iterator[str]:
         return
     import secrets
 
-    token = secrets.token_hex(16)  # nobody who wrote the lines knows it
+    token = secrets.token_hex(16)  # the code that wrote the lines does not know it
     yield f"::stop-commands::{token}\n"
     yield from lines
     yield f"::{token}::\n"
@@ -119,14 +119,14 @@ def print_message(message: str) -> None:
 
 
 def print_traceback(text: str) -> None:
-    """A traceback on standard error. What an exception says of the code it met begins no line."""
+    """A traceback on standard error. Text of the linted code in its message begins no line."""
     from pallas_lint.report.style import visible
 
     print_plain("".join(f"| {visible(line)}\n" for line in text.rstrip("\n").split("\n")))
 
 
 def print_plain(text: str) -> None:
-    """`text` on standard error as it is; to nowhere once that takes nothing, for there is no other place to say so."""
+    """`text` on standard error as it is; dropped once that takes nothing, for there is no other place for it."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -135,13 +135,13 @@ def print_plain(text: str) -> None:
 
 
 def fail(message: str) -> int:
-    """Say what is wrong and return the exit status for it."""
+    """Print a usage error and return the exit status for it."""
     print_message(f"error: {message}")
     return TROUBLE
 
 
 def crash(error: Exception, *, verbose: bool) -> int:
-    """Say that the tool itself failed."""
+    """Report that the tool itself failed."""
     if verbose:
         import traceback
 
@@ -161,7 +161,7 @@ def finish(status: int) -> int:
 
 
 def abandon(problem: str | None = None) -> None:
-    """Stop writing to standard output: its reader is gone, or `problem` says why it takes no more."""
+    """Stop writing to standard output: its reader is gone, or `problem` is the reason why it takes no more."""
     global _stdout_gone, _problem
     _stdout_gone, _problem = True, problem
     _lead_nowhere(sys.stdout)

@@ -43,7 +43,7 @@ def with_first_choices(spec: Spec, options: argparse.Namespace) -> Spec:
 
 
 def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, conditions: ProbeOptions, cwd: Path) -> int:
-    """Try all choices and say which are fastest; returns the exit status. Raises UsageError."""
+    """Try all choices and print the fastest; returns the exit status. Raises UsageError."""
     if len(wanted) != 1:
         raise UsageError("--tune: name one function")
     choices = _choices(options.tune)
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
 
 
 def _text_of(file: Path) -> str:
-    """Its text; empty where it cannot be read, which the probe will say."""
+    """Its text; empty where it cannot be read, which the probe reports."""
     try:
         return Source.read(file, str(file)).text
     except SourceError:

@@ -72,7 +72,7 @@ def _of_name(name: str, question: Question, backends: Sequence[str], versions: S
         if note:
             match["note"] = note
         if match["kind"] == "function":
-            match["asked"] = {
+            match["query"] = {
                 "dtypes": [dtype for dtype in question.dtypes if dtype in compat.DTYPES],
                 "unmeasured": [dtype for dtype in question.dtypes if dtype not in compat.DTYPES],
                 "forms": _forms(match, question, backends),
@@ -174,7 +174,7 @@ def _forms(match: dict[str, Any], question: Question, backends: Sequence[str]) -
 
 
 def _dtype(dtype: str, backends: Sequence[str], versions: Sequence[str]) -> dict[str, Any]:
-    """What is known of a dtype: whether blocks of it can be loaded, and how many functions take it."""
+    """Support for a dtype: whether blocks of it can be loaded, and how many functions take it."""
     version = versions[-1] if versions else compat.newest()
     found: dict[str, Any] = {"kind": "dtype", "name": dtype, "version": version, "measured": dtype in compat.DTYPES}
     if not found["measured"]:

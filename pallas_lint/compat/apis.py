@@ -21,7 +21,7 @@ class ApiHistory:
     name: str
     """Canonical name, such as `jax.experimental.pallas.load`."""
     added: str
-    """First known version that has it; `since_first` says whether it may be older still."""
+    """First known version that has it; with `since_first` it may be older still."""
     deprecated: str | None
     """First known version that calls it deprecated."""
     removed: str | None

@@ -93,7 +93,7 @@ def sublanes(device: str | None) -> int:
 
 
 def compiles_for(device: str | None) -> bool:
-    """Whether libtpu was asked what it compiles for the device; True of GPUs, and where no device is named."""
+    """Whether compilation for the device was measured with libtpu; True of GPUs, and where no device is named."""
     chip = CHIPS.get(device or "")
     return chip is None or chip.compiles
 

@@ -21,7 +21,7 @@ from pallas_lint.compat.versions import known_versions, measured_versions, neare
 from pallas_lint.records import frozen
 
 TPU_DEVICES = ("v4", "v5e", "v5p", "v6e", "tpu7x")
-# These speak for all measured releases, by what lowers where one was not compiled; the others only where one was.
+# These count for all measured releases, by what lowers where one was not compiled; the others only where one was.
 _ALWAYS = ("v5e", "v6e")
 SUBCORES = ("sc_vector", "sc_scalar")  # of a SparseCore, which a verdict on TPU may name in the place of a device
 SEMANTICS = ("lane", "warpgroup")  # which a verdict on Mosaic GPU may name in the place of a device

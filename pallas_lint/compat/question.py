@@ -124,7 +124,7 @@ def _of_one(word: str, is_name: Callable[[str], bool]) -> Question:
 
 
 def _joined(tokens: list[str], is_name: Callable[[str], bool]) -> list[str]:
-    """Words that are one name, spoken: `take along axis`, `jnp cumsum`."""
+    """Words that are one name, written apart: `take along axis`, `jnp cumsum`."""
     for count in (3, 2):
         for at in range(len(tokens) - count + 1):
             those = tokens[at : at + count]
@@ -147,7 +147,7 @@ def _bare(token: str) -> str:
 
 
 def dtype_named(word: str) -> str | None:
-    """ "bfloat16" → "bf16"; one that was not measured is its own name; None for what is no dtype."""
+    """ "bfloat16" → "bf16"; one that was not measured is its own name; None for what is not a dtype."""
     word = word.removeprefix("jnp.").removeprefix("dtype:")
     short = _LONG.get(word, word)
     return short if short in DTYPES or _OTHER_DTYPES.fullmatch(word) else None

@@ -139,7 +139,7 @@ def describe(
 def device_of(backend: str, devices: Sequence[str], version: str) -> str | None:
     """Which of the devices, or lowering semantics, is this backend's; None where that is not one.
 
-    A TPU counts only with a release that was compiled for it: elsewhere all that were speak for it.
+    A TPU counts only with a release that was compiled for it: elsewhere all that were stand in for it.
     """
     known = {"tpu": devices_at(version), "triton": ("rocm",), "mosaic_gpu": SEMANTICS}[backend]
     own = [device for device in devices if device in known]
@@ -158,7 +158,7 @@ def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
     if backend == "tpu" and SUBCORES[0] in devices:
         return _on_subcores(name, version)
     if backend == "tpu" and others:
-        return f"the compiler was asked for {_listed(compiled)}, not for {', '.join(others)}"
+        return f"the compiler was run for {_listed(compiled)}, not for {', '.join(others)}"
     support = compat.function(name)
     if backend == "tpu" and support is not None and device_of(backend, devices, version) is None:
         return _generations(support, version)
@@ -174,7 +174,7 @@ def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
 
 
 def _on_subcores(name: str, version: str) -> str:
-    """That it is of SparseCores, and what their scalar subcores say."""
+    """A note that it is about SparseCores, and the verdict of their scalar subcores."""
     support = compat.function(name)
     status = "unknown" if support is None else support.verdict("tpu", version, device=SUBCORES[1]).status
     words = {"supported": "yes", "unsupported": "no", "depends": "in some forms", "unknown": "not measured"}
@@ -264,7 +264,7 @@ def _without(verdict: compat.Support, lost: Sequence[str]) -> compat.Support:
 
 # The evidence behind "supported", which means the same on every backend.
 LEGEND = {
-    "lowers": "jax lowers it, and no compiler was asked",
+    "lowers": "jax lowers it, and no compiler was run",
     "compiles": "the device's compiler takes it, too",
     "runs": "it ran on an H200 with jax 0.11.2, with the right numbers, and lowers here",
     "some": "in some forms, or on some devices, only",

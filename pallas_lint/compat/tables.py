@@ -41,7 +41,7 @@ def parameters() -> dict[str, Any]:
 def functions() -> dict[str, Any]:
     """Outcomes of lowering and compiling, by function, variant, target, version and dtype.
 
-    Rows of numbers are text, which makes few objects: one is taken apart where it is asked for.
+    Rows of numbers are text, which makes few objects: one is parsed when it is needed.
     """
     return _packed("functions")
 

@@ -34,7 +34,7 @@ class InterpreterError(ValueError):
 
 
 class UnreadableError(Exception):
-    """A file that would tell the jax version is none that can be read: a pipe, a device, one that is far too large."""
+    """A file that should have the jax version cannot be read: a pipe, a device, or far too large."""
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(message)
@@ -44,14 +44,14 @@ class UnreadableError(Exception):
 
 @frozen
 class Evidence:
-    """What one place says about jax: one version, or ranges of which any may hold."""
+    """The jax version of one source: one version, or ranges of which any may hold."""
 
     specs: tuple[str, ...]  # one version if `exact`, else PEP 440 specifiers
     exact: bool
     source: str
     note: str | None = None  # what the reader must know: two places contradict each other
     libtpu: str | None = None  # the one version of it that the same place names
-    file: Path | None = None  # of the project, that says so
+    file: Path | None = None  # of the project, that has it
 
     @property
     def text(self) -> str:
@@ -78,7 +78,7 @@ def find_jax(folder: Path, python: str | None = None, *, isolated: bool = False)
 
 
 def requirement_texts(folder: Path) -> Iterator[tuple[str, str]]:
-    """Name and text of what says which packages the code in `folder` needs: what asks for them, then lock files.
+    """Name and text of the files with the packages that code in `folder` needs: requirements, then lock files.
 
     Those of the nearest folder upward that has some.
     """
@@ -90,7 +90,7 @@ def requirement_texts(folder: Path) -> Iterator[tuple[str, str]]:
             try:
                 text = _read(place / name)
             except UnreadableError:
-                continue  # told by `find_jax`
+                continue  # reported by `find_jax`
             yield name, text
         if found:
             return
@@ -140,7 +140,7 @@ def _expanded(python: str) -> Path:
 
 
 def _upward(folder: Path) -> list[Path]:
-    """The folders that may tell of the jax of `folder`, the nearest first: up to the root of its repository.
+    """The folders that may define the jax version of `folder`, the nearest first: up to the root of its repository.
 
     Without one, up to the nearest folder that is a project by its files, else that lists requirements: an
     environment above those is another project's. Where nothing is a project, any folder above may have the environment.
@@ -180,7 +180,7 @@ def _in_own_environment() -> Evidence | None:
 
 
 def _in_folders(folders: list[Path]) -> Evidence | None:
-    is_anybodys = folders[-1] == folders[-1].parent  # nothing says where the project ends: which one is told
+    is_anybodys = folders[-1] == folders[-1].parent  # where the project ends is not known: the note names the one used
     for place in folders:
         for name in ENVIRONMENT_FOLDERS:
             installed = _installed(_site_packages(place / name))
@@ -198,14 +198,14 @@ def _in_folders(folders: list[Path]) -> Evidence | None:
 
 
 def _agreed(locked: Evidence, required: Evidence) -> Evidence:
-    """What a lock file says, unless the requirements have moved on since: it is stale then."""
+    """The version of a lock file, unless the requirements have changed since: it is stale then."""
     versions = [spec.removeprefix("==") for spec in locked.specs]
     try:
         if any(ranges.within(f"=={spec}" if required.exact else spec, versions) for spec in required.specs):
             return locked
     except ValueError:  # of no version that can be compared
         return locked
-    stale = f"jax {locked.text} {locked.source} is not what is asked for, {required.text} {required.source}"
+    stale = f"jax {locked.text} {locked.source} is not what is required, {required.text} {required.source}"
     return evolve(required, note=f"{stale}: judged as the latter")
 
 
@@ -314,7 +314,7 @@ def _required(place: Path, names: list[str]) -> Evidence | None:
             return Evidence((pins[0],), exact=True, source=f"from {name}", libtpu=libtpu, file=place / name)
         specs = {package: [s for p, s in parsed if p == package] for package in ("jax", "jaxlib")}
         chosen = sorted(set(specs["jax"] or specs["jaxlib"]))
-        # A requirement without a version says nothing where another one gives a bound.
+        # A requirement without a version does not count where another one gives a bound.
         chosen = [spec for spec in chosen if spec] or []
         if chosen:
             source = f"from the requirements in {name}"
@@ -451,7 +451,8 @@ def _strings(value: object) -> list[str]:
 
 
 def find_python(folder: Path, python: str | None = None) -> str:
-    """The interpreter to run code of `folder` with: the one told, the active environment's, the nearest `.venv`'s.
+    """The interpreter to run code of `folder` with: the configured one, the active environment's, the nearest
+    `.venv`'s.
 
     Without any, the one that this process runs in. Raises InterpreterError.
     """

@@ -16,11 +16,11 @@ _DESCRIPTION = "Linter for JAX Pallas kernels: TPU Mosaic, GPU Triton and Mosaic
 
 
 class UsageError(Exception):
-    """The command line cannot be followed; the message is one line that says why."""
+    """The command line is not valid; the message is one line with the reason."""
 
 
 class HelpRequested(Exception):
-    """The command line asks for a text, which is to be printed instead of doing anything."""
+    """The command line requests a text, which is to be printed instead of doing anything."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -51,7 +51,7 @@ def parse_lint(arguments: list[str], epilog: str | None = None) -> argparse.Name
 
 
 def parse(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    """What the arguments say; flags may stand between others. Raises UsageError."""
+    """The parsed arguments; flags may be between others. Raises UsageError."""
     options, rest = parser.parse_known_intermixed_args(arguments)
     for word in rest:
         if word != "--":
@@ -101,7 +101,7 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     )
     output.add_argument("--statistics", action="store_true", help="count findings by rule")
     output.add_argument(
-        "--show-kernels", action="store_true", help="print what is known of each launch instead of findings"
+        "--show-kernels", action="store_true", help="print a summary of each launch instead of findings"
     )
     output.add_argument("--show-files", action="store_true", help="print which files would be linted, and lint none")
     output.add_argument("--exit-zero", action="store_true", help="exit with 0 whatever is found (errors are still 2)")
@@ -131,7 +131,7 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
     running.add_argument(
         "--force-exclude", action="store_true", help="leave out excluded files even where they are named"
     )
-    running.add_argument(HOOK, action="store_true", help="for hooks, last before files: what names a file is no option")
+    running.add_argument(HOOK, action="store_true", help="for hooks, last before files: a path is not an option")
     running.add_argument("--watch", action="store_true", help="lint again whenever a file changes")
     running.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: as many as pay)")
     running.add_argument("--no-cache", action="store_true", help="neither read nor write cached results")
@@ -144,7 +144,7 @@ def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
 
 
 def formatter(prog: str) -> argparse.HelpFormatter:
-    """A formatter that is told the width: argparse would ask shutil, whose import costs more than parsing."""
+    """A formatter with a given width: argparse would import shutil for it, which costs more than parsing."""
     columns = os.environ.get("COLUMNS", "")
     try:
         width = max(int(columns), 40) if columns.isdecimal() else os.get_terminal_size().columns
@@ -209,7 +209,7 @@ def report_file(text: str) -> tuple[str, str]:
     """Format and file of `F=FILE`. Raises ArgumentTypeError."""
     name, has_value, file = text.partition("=")
     if not has_value or not file:
-        raise argparse.ArgumentTypeError(f"'{text}' is no format and file, such as sarif=findings.sarif")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a format and file, such as sarif=findings.sarif")
     return output_format(name), file
 
 
@@ -219,5 +219,5 @@ def _words(text: str) -> list[str]:
 
 def _jobs(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of processes")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of processes")
     return int(text)

@@ -1,7 +1,7 @@
-"""Import layout of a project: the folders that absolute imports start from, as its files say.
+"""Import layout of a project: the folders that absolute imports start from, as its files declare.
 
-A file also imports from its own folder and those around it, whatever a project says; what is read here is the rest, of
-a `src` folder, packages that are renamed, and the other projects of the repository. Nothing of it is run.
+A file also imports from its own folder and those around it, whatever a project declares; what is read here is the rest,
+of a `src` folder, packages that are renamed, and the other projects of the repository. Nothing of it is run.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pallas_lint.text import files, paths
 
 LAYOUT_FILES = ("pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini")
 _MARKS = ("pyproject.toml", "setup.cfg", "setup.py")  # of a folder that is a project of its own
-_HIGHEST = 12  # folders above a file that are asked
+_HIGHEST = 12  # folders above a file that are searched
 _MAX_PROJECTS = 64  # of a repository that are read
-# What lies there is somebody else's, or a program that is run where it lies.
+# What is there belongs to other projects, or is a program that runs in its own folder.
 _NOT_SEARCHED = frozenset("node_modules site-packages venv build dist third_party vendor external examples".split())
-# Strings, compiled when first used. A pyproject.toml without any of these words tells nothing, and is not parsed.
+# Strings, compiled when first used. A pyproject.toml without any of these words declares nothing, and is not parsed.
 _TELLING = r"package|source|module-root|workspace|dev-mode-dirs|pythonpath|\bpath[ \t]*="
 _SETUP_PACKAGE_DIR = r"package_dir\s*=\s*\{([^{}]*)\}"
 _SETUP_PAIR = r"""["']([\w.]*)["']\s*:\s*["']([^"'\n]*)["']"""
@@ -36,15 +36,7 @@ class Base:
 
     folder: Path
     package: str = ""
-    packages_only: bool = False  # nobody says that it is installed: a lone module is none that is meant
-
-    def name_of(self, file: Path) -> str | None:
-        """The dotted name under which a file is imported from here."""
-        if self.folder not in file.parents:
-            return None
-        parts = file.relative_to(self.folder).with_suffix("").parts
-        parts = parts[:-1] if parts[-1] == "__init__" else parts
-        return ".".join((self.package, *parts) if self.package else parts) or None
+    packages_only: bool = False  # it may not be installed: a lone module does not count
 
     def below(self, dotted: str) -> list[str] | None:
         """The way from the folder to the module of a name; None where it is not of the package."""
@@ -60,18 +52,18 @@ class Layout:
     """What code of a project imports from besides the folders around it, the first that has a module counts."""
 
     bases: tuple[Base, ...]
-    declared_in: tuple[Path, ...]  # the files that say so
+    declared_in: tuple[Path, ...]  # the files that declare it
 
 
 @define(eq=False)
 class Layouts:
-    """The layouts of the projects that were asked for: each is read once, until it is forgotten."""
+    """A cache of the layouts of projects: each is read once, until it is forgotten."""
 
     _of_folders: dict[Path, Layout] = field(factory=dict)
     _projects: dict[Path, _Project] = field(factory=dict)
 
     def forget(self) -> None:
-        """Files that tell of layouts may have changed."""
+        """Files that declare layouts may have changed."""
         self._of_folders.clear()
         self._projects.clear()
 
@@ -80,20 +72,13 @@ class Layouts:
         known = self._of_folders.get(folder)
         if known is None:
             around, top = self._around(folder)
-            # Of folders of one project only the first is asked in full.
+            # Of folders of one project only the first is searched in full.
             key = around[0] if around else folder
             known = self._of_folders.get(key) if key != folder else None
             if known is None:
                 known = self._of_folders[key] = self._layout(around, top)
             self._of_folders[folder] = known
         return known
-
-    def names_of(self, file: Path) -> tuple[str, ...]:
-        """The dotted names under which a file is imported: as the project installs it, from its folder, from beside."""
-        around, _ = self._around(file.parent)
-        beside = next((place for place in file.parents if not paths.exists(place / "__init__.py")), file.parent)
-        bases = (*self.of(file.parent).bases, *map(Base, around), Base(beside))
-        return tuple(dict.fromkeys(name for name in (base.name_of(file) for base in bases) if name))
 
     def _around(self, folder: Path) -> tuple[list[Path], Path | None]:
         """The projects around a folder, the innermost first, and the folder that none may leave."""
@@ -103,7 +88,7 @@ class Layouts:
                 return [*found, place], place
             if any(paths.exists(place / mark) for mark in _MARKS):
                 found.append(place)
-        # Without a repository, what lies further out is another project unless it says that this is a part of it.
+        # Without a repository, what is further out is another project unless it declares that this is a part of it.
         kept = found[:1]
         for place in found[1:]:
             if not set(self._project(place, place).parts).isdisjoint(kept):
@@ -135,7 +120,7 @@ class Layouts:
 
 @frozen
 class _Project:
-    """What the files of one project say."""
+    """The layout that the files of one project declare."""
 
     bases: tuple[Base, ...]  # of what it installs
     on_path: tuple[Base, ...]  # what is on the path of its tests besides
@@ -144,7 +129,7 @@ class _Project:
 
 
 def _inner_projects(folder: Path) -> Iterator[Path]:
-    """The projects in a folder, and in the folders there, that nobody has to name: `python/`, `packages/a/`."""
+    """The projects in a folder, and in the folders there, that need no declaration: `python/`, `packages/a/`."""
     for outer in _folders(folder):
         if any(paths.exists(outer / mark) for mark in _MARKS):
             yield outer
@@ -295,7 +280,7 @@ class _Reader:
 
 
 def _is_source_folder(folder: Path) -> bool:
-    """Whether packages lie in a folder `src` of which nothing is said: it is no package itself."""
+    """Whether packages are in an undeclared folder `src`, which is not a package itself."""
     return paths.is_folder(folder) and not paths.exists(folder / "__init__.py")
 
 

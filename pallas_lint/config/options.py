@@ -14,7 +14,7 @@ Schema = dict[str, Any]
 SEVERITIES = tuple(severity.value for severity in Severity)
 MAX_SECONDS = 1_000_000
 _MAX_CALL = 1_000  # characters
-_MAX_ENTRIES = 5_000  # of a list or a table: each pattern is asked about each file
+_MAX_ENTRIES = 5_000  # of a list or a table: each pattern is matched with each file
 _MAX_VERSION_LENGTH = 1_000  # characters
 LEAST_MEMORY = 1 << 20  # bytes
 _MAX_DEPTH = 32  # tables and lists in each other
@@ -227,7 +227,7 @@ def record(fields: Mapping[str, Kind]) -> Kind:
 def _symbol(value: object) -> str:
     text = _string(value)
     if not text.isidentifier():
-        raise OptionError(f"'{text}' is no Python name")
+        raise OptionError(f"'{text}' is not a Python name")
     return text
 
 
@@ -238,7 +238,7 @@ def _integer(value: object) -> int:
 
 
 def memory_in(text: str) -> int:
-    """Bytes that "4G" or "512MiB" stands for; 0 where it is no amount."""
+    """Bytes that "4G" or "512MiB" stands for; 0 where it is not an amount."""
     import re
 
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]?)(?:i?b)?", text.strip(), re.IGNORECASE)
@@ -249,7 +249,7 @@ def memory_bytes(text: str) -> int:
     """Bytes that "4G" or "512MiB" stands for. Raises OptionError."""
     value = memory_in(text)
     if value < LEAST_MEMORY:
-        raise OptionError(f"'{text}' is no amount of memory: write 4G or 500M")
+        raise OptionError(f"'{text}' is not an amount of memory: write 4G or 500M")
     return value
 
 

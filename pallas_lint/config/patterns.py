@@ -1,6 +1,6 @@
 """Patterns of .gitignore files and of settings, with git's meaning.
 
-A pattern comes from whoever wrote the repository, so matching takes no longer than the length of the pattern times that
+A pattern comes from an untrusted repository, so matching takes no longer than the length of the pattern times that
 of the path, whatever both are: nothing that a star has settled is tried again once the next star has been reached.
 Known difference to git: a pattern with `[[:digit:]]` or another named class matches nothing.
 """
@@ -40,9 +40,9 @@ class Patterns:
         return bool(self._last_first)
 
     def verdict(self, path: str, *, is_folder: bool) -> bool | None:
-        """Whether `path`, relative and with slashes, is left out itself; None where no pattern says.
+        """Whether `path`, relative and with slashes, is left out itself; None where no pattern matches.
 
-        The folders above it are not looked at: what is in a folder that is left out is never asked for.
+        The folders above it are not checked: paths in a folder that is left out are never queried.
         """
         name = path[path.rfind("/") + 1 :]
         parts: list[str] = []
@@ -70,7 +70,7 @@ def covers(pattern: str, path: str) -> bool:
     return (_consumed(read.levels, parts, first=True) or len(parts) + 1) <= len(folders if read.folders_only else parts)
 
 
-@lru_cache(maxsize=256)  # those of settings are asked of one file after the other
+@lru_cache(maxsize=256)  # those of settings are matched with one file after the other
 def _pattern(line: str) -> _Pattern | None:
     """One line as git reads it; None for blank ones, comments and what git never matches."""
     text = line.rstrip(" ")
@@ -89,7 +89,7 @@ def _pattern(line: str) -> _Pattern | None:
 
 
 def _consumed(wanted: Sequence[Matcher | None], parts: Sequence[str], *, first: bool = False) -> int | None:
-    """How many of `parts` are what `wanted` says: all or, with `first`, the fewest that are; None where none are.
+    """How many of `parts` match `wanted`: all or, with `first`, the fewest that do; None where none do.
 
     A `**` at the end stands for one part at least, elsewhere for any number.
     """
@@ -113,7 +113,7 @@ def _consumed(wanted: Sequence[Matcher | None], parts: Sequence[str], *, first: 
 
 
 def _matcher(glob: str) -> Matcher:
-    """What tells whether a name is one that `glob` stands for."""
+    """A predicate: whether a name matches `glob`."""
     used = _WILD.intersection(glob)
     if not used:
         return glob.__eq__

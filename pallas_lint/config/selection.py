@@ -13,7 +13,7 @@ _WHOLE = 1 + len("PAL000")  # how narrow a whole code is
 
 @frozen
 class Layer:
-    """What one place says. `select` None leaves what the layers before it came to."""
+    """The selection of one source. `select` None keeps the result of the layers before it."""
 
     select: tuple[str, ...] | None = None
     extend: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from pallas_lint.config.selection import Layer
 from pallas_lint.config.targets import JaxVersions, Target, resolve_jax_version, without_unknown_devices
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.identity import ById
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import evolve, field, fields, frozen
 from pallas_lint.text import files
 from pallas_lint.text.digests import digest
@@ -37,7 +38,7 @@ DEFAULT_EXCLUDE = (
 
 
 class SettingsError(Exception):
-    """Settings that cannot be used. `path` and `line` say where; both None for the command line.
+    """Settings that cannot be used, at `path` and `line`; both None for the command line.
 
     `public` is the message without anything that the file holds.
     """
@@ -161,7 +162,7 @@ class Settings:
     def enabled(self) -> frozenset[str]:
         """The codes in use, before per-file-ignores.
 
-        Worked out when asked for: a run that finds all its results in the cache needs no list of rules.
+        Computed when needed: a run that finds all its results in the cache needs no list of rules.
         """
         return selection.enabled(self.layers, preview=self.preview)
 
@@ -196,10 +197,6 @@ class Settings:
         found = [s for s in self.severity if code in selection.codes_of(s)]
         return self.severity[max(found, key=selection.specificity)] if found else None
 
-    def options_of(self, code: str) -> Mapping[str, Any]:
-        """The `rules.<name>` table of a rule."""
-        return self.rules.get(code, {})
-
     def fingerprint(self) -> str:
         """A digest of all that changes what is found in a file, not of what changes which files are read."""
         parts = (
@@ -216,14 +213,14 @@ class Settings:
 
 @frozen
 class Overrides:
-    """What the command line says about settings: raw values by key, and what only it can say."""
+    """Settings from the command line: raw values by key, and those that only it has."""
 
     values: Mapping[str, Any] = field(factory=dict)
     python: str | None = None
     isolated: bool = False
     config_file: Path | None = None
     look_for_files: bool = True
-    files_first: bool = False  # values and config_file only count for what no file says that is found
+    files_first: bool = False  # values and config_file only count for keys that no settings file has
 
 
 def configurable() -> dict[str, Attribute[Any]]:
@@ -287,7 +284,7 @@ class SettingsFinder:
         return base
 
     def _evidence_folder(self, folder: Path) -> Path:
-        """The nearest folder upward that may tell another jax version than the folders above it."""
+        """The nearest folder upward that may have another jax version than the folders above it."""
         from pallas_lint.config.environment import has_evidence
 
         passed = []
@@ -405,7 +402,7 @@ def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
     from pallas_lint.text import toml
 
     if len(data) > files.MAX_SETTINGS_BYTES:  # of an open document
-        raise SettingsError(f"it is larger than {files.MAX_SETTINGS_BYTES >> 20} MiB", shown)
+        raise SettingsError(f"it is larger than {format_bytes(files.MAX_SETTINGS_BYTES)}", shown)
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

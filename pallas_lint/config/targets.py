@@ -62,13 +62,13 @@ class JaxVersions:
     """The jax versions for which findings must hold: one, or those of a range."""
 
     versions: tuple[str, ...]  # known versions, old to new; never empty
-    exact: bool  # one version was told, not a range
-    assumed: bool  # nothing told the version, the newest known one is taken
+    exact: bool  # one version, not a range
+    assumed: bool  # no version is known, the newest known one is taken
     source: str  # where it came from, for people: "from uv.lock", "--jax-version"
-    text: str  # as it was told: "0.10.2", ">=0.8,<0.11"
+    text: str  # as written: "0.10.2", ">=0.8,<0.11"
     note: str | None = None  # what the reader must know: "jax 0.10.9 is not known; judged as 0.10.2"
     libtpu: str | None = None  # its version, from the same source as jax's; None: unknown, or several
-    problem: LintError | None = None  # with the file that would have told the version and cannot be read
+    problem: LintError | None = None  # with the file that should have the version and cannot be read
 
     @property
     def newest(self) -> str:
@@ -217,7 +217,7 @@ def _resolved(setting: str, source: str) -> JaxVersions:
         versions = tuple(compat.versions_in(setting))
     except ValueError as error:
         raise JaxVersionError(
-            f"'{setting}' is no jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)"
+            f"'{setting}' is not a jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)"
         ) from error
     if not versions:
         known = compat.known_versions()
@@ -229,7 +229,9 @@ def _exact(version: str, source: str, *, lenient: bool) -> JaxVersions:
     from pallas_lint import compat
 
     if version not in compat.known_versions() and not _is_version(version):
-        raise JaxVersionError(f"'{version}' is no jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)")
+        raise JaxVersionError(
+            f"'{version}' is not a jax version: write auto, a version (0.10.2) or a range (>=0.8,<0.11)"
+        )
     note: str | None
     try:
         known = compat.nearest(version)

@@ -1,4 +1,4 @@
-"""The last of a running sum, which is a sum: what to write where there is no `cumsum`."""
+"""Rewrites of the last element of a `cumsum`, which is a sum, for backends that have none."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _SIMPLE = frozenset({"identifier", "attribute", "subscript", "call", "parenthesi
 
 @define
 class Migration:
-    """The rewriting of one use, for all versions in question."""
+    """The rewriting of one use, for all checked versions."""
 
     name: ApiName
     context: Context
@@ -56,7 +56,7 @@ class Migration:
         return make(title, *edits)
 
     def available(self, name: str) -> bool:
-        """Whether every version in question has `name`."""
+        """Whether every checked version has `name`."""
         history = compat.api(name)
         return history is not None and all(history.present_in(version) for version in self.context.versions)
 
@@ -297,7 +297,7 @@ def index(node: tree_sitter.Node) -> str:
     if node.type != "tuple" or not node.named_children:
         return _index_part(node)
     if any(child.type == "list_splat" for child in node.named_children):
-        return text_of(node)  # `ref[*idx, :]` is no Python before 3.11
+        return text_of(node)  # `ref[*idx, :]` is not Python before 3.11
     parts = [_index_part(child) for child in node.named_children]
     return ", ".join(parts)
 

@@ -181,7 +181,7 @@ REWRITES: dict[str, Rewrite] = {
 
 
 def replacing(migration: Migration) -> Fix | None:
-    """The fix of one use of an old name, in the versions in question."""
+    """The fix of one use of an old name, in the checked versions."""
     if migration.name.use.imported and migration.name.name in REWRITES:
         return _import_and_uses(migration)
     rewrite = REWRITES.get(migration.name.name)
@@ -256,7 +256,7 @@ def _import_and_uses(migration: Migration) -> Fix | None:
 
 
 def _params_class(migration: Migration, module: str) -> str | None:
-    """The parameters dataclass of a backend that every version in question has."""
+    """The parameters dataclass of a backend that every checked version has."""
     old = f"{module}.{_OLD_PARAMS[module.rpartition('.')[2]]}"
     return next((name for name in (f"{module}.CompilerParams", old) if migration.available(name)), None)
 
@@ -413,7 +413,7 @@ def loaded_index(migration: Migration) -> tuple[tree_sitter.Node, Fix | None] | 
 
 
 def block_spec_swapped(migration: Migration) -> tuple[tree_sitter.Node, Fix | None] | None:
-    """A `BlockSpec` whose first argument surely is a function: the node, and the arguments swapped."""
+    """A `BlockSpec` whose first argument certainly is a function: the node, and the arguments swapped."""
     use = migration.name.use
     if use.call is None or not use.positional:
         return None
@@ -431,7 +431,7 @@ def block_spec_swapped(migration: Migration) -> tuple[tree_sitter.Node, Fix | No
 
 
 def _is_function(migration: Migration, node: tree_sitter.Node) -> bool:
-    """Whether a name is surely a function where the spec is made."""
+    """Whether a name is certainly a function where the spec is made."""
     call = migration.name.use.call
     if node.type != "identifier" or call is None:
         return False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @frozen
 class SpreadKeyword:
-    """A keyword that versions in question refuse, and the `**options` that brings it."""
+    """A keyword that checked versions refuse, and the `**options` that brings it."""
 
     name: str
     callable: str

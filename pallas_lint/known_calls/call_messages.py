@@ -64,7 +64,7 @@ def annotate_with_calls(
 
 
 def stale(analysis: Analysis, shapes: Shapes) -> Iterator[Finding]:
-    """What is said of calls that were written down and do not fit their functions."""
+    """Findings for recorded calls that do not fit their functions."""
     for known_call in analysis.stale:
         if known_call.kind == "comment":
             path, _, line = known_call.source.rpartition(":")
@@ -84,6 +84,6 @@ _RECORD = "record the calls again (`pytest --pallas-lint --pallas-lint-record`),
 
 
 def stale_finding(path: str, line: int, message: str, help_: str = _RECORD) -> Finding:
-    """A finding about what says how a function is called."""
+    """A finding about a record or comment of a call."""
     place = Span(path, Position(line, 1), Position(line, 2))
     return Finding("PAL003", "stale-known-call", Severity.INFO, message, place, help_)

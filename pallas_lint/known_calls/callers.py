@@ -1,4 +1,4 @@
-"""The calls of a project's launchers by its other files: found out once, and again for what has changed."""
+"""The calls of a project's launchers by its other files: collected once, and again for what has changed."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Callers:
         )
 
     def rests_on(self, file: Path) -> Iterator[Path]:
-        """The files that tell of calls of what a file defines, and those that their calls rest on."""
+        """The files with calls of the functions of a file, and the files that those calls depend on."""
         for caller in self.index.callers(self.path_of(file)):
             yield self.folder / caller
             for path in self.calls[caller].rests_on if caller in self.calls else ():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pallas_lint.known_calls.known_call import KnownCall
 
 MAX_CALLS = 8  # calls of one function
-# How many of each source come first, whatever the others tell: what stands nearer was meant for this function.
+# How many of each source come first, whatever the others have: nearer sources are meant for this function.
 _SLOTS = {"comment": 2, "caller": 3, "file": 3}
 _TYPE = re.compile(r"(?<![\w?<>])([\w?<>]+)\[([\d?, .]*)\]")
 _TILE = 128
@@ -21,7 +21,7 @@ _TELLING = 64  # calls of a function that are compared with all others of it
 
 
 class _Seen(NamedTuple):
-    """What rules can tell calls apart by, the coarsest first."""
+    """The features by which calls can matter to rules, the coarsest first."""
 
     flags: tuple[tuple[str, str], ...]  # which arguments are no arrays, and what they are: they choose kernels
     dtypes: tuple[tuple[str, str], ...]
@@ -33,7 +33,7 @@ class _Seen(NamedTuple):
 def choose(known_calls: Iterable[KnownCall], most: int = MAX_CALLS) -> tuple[tuple[KnownCall, ...], int]:
     """At most so many calls of each function, and how many were left out. The same for the same calls in any order.
 
-    Of calls that say the same one counts. First come the slots of each source, then what is most unlike those that
+    Of equal calls one counts. First come the slots of each source, then those most unlike the ones that
     are in already.
     """
     by_function: dict[str, dict[KnownCall, None]] = {}
@@ -60,9 +60,9 @@ def _known(known_call: KnownCall) -> int:
 
 
 def _most_specific(known_calls: list[KnownCall]) -> list[KnownCall]:
-    """Those of which no other says all, and more."""
+    """Those that no other call refines."""
     known = {each: _known(each) for each in known_calls}
-    # Those of which most is known say all of others; to ask each about each takes minutes for some thousand calls.
+    # The most specific calls refine others; comparing all pairs takes minutes for some thousand calls.
     telling = sorted(known_calls, key=lambda each: -known[each])[:_TELLING]
     return [
         each

@@ -21,7 +21,7 @@ _WORDS = re.compile(r"pallas-lint:[ \t]*probe")
 
 
 def known_calls_in(module: Module) -> Iterator[KnownCall]:
-    """The calls that a file's probe comments speak of; a comment that cannot be read is the probe's business."""
+    """The calls in a file's probe comments; the probe reports comments that cannot be read."""
     text, path = module.source.text, module.source.path
     if _WORDS.search(text) is None:
         return

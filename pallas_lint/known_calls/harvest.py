@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MAX_PIECES = 200  # functions of one file that are run
 # Expressions evaluated for one file: 10,000 take a twelfth of a second. Where calls are found, more may come; library
-# code, whose own arguments nobody knows, finds what it finds soon or not at all.
+# code, whose own arguments are not known, yields calls soon or not at all.
 _STEPS_OF_A_TEST = 30_000
 _STEPS_OF_OTHERS = 10_000
 _STEPS_FOR_A_CALL = 10_000

@@ -22,10 +22,10 @@ _FOREIGN = frozenset(
     "jax jaxlib numpy np os re sys typing functools math dataclasses collections itertools time logging abc enum "
     "pytest absl unittest torch flax optax __future__ contextlib pathlib warnings json".split()
 )
-_CODE_OF_JAX = "jax.experimental.pallas.ops"  # kernels, as anybody's
+_CODE_OF_JAX = "jax.experimental.pallas.ops"  # kernels, as in any project
 _MAX_FILES = 16  # that are searched for calls of one file's launchers
 _MAX_SEEN = 200  # ... and of which these are the nearest
-_DEEPEST = 2  # files on the way, without those of packages: 96 % of the calls that tell something lie within
+_DEEPEST = 2  # files on the way, without those of packages: 96 % of the calls with known shapes are within
 
 
 @frozen
@@ -169,7 +169,7 @@ class CallerIndex:
         )
 
     def _visible(self, importer: str, dotted: str) -> list[str]:
-        """The files of that name; of one word only those beside, or above, which stand on somebody's path."""
+        """The files of that name; for a single word only those in the same folder or above."""
         paths = self._files.get(dotted, ())
         if "." in dotted or not paths:
             return list(paths)

@@ -8,7 +8,7 @@ from typing import Literal
 from pallas_lint.records import field, frozen
 
 # Nearest first; "here": a call in the launcher's own file; "convention": one that a harness makes of what it defines;
-# "probe": one with which a user probed it; "annotation": no call, but what its parameters say of them.
+# "probe": one with which a user probed it; "annotation": no call, but the annotations of its parameters.
 Kind = Literal["here", "convention", "comment", "caller", "file", "probe", "annotation"]
 _MAX_MESSAGE_LENGTH = 100  # characters of the arguments in a message
 
@@ -29,12 +29,12 @@ class KnownCall:
     function: str
     arguments: tuple[tuple[str, str], ...]
     source: str = field(eq=False)  # "tests/test_softmax.py:12", or "tests/test_softmax.py::test_rows"
-    on: str = "trace"  # "interpret", a device kind, or "trace": then nothing is said of where it runs
+    on: str = "trace"  # "interpret", a device kind, or "trace": not known where it runs
     kind: Kind = "caller"
 
     @property
     def is_call(self) -> bool:
-        """Whether somebody calls so, or says that it is called so."""
+        """Whether it comes from a call or a record, not from annotations."""
         return self.kind != "annotation"
 
     @property
@@ -48,7 +48,7 @@ class KnownCall:
         return _spelled(self.arguments)
 
     def brief(self, longest: int) -> str:
-        """The same in a few characters, without what says next to nothing."""
+        """The same in a few characters, without uninformative arguments."""
         spelled = _spelled(each for each in self.arguments if each[1] != "None" and not each[1].endswith("[...]"))
         if len(spelled) <= longest:
             return spelled

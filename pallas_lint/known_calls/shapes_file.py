@@ -79,7 +79,7 @@ def found(folder: Path) -> Path | None:
 
 
 def read(file: Path, shown: str) -> Shapes:
-    """What a file says; one that is not there says nothing. `shown` is its path in problems."""
+    """The shapes in a file, none where there is no file. `shown` is its path in problems."""
     try:
         data = files.read(file, _LARGEST)
     except FileNotFoundError:
@@ -90,7 +90,7 @@ def read(file: Path, shown: str) -> Shapes:
 
 
 def decoded(data: bytes, shown: str) -> Shapes:
-    """What the bytes of a file say."""
+    """The shapes in the bytes of a file."""
     try:
         return parse(data.decode("utf-8"), shown)
     except UnicodeDecodeError as error:
@@ -99,7 +99,7 @@ def decoded(data: bytes, shown: str) -> Shapes:
 
 
 def parse(text: str, shown: str) -> Shapes:
-    """What a text says."""
+    """The shapes in a text."""
     from pallas_lint.text import toml
 
     text = text.replace("\r\n", "\n")

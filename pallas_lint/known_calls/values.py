@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.frame import StackEntry
 
     Find = Callable[[str, str], Value]  # module and qualified name -> what they name
-    Make = Callable[[Value, dict[str, Value]], Value]  # a class and what is known of an object of it -> the object
+    Make = Callable[[Value, dict[str, Value]], Value]  # a class and known attributes of an object -> the object
 
 _ARRAY = re.compile(r"(?<![\w.])(key<\w+>|bool|b1|(?:bf|[fiuc])\d+(?:_\w+)?|\?)\[([\d?, ]*|\.\.\.)\]")
 _DTYPE = re.compile(r"\bdtype:(\w+)")
@@ -44,7 +44,7 @@ _OBJECT = re.compile(r"(?<![\w./'\"-])([\w./-]+):([^\W\d][\w.]*)\(")
 _MAX_STRING_LENGTH = 64
 _MAX_LENGTH = 2000  # characters of a value: longer ones help no reader
 _DEPTH = 4
-# The largest array that anybody believes in: more bits than all the memory of any accelerator today.
+# The largest plausible array: more bits than all the memory of any accelerator today.
 _MAX_ELEMENTS = 1 << 40
 
 
@@ -52,7 +52,7 @@ _MAX_ELEMENTS = 1 << 40
 
 
 def check(text: str) -> None:
-    """Raises ValueProblem where the text is no value, or one that nobody believes."""
+    """Raises ValueProblem where the text is no value, or an implausible one."""
     if len(text) > _MAX_LENGTH:
         raise ValueProblem(f"'{text[:80]}': {len(text)} characters are too many for a value, at most {_MAX_LENGTH}")
     _read(text, lambda module, name: UNKNOWN, lambda cls, known: UNKNOWN)
@@ -109,7 +109,7 @@ def _value(node: ast.expr, find: Find, make: Make) -> Value:
 def _array(dtype: str, sizes: str, find: Find) -> Value:
     element = None if dtype == "?" else "bool" if dtype == "b1" else dtype
     if element is not None and not element.startswith("key<") and element not in DTYPES:
-        raise ValueProblem(f"'{dtype}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
+        raise ValueProblem(f"'{dtype}' is not a dtype: write f32, bf16, i32, bool, ... as jax prints them")
     if sizes == "...":
         return Array(None, element)
     shape = tuple(None if size.strip() == "?" else int(size) for size in sizes.split(",") if size.strip())
@@ -123,7 +123,7 @@ def _array(dtype: str, sizes: str, find: Find) -> Value:
 
 def _dtype(name: str, find: Find) -> Value:
     if name not in DTYPES:
-        raise ValueProblem(f"'{name}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
+        raise ValueProblem(f"'{name}' is not a dtype: write f32, bf16, i32, bool, ... as jax prints them")
     return DType(name)
 
 

@@ -34,7 +34,7 @@ def contents(document: str) -> Contents:
         raise SourceError("the notebook's JSON has a number of too many digits") from error
     version = notebook.get("nbformat") if isinstance(notebook, dict) else None
     if not isinstance(version, int):
-        raise SourceError("the file is no notebook: it has no `nbformat`")
+        raise SourceError("the file is not a notebook: it has no `nbformat`")
     if version < 4:
         raise SourceError(
             f"the notebook has the old format {version}; `jupyter nbconvert --to notebook --inplace` brings it to 4"
@@ -51,7 +51,7 @@ def contents(document: str) -> Contents:
 def _code(cell: Any, number: int) -> str | None:
     """The text of a cell with Python code, else None. Raises SourceError."""
     if not isinstance(cell, dict):
-        raise SourceError(f"cell {number} of the notebook is no object")
+        raise SourceError(f"cell {number} of the notebook is not an object")
     if cell.get("cell_type") != "code" or _at(cell, "metadata", "vscode", "languageId") not in (None, "python"):
         return None
     source = cell.get("source", "")

@@ -1,7 +1,7 @@
 """IPython syntax in cells, masked so that a cell parses: a mask is as long as the text it replaces.
 
 Magics (`%x`, `%%x`), shell commands (`!x`, `y = !x`), help (`x?`) and automatic calls (`/f x`) become names made of
-underscores, which nobody binds: whatever they give is unknown.
+underscores, which no code binds: their values are unknown.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from pallas_lint.finding import Edit, Finding, Fix, Position, Span
 from pallas_lint.notebooks import json
 from pallas_lint.notebooks.magics import blank, masked
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import define, evolve, frozen
 from pallas_lint.text.source import MAX_CODE_BYTES, Replacement, Source, SourceError, SyntaxProblem
 
@@ -62,7 +63,7 @@ class Notebook(Source):
             return cls(shown, "", encoding, note=note, document=document)
         notebook = cls.of(shown, found.cells)
         if len(notebook.text) > MAX_CODE_BYTES:
-            raise SourceError(f"the notebook has more than {MAX_CODE_BYTES >> 20} MiB of code")
+            raise SourceError(f"the notebook has more than {format_bytes(MAX_CODE_BYTES)} of code")
         return evolve(notebook, encoding=encoding, document=document)
 
     @classmethod

@@ -74,7 +74,7 @@ def run(
 
 def _guarded(command: list[str]) -> list[str]:
     """The command under a guard, which ends whatever it leaves running; as it is where a system has no such thing."""
-    # -I and -S: what Python is told for the program, and the capture's own hook, are not for the guard.
+    # -I and -S: Python options of the program, and the capture's own hook, are not for the guard.
     return [sys.executable, "-I", "-S", str(MAIN), "--guard", *command] if sys.platform == "linux" else command
 
 
@@ -155,7 +155,7 @@ def read_results(folder: Path, timeout: float) -> list[ProbeResult]:
 
 
 def _events(file: Path) -> Iterator[Event]:
-    """What a process has told; it may have been ended in the middle of a line."""
+    """The events that a process has sent; it may have been ended in the middle of a line."""
     try:
         lines = files.read(file).splitlines()
     except OSError as error:

@@ -41,7 +41,7 @@ class Worker:
     def send(self, request: Request) -> Iterator[Event]:
         """The events of a request, without the closing one; `{"event": "died"}` where the worker itself died.
 
-        A worker that says what nobody understands is ended, and that is an error.
+        A worker that sends an invalid message is ended, and that is an error.
         """
         process = self._running()
         assert process.stdin is not None and process.stdout is not None
@@ -100,7 +100,7 @@ class Worker:
         return ["--byte-code", str(folder)] if folder is not None else []
 
     def stop(self) -> None:
-        """End what is being asked, from another thread: whoever asks is told that the worker died."""
+        """End the current request, from another thread: its caller gets the event that the worker died."""
         if self._process is not None:
             end(self._process)
 

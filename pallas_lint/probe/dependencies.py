@@ -44,7 +44,7 @@ def statements(
     loaded: Iterable[Path],
     text_of: Callable[[Path], Source | None],
 ) -> list[Statement]:
-    """The statements on these lines of files or binding `name`, and those that bind what they speak of.
+    """The statements on these lines of files or binding `name`, and those that bind names in them.
 
     `own` is the run's file, named "" in `lines`; `loaded` are the other files of the user's that were imported.
     """
@@ -81,7 +81,7 @@ class _File:
                 self.binders[bound].append(piece)
         self.reached: dict[int, Piece] = {}
         self.words: set[str] = set()  # of the statements that were reached
-        self.named: set[str] = set()  # the paths of files that those speak of
+        self.named: set[str] = set()  # the paths of files in them
 
 
 class _Reach:

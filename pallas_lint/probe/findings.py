@@ -190,7 +190,7 @@ class _ExceptionFindings(FindingBuilder):
 
 
 def _help(known: messages.MessageMeaning | None, primitive: str | None) -> str:
-    """What is known to help, with the name to look up where jax says which one it refused."""
+    """Known advice, with the name to look up where jax names what it refused."""
     if known is None:
         return ""
     return known.help.replace(messages.NAME, primitive) if primitive else known.help
@@ -198,10 +198,10 @@ def _help(known: messages.MessageMeaning | None, primitive: str | None) -> str:
 
 @define
 class _LaunchFindings(_ExceptionFindings):
-    """The findings of one launch, each cause told once."""
+    """The findings of one launch, one for each cause."""
 
     launch: LaunchResult
-    explained: dict[str, str]  # what has its cause in something that is told: its finding's code
+    explained: dict[str, str]  # code of the finding that is the cause of others
 
     def findings(self) -> Iterator[Finding]:
         yield from mesh.findings(self.launch, self, self.guessed)
@@ -347,7 +347,7 @@ class _LaunchFindings(_ExceptionFindings):
                 (),
                 "PAL905",
                 Severity.WARNING,
-                "the kernel does not come to an end in the interpreter: it waits, and nothing else runs",
+                "the kernel does not finish in the interpreter: it waits, and nothing else runs",
                 "a semaphore is waited for that nothing signals",
             )
 
@@ -373,7 +373,7 @@ class _LaunchFindings(_ExceptionFindings):
 
     @property
     def guessed(self) -> str:
-        """What to do where a verdict hangs on integers that nobody told; empty where none does."""
+        """Advice where a verdict depends on unknown integers; empty where none does."""
         return reasons.on_random_values(self.launch.facts["guessed"])
 
     def not_a_number(self, problem: NotANumber) -> Iterator[Finding]:
@@ -385,25 +385,25 @@ class _LaunchFindings(_ExceptionFindings):
     def _targets(self) -> Iterator[Finding]:
         targeted = [stage for stage in self.launch.stages if stage.target is not None]
         guessed = self.launch.facts["targets_guessed"]
-        # Nobody said that it is for a device at all.
+        # It may not be meant for a device at all.
         only_interpreted = guessed and self.launch.facts["interpret"]
         works = {_backend(stage) for stage in targeted if stage.stage == "lower" and stage.ok}
         for stage in targeted:
             if stage.ok is not False or (guessed and works and _backend(stage) not in works):
-                continue  # nobody said that it is for this backend, and it works on another
+                continue  # it may not be meant for this backend, and it works on another
             at_grid = any(
                 problem["kind"] == "memory" and problem["target"] == stage.target for problem in self.launch.of_grid
             )
             for problem in stage.of_target:
                 finding = _ON_TARGETS[problem["kind"]](self, problem, stage)
                 if finding.code == "PAL213" and at_grid:
-                    continue  # told before it was lowered
+                    continue  # reported before it was lowered
                 yield evolve(finding, severity=Severity.INFO) if only_interpreted else finding
 
     def over_budget(self, problem: OverBudget) -> Iterator[Finding]:
-        parts = ", ".join(
-            f"{part['name']} {part['buffers']}x {part['bytes']}" for part in problem["parts"] if part["bytes"]
-        )
+        from pallas_lint.kernels.facts.memory_budget import Part, spelled
+
+        parts = [Part(part["name"], part["bytes"], part["buffers"]) for part in problem["parts"] if part["bytes"]]
         backend, _, device = problem["target"].partition(":")
         advice = _LESS[backend == "mosaic-gpu", problem["space"]]
         yield self.finding_at(
@@ -411,7 +411,7 @@ class _LaunchFindings(_ExceptionFindings):
             "PAL213",
             Severity.ERROR,
             reasons.over_budget(problem),
-            f"bytes: {parts}; {advice}",
+            f"{spelled(parts)}; {advice}",
             backend=backend.replace("-", "_"),
             device=device or None,
         )

@@ -2,7 +2,7 @@
 
 That is the question with its conditions, the interpreter, the environment variables, this version of pallas-lint, and
 every file that was imported or read. Not kept are answers that rest on more, such as another program, and those that
-say more of the machine at that moment than of the code.
+depend more on the machine at that moment than on the code.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _KIND = "events"
 _LAYOUT = 1
 _LARGEST = 64 << 20  # bytes of a file that is read to see whether it changed
 _PASSING = frozenset({"crash", "deadline", "memory-limit"})
-# Of the terminal and the session; any other variable may be asked for by the code.
+# Of the terminal and the session; any other variable may be read by the code.
 _OF_SESSIONS = re.compile(
     r"(_|PWD|OLDPWD|SHLVL|COLUMNS|LINES|COLORTERM|TERM(_\w+)?|PS1|WINDOWID|DISPLAY|WAYLAND_DISPLAY|TMUX\w*|STY"
     r"|SSH_\w+|XDG_SESSION_\w+|DBUS_\w+|VSCODE_\w+|INVOCATION_ID|JOURNAL_STREAM|NO_COLOR|FORCE_COLOR"
     r"|PYTEST_CURRENT_TEST|PYTEST_XDIST_\w+|PALLAS_LINT_CAPTURE)"
 )
-# Whether a file is there is asked without opening it.
+# Whether a file exists is checked without opening it.
 _LISTINGS = frozenset(
     "exists lexists isfile isdir islink ismount is_file is_dir is_symlink is_mount stat lstat access getmtime getctime"
     " getatime getsize samefile readlink".split()
@@ -48,7 +48,7 @@ _NAMED = re.compile(r"[A-Za-z_]\w*")
 
 
 def _variables() -> dict[str, str]:
-    """The environment variables that code may ask for."""
+    """The environment variables that code may read."""
     return {name: value for name, value in os.environ.items() if not _OF_SESSIONS.fullmatch(name)}
 
 
@@ -98,7 +98,7 @@ class KeptEvents:
 
 @define
 class KeptLaunches:
-    """What is known of launches, by their digest: one that was examined in an earlier run of tests need not be again.
+    """Results of launches, by their digest: one that was examined in an earlier run of tests need not be again.
 
     `terms`: how launches are examined.
     """
@@ -108,7 +108,7 @@ class KeptLaunches:
     _given: dict[str, str] = field(factory=_variables, init=False)  # before jax and the tests add theirs
 
     def find(self, digest_of: str) -> list[Event] | None:
-        """The events that tell what is known of a launch."""
+        """The stored events of a launch."""
         content = self.folder.read(_KIND, self._name(digest_of))
         if content is None:
             return None
@@ -118,7 +118,7 @@ class KeptLaunches:
             return None
 
     def keep(self, launch: LaunchResult) -> None:
-        """Keep what is known of a launch, if it would be found again."""
+        """Store the events of a launch, if they would be the same again."""
         name = launch.facts.get("digest")
         events: list[Any] = [{**launch.facts, "event": "launch", "launch": 0}, *map(_ended, launch.stages)]
         if isinstance(name, str) and _is_whole(events):
@@ -224,7 +224,7 @@ def _modules_in(folder: str) -> str | None:
 
 
 def _lists_files(path: str) -> bool:
-    """Whether the text of a module asks for files without opening them. Raises OSError."""
+    """Whether the text of a module checks for files without opening them. Raises OSError."""
     if not path.endswith(".py"):
         return False
     for line in files.read(path).decode("utf-8", "replace").splitlines():

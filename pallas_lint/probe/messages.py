@@ -1,4 +1,4 @@
-"""Messages of jax and its compilers that are understood: which rule they belong to, and what to do about them.
+"""Known messages of jax and its compilers: the rule that each belongs to, and advice.
 
 Patterns come from the releases 0.4.35 to 0.12.0; a message that none of them matches is passed on whole.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class MessageMeaning:
     """What some messages mean: the rule's code, and advice. `stages`: where they count; empty: anywhere.
 
-    `words`: what is wrong, where the messages do not say it in their user's terms; with groups of the pattern.
+    `words`: the problem in the user's terms, where the messages are not; with groups of the pattern.
     """
 
     code: str
@@ -167,7 +167,7 @@ KNOWN: Sequence[MessageMeaning] = (
     MessageMeaning("PAL107", "pad to the next power of two and mask", (r"power of 2",), ("lower",)),
     MessageMeaning(
         "PAL106",
-        "ask for `preferred_element_type=jnp.float32` (or int32)",
+        "use `preferred_element_type=jnp.float32` (or int32)",
         (r"acc (must|to) be 32-bit|only 32-bit matmul results",),
     ),
     MessageMeaning(
@@ -191,7 +191,7 @@ KNOWN: Sequence[MessageMeaning] = (
     MessageMeaning(
         "PAL213",
         "use smaller blocks or fewer buffers, or raise `vmem_limit_bytes`",
-        (r"Scoped allocation with size ([\d.]+)([KMG]) and limit ([\d.]+)([KMG])",),
+        (r"Scoped allocation with size ([\d.]+?)(?:\.00)?([KMG]) and limit ([\d.]+?)(?:\.00)?([KMG])",),
         words=r"with what the compiler keeps there it needs \1 \2iB of VMEM, and may use \3 \4iB",
     ),
     MessageMeaning(
@@ -208,7 +208,7 @@ KNOWN: Sequence[MessageMeaning] = (
     ),
     MessageMeaning(
         "PAL204",
-        "say so with `pl.multiple_of(index, tile)` where it is one; else take what is aligned, and roll or mask that",
+        "state it with `pl.multiple_of(index, tile)` where it is one; else take what is aligned, and roll or mask that",
         (
             r"index in dimension (\d+) is a multiple of (\d+)",
             r"index at dimension (\d+) is divisible by the tile dimension (\d+)",
@@ -218,7 +218,7 @@ KNOWN: Sequence[MessageMeaning] = (
     ),
     MessageMeaning(
         "PAL204",
-        "say so with `pl.multiple_of(index, tile)` where it is one; else load aligned and roll",
+        "state it with `pl.multiple_of(index, tile)` where it is one; else load aligned and roll",
         (r"UnprovenMemoryAccessAlignment", r"cannot statically prove that index"),
         ("compile",),
     ),
@@ -227,14 +227,14 @@ KNOWN: Sequence[MessageMeaning] = (
         "copy whole tiles: make it a multiple, or take all of the dimension",
         (r"size at dimension (\d+) is divisible by the tile dimension (\d+)",),
         ("compile",),
-        r"the size of a slice of dimension \1 is no multiple of the tile's, \2",
+        r"the size of a slice of dimension \1 is not a multiple of the tile's, \2",
     ),
     MessageMeaning(
         "PAL903",
         "copy whole tiles: make it a multiple, or take all of the dimension",
         (r"contiguous inner slice in the DMA transfer must be divisible by (\d+) bytes",),
         ("compile",),
-        r"what is copied of the last dimension is no multiple of \1 bytes",
+        r"what is copied of the last dimension is not a multiple of \1 bytes",
     ),
     MessageMeaning(
         "PAL903",
@@ -248,7 +248,7 @@ KNOWN: Sequence[MessageMeaning] = (
         "use a shape that such tiles divide: `wgmma` takes multiples of 64 rows",
         (r"Cannot cast to layout TiledLayout\(tiling=Tiling\(tiles=\(\(([\d, ]+)\)",),
         ("lower",),
-        r"the shape of a value does not fit the layout that is asked for, tiles of (\1)",
+        r"the shape of a value does not fit the required layout, tiles of (\1)",
     ),
     MessageMeaning(
         "PAL202",
@@ -299,7 +299,7 @@ KNOWN: Sequence[MessageMeaning] = (
 # Rules about a kernel's definition, which jax notices at the launch.
 ABOUT_THE_KERNEL = frozenset({"PAL501", "PAL503"})
 
-# What only the references that a kernel gets can do, of arrays; what only the steps of a grid can ask.
+# Attributes that only refs have, not arrays; functions that work only in the steps of a grid.
 _ASSIGNED = re.compile(r"JAX arrays are immutable|object does not support item assignment")
 _GRID = re.compile(r"\b(?:program_id|num_programs)\b")
 # What jax calls things within itself, and how its users would.
@@ -312,15 +312,15 @@ _INTERNALS = (
     (re.compile(r"Traced<(?:ShapedArray\()?([a-z]+\d+\[[\d,]*\])\)?>(?:with<[^>]*>+)?"), r"a traced \1"),
     (re.compile(r"<([\w.]+) object at 0x[0-9a-f]+>"), r"a \1"),
 )
-# Messages about the structures that jax keeps arguments in: they say nothing about a kernel.
+# Messages about the structures that jax keeps arguments in: they are not about a kernel.
 _STRUCTURES = re.compile(r"\bsafe_(?:zip|map)\(|PyTreeDef|too many leaves|tree_unflatten", re.IGNORECASE)
 _REPORT = re.compile(
     r"(?<!\s)\s*(?:Please file (?:an issue|a bug)[^.]*\.?(?:\S*)|This is likely a bug[^.]*\.?)\s*(?:https?://\S+)?"
 )
-# What the interpreters say of an access that leaves its buffer.
+# Messages of the interpreters for an access that leaves its buffer.
 _ACCESS = re.compile(r"((?:reading|writing|swapping) \[.{0,500}?\]) but \w+ has shape (\([^()]*\))")
 _SLICE = re.compile(r"slice\((\d+), (\d+), (\d+)\)")
-# What stands before a compiler's own words: names of modules that say nothing to the user.
+# Prefixes of a compiler's messages: names of modules that do not help the user.
 _PREAMBLE = re.compile(
     r"^(?:(?:INTERNAL|INVALID_ARGUMENT|UNIMPLEMENTED|RESOURCE_EXHAUSTED): )?"
     r"(?:Mosaic failed to compile TPU kernel(?: with MLIR module name `[^`]*`)?(?: HLO name `[^`]*`)?: |"
@@ -355,7 +355,7 @@ def is_of_memory(problem: Problem, stage: str) -> bool:
 
 
 def in_words(problem: Raised, stage: str) -> str:
-    """What an exception at a stage says: in its user's terms where these are known."""
+    """The message of an exception at a stage, in its user's terms where these are known."""
     known = understand(problem, stage)
     return (known.words if known is not None else "") or sentence(problem)
 
@@ -368,7 +368,7 @@ def done_in_kernels(problem: Raised, line: str) -> str | None:
     return f"asks for `{grid_query[0]}` where there is no grid" if grid_query else None
 
 
-# A compiler's numbers of bytes: what was asked for, and what there is.
+# A compiler's numbers of bytes: required and available.
 _BYTES = (
     re.compile(r"Shared memory size limit exceeded: requested (\d+), available:? (\d+)"),
     re.compile(r"exceeds available shared memory: smem_bytes=(\d+) > max_smem_bytes=(\d+)"),
@@ -376,12 +376,12 @@ _BYTES = (
 
 
 def shared_memory(problem: Raised) -> tuple[int, int] | None:
-    """The bytes of a GPU's shared memory that were asked for, and those that there are, where a message has them."""
+    """The bytes of a GPU's shared memory that are required and available, where a message has them."""
     match = next((found for pattern in _BYTES if (found := pattern.search(problem["message"]))), None)
     return (int(match[1]), int(match[2])) if match else None
 
 
-# What asks for a device: jax has none of that kind where the probe runs.
+# Code that needs a device: jax has none of that kind where the probe runs.
 _ABOUT_DEVICES = re.compile(
     r"\b(?:local_)?device(?:s\(|_count|_kind|_put\()|\bdefault_backend|\bget_backend|\.platform\b|\bcuda_versions\b"
 )
@@ -389,13 +389,13 @@ _NO_DEVICE = re.compile(r"Unknown backend|Backend '[^']*' is not in the list|no 
 
 
 def misses_device(problem: Raised) -> bool:
-    """Whether an exception says that a device is not there, or is an assertion about devices."""
+    """Whether an exception is about a missing device, or is an assertion about devices."""
     asserted = problem["type"] == "AssertionError" and _ABOUT_DEVICES.search(problem["message"])
     return bool(asserted or _NO_DEVICE.search(problem["message"]))
 
 
 def sentence(problem: Worded) -> str:
-    """The message as one readable sentence: its first telling line, without the invitation to report a bug."""
+    """The message as one readable sentence: its first informative line, without the invitation to report a bug."""
     text = _NOISE.sub("", _REPORT.sub("", str(problem["message"]))).strip()
     kind = str(problem.get("type") or "error")
     if not text:
@@ -420,8 +420,8 @@ def sentence(problem: Worded) -> str:
 
 
 def reading(text: str) -> str:
-    """ "reading [28:36, 0:128], of shape (32, 128)": the telling line of the interpreter's message, which comes wrapped
-    in a callback's traceback.
+    """ "reading [28:36, 0:128], of shape (32, 128)": the informative line of the interpreter's message, which comes
+    wrapped in a callback's traceback.
     """
     lines = [line.strip() for line in text.splitlines() if "ut-of-bounds" in line or "out of bounds" in line]
     messages = [line for line in lines if not line.startswith("File ")]
@@ -454,11 +454,11 @@ def _bracketed(match: re.Match[str]) -> str:
 
 
 def wrong_flags(output: str) -> str:
-    """What XLA says of flags that it does not know, in the output of a process that it ended."""
+    """XLA's message about unknown flags, in the output of a process that it ended."""
     return next((line.strip()[:300] for line in output.splitlines() if "in XLA_FLAGS" in line), "").partition("] ")[2]
 
 
 def last_words(output: str) -> str:
-    """What a compiler says before it aborts: a line that begins with F and the date."""
+    """A compiler's message before it aborts: a line that begins with F and the date."""
     fatal = [line.strip() for line in output.splitlines() if len(line) > 5 and line[0] == "F" and line[1:5].isdigit()]
     return (fatal[-1].partition("] ")[2] or fatal[-1])[:300] if fatal else ""

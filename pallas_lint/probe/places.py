@@ -62,7 +62,7 @@ class Places:
 
 @define
 class FindingBuilder:
-    """What can be said of the code around launches; of a launch where there is one."""
+    """Makes findings about the code around launches; about a launch where there is one."""
 
     result: ProbeResult
     places: Places

@@ -60,15 +60,15 @@ class RequestOptions(TypedDict):
     """What does not depend on the function. `targets`: empty for each launch's own."""
 
     targets: list[str]
-    perf: bool  # tell what each launch costs, too
-    whole: bool  # tell what the whole function costs, too
+    perf: bool  # predict the cost of each launch, too
+    whole: bool  # predict the cost of the whole function, too
     devices: int | None  # how many the function sees
-    promela: bool  # tell models of kernels on several devices
+    promela: bool  # write models of kernels on several devices
     runs: bool  # run kernels in interpret mode
     real: bool  # run them on the device that is there, too
     stages: list[str]
     reference: str | None
-    against: str | None  # another function of the same file, of which to tell what it costs
+    against: str | None  # another function of the same file, whose cost is predicted
     timeout: float
     memory_limit: int
 
@@ -98,7 +98,7 @@ class FunctionRequest(Function, DoneBefore, total=False):
     bisect: tuple[int, str]  # rather find the operation on which the compiler dies: launch, target
     variant: str  # rather compare its result with that of this text of its file
     alone: int  # rather run this launch on the device, once and in this very process
-    watched: bool  # tell what the answer rests on
+    watched: bool  # send the dependencies of the result
 
 
 class Modules(TypedDict):
@@ -179,7 +179,7 @@ class Worded(TypedDict):
 
 
 class LocatedMessage(Worded):
-    """Something that was said about the user's code, the most telling place first."""
+    """A message about the user's code, the most informative place first."""
 
     places: list[Place]
 
@@ -225,7 +225,7 @@ class Race(_Race, _OnValues, total=False):
 
 
 class Checked(LocatedMessage, _OnValues):
-    """What checkify tells."""
+    """A failure of checkify."""
 
     kind: Literal["nan", "division", "out-of-bounds", "check"]
 
@@ -268,12 +268,12 @@ class _Ended(Worded):
 
 
 class Ended(_Ended, total=False):
-    """A child that did not live to tell the end of a stage."""
+    """A child that died before the end of a stage."""
 
     culprit: Culprit | None
 
 
-# By what tells them: any stage may also raise an exception, or not live to its end.
+# By their source: any stage may also raise an exception, or die before its end.
 GridProblem = Union[  # noqa: UP007
     OutOfRange, Ragged, Uncovered, ParallelWrites, Revisited, Shared, OverBudget, Raised, Ended
 ]
@@ -305,7 +305,7 @@ class WarpWork(TypedDict):
     special: int  # instructions of the special function units
     shuffles: int
     barriers: int
-    copies: int  # from global memory, that nobody waits for yet
+    copies: int  # from global memory, not awaited yet
     issued: int  # instructions, but for those of tensor cores
 
 
@@ -322,12 +322,12 @@ class BlockWork(TypedDict):
 
 
 class TaskReport(TypedDict, total=False):
-    """What a stage's work comes to. `detail` says why, where it could not be tried."""
+    """The result of a stage. `detail` is the reason where it could not be tried."""
 
     detail: str | None
     unreached: bool  # for want of time
     problems: list[Problem]
-    figures: dict[str, int]  # that the compiler tells
+    figures: dict[str, int]  # from the compiler
     work: BlockWork
     no_work: str  # why it is not known, as a clause
     cost: Cost
@@ -410,13 +410,13 @@ class Facts(TypedDict):
     times: int
     reads: list[str]
     waits: bool
-    guessed: list[str]  # integer operands whose values nobody told
+    guessed: list[str]  # integer operands with unknown values
     targets_guessed: bool
     stages: list[tuple[str, Union[str, None]]]  # noqa: UP007  that it is to go through, with their targets
     memory: Memory | None
     operands: list[OperandFacts]
     picture: Picture | None
-    causes: Causes | None  # where it is asked what it costs
+    causes: Causes | None  # where its cost is requested
 
 
 class RestsOn(TypedDict):

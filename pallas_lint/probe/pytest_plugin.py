@@ -207,7 +207,7 @@ class _Examiner:
         return findings, errors, lines
 
     def _settings_of(self, path: str) -> Settings:
-        """The settings for a file; those of the tests where its own cannot be read, which linting tells."""
+        """The settings for a file; those of the tests where its own cannot be read, which linting reports."""
         from pallas_lint.config.settings import SettingsError
 
         try:

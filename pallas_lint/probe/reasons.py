@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from pallas_lint.probe import messages
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.probe.mesh import findings as mesh
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def is_shared(launch: LaunchResult, problem: Shared) -> bool:
 
 
 def cause_of(problem: NotANumber, found: dict[str, str]) -> str | None:
-    """The code of the finding that says why results are no numbers, among these causes."""
+    """The code of the finding that explains why results are no numbers, among these causes."""
     return next((found[name] for name in (problem["operand"], "*", "race", "raced") if name in found), None)
 
 
@@ -110,18 +111,14 @@ def why_out_of_range(problem: OutOfRange) -> str:
 
 
 def over_budget(problem: OverBudget) -> str:
-    """ "the kernel needs at least 24.00 MiB of VMEM, and v5e gives it 16.00 MiB"."""
+    """ "the kernel needs at least 24 MiB of VMEM, and v5e gives it 16 MiB"."""
     backend, _, device = problem["target"].partition(":")
     on_gpu = backend == "mosaic-gpu"
     space = "shared memory" if on_gpu else problem["space"].upper()
     return (
-        f"the kernel needs at least {_size(problem['bytes'])} of {space}, and {device or 'the device'} gives it "
-        f"{'less than ' if problem['space'] == 'smem' and not on_gpu else ''}{_size(problem['limit'])}"
+        f"the kernel needs at least {format_bytes(problem['bytes'])} of {space}, and {device or 'the device'} gives it "
+        f"{'less than ' if problem['space'] == 'smem' and not on_gpu else ''}{format_bytes(problem['limit'])}"
     )
-
-
-def _size(count: int) -> str:
-    return f"{count / (1 << 20):.2f} MiB" if count >= 1 << 19 else f"{count / 1024:.1f} KiB"
 
 
 def _shape(sizes: list[int]) -> str:
@@ -168,7 +165,7 @@ def _words(stage: str, problem: Problem, found: dict[str, str]) -> str | None:
     return messages.sentence(cast("Worded", problem)) if "message" in problem else None
 
 
-# Kinds are told apart within a stage.
+# Kinds are distinct within a stage.
 _WORDS: dict[tuple[str, str], Callable[[Any], str]] = {
     ("grid", "out-of-range"): lambda problem: f"a block of `{problem['operand']}` is outside of the array (PAL307)",
     ("grid", "uncovered"): lambda problem: f"{never_written(problem)} (PAL308)",

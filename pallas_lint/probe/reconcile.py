@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _REFUTABLE = ("PAL1", "PAL2")
 _OF_COST = "PAL8"
 _OF_VERSIONS = "PAL706"  # known defects: what counts is the jax and libtpu that ran the kernel
-# What a compiler takes without a word, though it costs precision or time: its verdict says nothing about these.
+# A compiler accepts these, though they cost precision or time: it does not refute them.
 _BEYOND_COMPILERS = frozenset({"PAL106", "PAL210", "PAL213"})
-# Rules about values nobody wrote, and what running the kernel shows of them.
+# Rules about values never written, and the code with which running the kernel shows them.
 _POISONED = {"PAL401": "PAL907", "PAL402": "PAL907", "PAL406": "PAL907", "PAL409": "PAL907", "PAL417": "PAL906"}
 
 
@@ -61,7 +61,7 @@ def settled(
 ) -> list[Finding]:
     """All findings, each cause once.
 
-    A static finding that the probe confirms takes the place of the probe's and says so; one that it refutes becomes an
+    A static finding that the probe confirms takes the place of the probe's, with a note; one that it refutes becomes an
     info with the reason. No comment is idle that is `used` to silence what the probe finds.
     """
     confirmed: set[ById] = set()
@@ -125,7 +125,7 @@ def _costs_nothing(finding: Finding, launches: Iterable[LaunchResult]) -> bool:
 
 
 def _refutation(finding: Finding, launches: Iterable[LaunchResult]) -> str | None:
-    """Why a finding does not hold for what was probed; None where the probe does not say so."""
+    """Why a finding does not hold for what was probed; None where the probe does not refute it."""
     if not finding.code.startswith(_REFUTABLE) or finding.code in _BEYOND_COMPILERS or finding.backend is None:
         return None
     mine = [launch for launch in launches if launch.kernel == finding.kernel]

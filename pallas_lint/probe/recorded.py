@@ -50,7 +50,7 @@ class Recording:
 
     file: Path
     root: Path  # of the project: paths in the file are relative to it
-    replace: bool = False  # forget what the file says so far
+    replace: bool = False  # drop what the file has so far
     values: bool = False
     stub: bool = False
 
@@ -69,7 +69,7 @@ class Recording:
 
     @property
     def terms(self) -> RecordingRequest:
-        """What the captured processes are told of it."""
+        """Its part for the captured processes."""
         return {"root": str(self.root), "values": self.values, "stub": self.stub}
 
     def finish(self, folder: Path, cwd: Path) -> Recorded:
@@ -109,7 +109,7 @@ class Recording:
         """The calls that stay in a file. Raises RecordError where it is not to be written."""
         if self.replace:
             if not shapes_file.is_ours(before):
-                raise RecordError(f"{shown}: not replaced: it is no shapes file of pallas-lint; remove it yourself")
+                raise RecordError(f"{shown}: not replaced: it is not a shapes file of pallas-lint; remove it yourself")
             return ()
         known = shapes_file.decoded(before, shown)
         for problem in known.problems:
@@ -162,7 +162,7 @@ def _known_call(call: RecordedCall, arguments: tuple[tuple[str, str], ...]) -> K
 
 
 def _is_value(text: str) -> bool:
-    """Whether the file may say so: jax has dtypes of which no rule knows."""
+    """Whether the file may have it: jax has dtypes that no rule knows."""
     try:
         check(text)
     except ValueProblem:

@@ -40,7 +40,7 @@ def function_document(cost: FunctionCost, cwd: Path) -> dict[str, Any]:
 
 
 def without_repeats(document: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:
-    """A launch's document in which stages name findings by their codes, where they would say the same again."""
+    """A launch's document in which stages name findings by their codes, instead of repeating them."""
     stages = [
         {**stage, "detail": stage["detail"] and _shortened(stage["detail"], findings)} for stage in document["stages"]
     ]
@@ -88,7 +88,7 @@ def _row(row: Row, cwd: Path) -> dict[str, Any]:
 
 
 def _detail(launch: LaunchResult, stage: Stage) -> str | None:
-    """Why it failed, and what else there is to say of it."""
+    """Why it failed, and its other details."""
     from pallas_lint.probe import reasons
 
     return "; ".join(dict.fromkeys(filter(None, (reasons.why(launch, stage), stage.detail)))) or None

@@ -38,7 +38,7 @@ STAGES = ("grid", "lower", "compile", "verify", "interpret", "checks", "run")
 
 @define
 class Stage:
-    """One stage of one launch on one target. `ok` is None where it could not be tried; `detail` says why."""
+    """One stage of one launch on one target. `ok` is None where it could not be tried, for the reason in `detail`."""
 
     stage: str
     target: str | None
@@ -71,7 +71,7 @@ class LaunchResult:
     facts: Facts
     stages: list[Stage] = field(factory=list)
     costs: list[Cost] = field(factory=list)  # by target
-    model: str | None = None  # in Promela, where that was asked for
+    model: str | None = None  # in Promela, where that was requested
 
     @property
     def kernel(self) -> str:
@@ -99,7 +99,7 @@ class LaunchResult:
         """Whether stages are still to come."""
         return any(self.stage(name, target) is None for name, target in self.facts.get("stages", ()))
 
-    # Kinds are told apart within a stage.
+    # Kinds are distinct within a stage.
 
     @property
     def of_grid(self) -> list[GridProblem]:
@@ -111,7 +111,7 @@ class LaunchResult:
 
     @property
     def of_checks(self) -> list[Checked]:
-        """What checkify tells; an exception on the way says nothing about the kernel."""
+        """Failures of checkify; an exception on the way is not about the kernel."""
         checked = (problem for problem in self._problems("checks") if problem["kind"] in CHECKS)
         return cast("list[Checked]", list(checked))
 
@@ -166,7 +166,7 @@ def collect(
 ) -> ProbeResult:  # fmt: skip
     """The result that a request's events make up; added to the result `into` of an earlier request where given.
 
-    `ended` is told of the result so far whenever a stage of a launch has ended.
+    `ended` is called with the result so far whenever a stage of a launch has ended.
     """
     result = ProbeResult(spec) if into is None else into
     found: dict[int, LaunchResult] = dict(enumerate(result.launches))
@@ -276,10 +276,10 @@ def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, time
         kind: Literal["crash", "deadline", "memory-limit"] = _KINDS.get(event["reason"], "crash")
         problem: Ended = {"kind": kind, "message": how, "output": event["output"], "status": event["status"]}
         launch = found[int(number)]
-        # A slow interpreter says nothing about a kernel: only one that waits does.
+        # A slow interpreter is no sign of a defect: only one that waits is.
         waits = event["reason"] == "waiting" and launch.facts.get("waits")
         slow = kind == "deadline" and stage in ("interpret", "checks") and not waits
-        # Nor does it say anything that there is more to judge than there is room for.
+        # Nor is it one that there is more to check than there is memory for.
         unjudged = stage == "verify" and kind != "crash"
         if slow:
             steps = prod(launch.facts["grid"] or ())
@@ -347,13 +347,13 @@ def _place(stage: Stage, targets: Sequence[str | None]) -> tuple[int, int, int]:
 
 @define
 class RequestedStages:
-    """What the user asked for by name: stages, and targets to lower and compile for."""
+    """What the user requested by name: stages, and targets to lower and compile for."""
 
     stages: Collection[str] = ()
     targets: Collection[str] = ()
 
     def unjudged(self, launches: Iterable[LaunchResult]) -> Iterator[str]:
-        """In words, each stage that was asked for and that could not be judged, or for which there was no time."""
+        """As text, each requested stage that could not be judged, or for which there was no time."""
         for launch in launches:
             for stage in launch.stages:
                 requested = stage.unreached or stage.stage in self.stages or stage.target in self.targets

@@ -41,16 +41,16 @@ class ProbeOptions:
     against: str | None = None  # a function whose cost is predicted, too; None: the reference
     timeout: float = DEFAULT_TIMEOUT
     memory_limit: int = DEFAULT_MEMORY
-    perf: bool = False  # tell what launches cost, too
-    whole: bool = False  # tell what whole functions cost
+    perf: bool = False  # predict the cost of launches, too
+    whole: bool = False  # predict the cost of whole functions
     runs: bool = True  # run kernels in interpret mode
     real: bool = False  # run kernels on the device that is there
     devices: int | None = None  # that functions see
-    promela: bool = False  # tell models of kernels on several devices
+    promela: bool = False  # write models of kernels on several devices
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], targets: Sequence[str] = ()) -> ProbeOptions:
-        """As the settings `probe.*` say; `targets`, where there are any, go before `all-targets`."""
+        """From the settings `probe.*`; `targets`, where there are any, go before `all-targets`."""
         return cls(
             tuple(targets) or (EVERY_TARGET if settings.get("all-targets") else ()),
             settings.get("stage"),
@@ -95,9 +95,10 @@ def stages_of(named: Sequence[str], skipped: Collection[str]) -> list[str]:
 
 @define
 class Session:
-    """A worker and the conditions under which it is asked.
+    """A worker, and the options of its requests.
 
-    `progress` is told what is being done, `ended` whenever a stage of a launch has ended, with what is known by then.
+    `progress` is called with a description of each step, `ended` whenever a stage of a launch has ended, with the
+    result by then.
     """
 
     worker: Worker

@@ -47,7 +47,7 @@ class UnreadableComment(SpecError):
 
 @frozen
 class Spec:
-    """One function with arguments. `line` is that of the comment that asked for it, None on the command line."""
+    """One function with arguments. `line` is that of its comment, None on the command line."""
 
     file: str
     function: str
@@ -94,7 +94,7 @@ def parse_target(target: str, words: Sequence[str]) -> Spec:
         if match:
             keywords.append((match[1], parse_argument(match[2])))
         elif keywords:
-            raise SpecError(f"'{word}' stands after a keyword argument")
+            raise SpecError(f"'{word}' follows a keyword argument")
         else:
             positional.append(parse_argument(word))
     return Spec(file, function, tuple(positional), tuple(keywords))
@@ -237,7 +237,7 @@ def _value(node: ast.expr, text: str) -> Argument:
         dtype, shape = (str(_literal(each, text)) for each in node.args)
         dtype = _short(dtype)
         if not dtype.startswith("key<") and dtype not in DTYPES:
-            raise SpecError(f"'{dtype}' in '{text}' is no dtype: write f32, bf16, i32, bool, ... as jax prints them")
+            raise SpecError(f"'{dtype}' in '{text}' is not a dtype: write f32, bf16, i32, bool, ... as jax prints them")
         return {"kind": "array", "dtype": dtype, "shape": [int(size) for size in shape.split(",") if size.strip()]}
     if isinstance(node, ast.List | ast.Tuple):
         kind: Literal["list", "tuple"] = "list" if isinstance(node, ast.List) else "tuple"

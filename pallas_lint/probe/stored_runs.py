@@ -85,7 +85,7 @@ def store(
 def runs_of(
     result: ProbeResult, cwd: Path, findings: Sequence[Finding], texts: Mapping[Path, Source]
 ) -> Iterator[tuple[Path, StoredRun]]:
-    """What a result says of each file that launches something in it."""
+    """The parts of a result by file, for each file that launches something."""
     by_file: dict[Path, list[LaunchResult]] = defaultdict(list)
     for launch in result.launches:
         if launch.place is not None:
@@ -129,7 +129,7 @@ def _own_paths(finding: Finding, cwd: Path, file: Path) -> Finding:
 
 
 def _lines(launches: Sequence[LaunchResult], findings: Sequence[Finding], file: Path) -> Iterator[tuple[str, int]]:
-    """The lines that a run speaks of, with their files' paths: an empty one for `file` itself."""
+    """The lines that a run refers to, with their files' paths: an empty one for `file` itself."""
     for launch in launches:
         for place in (launch.facts["place"], launch.facts["kernel_place"], *launch.facts.get("stack", ())):
             if place is not None:
@@ -157,7 +157,7 @@ def _write(cache: CacheFolder, file: Path, runs: Sequence[StoredRun]) -> None:
 
 
 def _completed(run: StoredRun, before: StoredRun | None) -> StoredRun:
-    """A run with what the one before it knows and it did not ask: costs, or how the kernel runs. Of the same code."""
+    """A run, completed with results of the one before it on the same code: costs, or interpretation."""
     if before is None or (run.arguments, len(run.launches)) != (before.arguments, len(before.launches)):
         return run
     if {each.digest for each in run.rests_on} != {each.digest for each in before.rests_on}:
@@ -186,13 +186,13 @@ def _completed(run: StoredRun, before: StoredRun | None) -> StoredRun:
 
 
 def load(file: Path) -> tuple[StoredRun, ...]:
-    """The runs that are known of a file, whatever its text is by now."""
+    """The stored runs of a file, whatever its text is by now."""
     cache = own_cache(file.parent)
     return tuple(_load(cache, file)) if cache is not None else ()
 
 
 def stamp(file: Path) -> int:
-    """A number that changes with the runs that are known of a file; 0 where there are none."""
+    """A number that changes with the stored runs of a file; 0 where there are none."""
     cache = own_cache(file.parent)
     return cache.modified(_KIND, _name(file)) if cache is not None else 0
 
@@ -248,7 +248,7 @@ def fitting(
 ) -> tuple[StoredRun, ...]:
     """The runs that hold, with their lines as they are now in the file, whose path is `path`, and in others.
 
-    `places_in` tells where the statements of a file are (`dependencies.places`).
+    `places_in` returns where the statements of a file are (`dependencies.places`).
     """
     runs = tuple(runs)
     rested_on = {"", *(statement.file for run in runs for statement in run.rests_on)}

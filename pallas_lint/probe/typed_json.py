@@ -43,7 +43,7 @@ def type_mismatch(value: Any, kind: Any, where: str = "") -> str | None:
         )
         return next((wrong for wrong in found if wrong), None)
     of_kind = isinstance(value, (int, float) if kind is float else kind)
-    # A truth value is an integer to Python, and none to whoever reads the message.
+    # A truth value is an integer to Python, but not in JSON.
     return None if of_kind and (kind is bool or not isinstance(value, bool)) else _unlike(value, where)
 
 

@@ -21,11 +21,11 @@ FORMATS = ("full", "concise", "agent", "json", "sarif", "github", "gitlab", "jun
 
 @frozen
 class Assumed:
-    """The jax version that was taken where nothing told one."""
+    """The jax version that was assumed where none is known."""
 
     version: str
     files: Sequence[str] = ()  # whose kernels were judged for it; none: those of every file
-    others: int = 0  # files whose version was told
+    others: int = 0  # files whose version is known
 
     @classmethod
     def of(cls, judged: Mapping[str, JaxVersions]) -> Assumed | None:
@@ -39,7 +39,7 @@ class Assumed:
 
 @frozen
 class Report:
-    """What one run has to say."""
+    """The result of one run, for a report."""
 
     findings: Sequence[Finding] = ()
     errors: Sequence[LintError] = ()
@@ -58,7 +58,7 @@ class Report:
     width: int | None = None  # columns that text has to fit into; None: lines are as long as they are
     source_line: SourceLine = lambda path, number, cell=None: None  # the text of a line, None if unknown
     seen: Sequence[LaunchSummary] = ()  # each place that launches a kernel
-    unjudged: Sequence[str] = ()  # stages that the probe was asked for, and why they could not be judged
+    unjudged: Sequence[str] = ()  # requested stages of the probe, and why they could not be judged
     jax: Sequence[str] = ()  # for which versions kernels were judged: "jax 0.10.2 (uv.lock)"
 
 

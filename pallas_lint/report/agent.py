@@ -40,7 +40,7 @@ def render(report: Report) -> Iterator[str]:
 
 
 def findings(found: Sequence[Finding]) -> Iterator[str]:
-    """One line for all findings of a file that say the same, in the order of the first of each."""
+    """One line for all findings of a file with the same message, in the order of the first of each."""
     lines: dict[tuple[str, str], list[int]] = {}
     for finding in found:
         numbers = lines.setdefault((place_of_file(finding.span), _text_of(finding)), [])
@@ -64,7 +64,7 @@ def _sentence(text: str) -> str:
 
 
 def judged(report: Report) -> str:
-    """For what was judged, for how many launches shapes are known, and what would tell the rest."""
+    """What kernels were checked for, for how many launches shapes are known, and how to supply the rest."""
     if not report.findings and not report.kernels and not report.seen:
         return f"no kernel in {count(report.files, 'file')}"
     backends = sorted({each.backend for each in report.seen if each.judged and each.backend is not None})

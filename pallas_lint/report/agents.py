@@ -1,4 +1,4 @@
-"""Whether a coding agent reads the output, by the environment that agents give the programs they start."""
+"""Detection of a coding agent as reader of the output, by the environment that agents set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SWITCH = "PALLAS_LINT_AGENT"  # "0" turns it off, anything else on
 
 
 def chosen(requested: str | None, otherwise: str = "full") -> str:
-    """The format that was asked for, else "agent" where an agent reads standard output, else `otherwise`."""
+    """The requested format, else "agent" where an agent reads standard output, else `otherwise`."""
     if requested is not None:
         return requested
     return "agent" if is_reading() else otherwise

@@ -45,7 +45,7 @@ def _lines(report: Report) -> Iterator[str]:
         found = style.bold(f"Found {count(len(report.findings), 'finding')}")
         yield f"{found} ({by_severity}) in {read}{fixable(report.findings)}.{fixed}"
     elif report.kernels or not report.errors:  # of what could not be read or run nothing is known
-        # What was judged is said at the end.
+        # What was checked comes at the end.
         where = count(report.files, "file") if report.kernels or report.seen else read
         yield f"{style.good('No findings')} in {where}.{fixed}"
     if report.assumed is not None:
@@ -57,7 +57,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _assumption(assumed: Assumed) -> str:
-    """Where nothing told the jax version, and which was taken: "… for 2 of 12 files, a.py, b.py (no …): …"."""
+    """Where the jax version is not known, and which was taken: "… for 2 of 12 files, a.py, b.py (no …): …"."""
     where = ""
     if assumed.files:
         named = ", ".join(map(visible_file, assumed.files[:_MAX_PLACES]))
@@ -72,7 +72,7 @@ def _assumption(assumed: Assumed) -> str:
 def _judged(report: Report) -> str:
     """ "31 kernels judged for tpu:v5e, jax 0.10.2 (uv.lock); 19 with known shapes, 1 not followed: src/a.py:40".
 
-    Beside findings it has been said of how many kernels they are.
+    With findings, the number of kernels is already in the line above.
     """
     backends = sorted({each.backend for each in report.seen if each.judged and each.backend is not None})
     judged = ", ".join((*backends, *report.jax))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_LINE_WIDTH = 140  # columns of a source line that are shown
 _CUT = "…"
-MIN_ALIKE_TO_MERGE = 4  # findings that say the same of one file: from here on the first stands for all
+MIN_ALIKE_TO_MERGE = 4  # findings with the same message in one file: from here on the first stands for all
 MAX_LINES = 6  # lines of a long span that are shown; of a longer one its head and its last line
 
 

@@ -62,7 +62,7 @@ def _origin(launch: LaunchSummary) -> str:
         return ""
     others = f", and {count(launch.more, 'other call')}" if launch.more else ""
     if launch.source is None:
-        return f", as the text says{others}"
+        return f", as in the text{others}"
     own, place = launch.source[: len(launch.path)] == launch.path, launch.source[len(launch.path) :]
     where = launch.source if not own else place[2:] if place.startswith("::") else f"line {place[1:]}"
     return f", as in {where}{others}"

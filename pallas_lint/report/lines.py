@@ -18,7 +18,7 @@ class SourceLine(Protocol):
 
 
 class Lines:
-    """Source lines for the report, read when asked for: cached findings come without their text."""
+    """Source lines for the report, read when needed: cached findings come without their text."""
 
     def __init__(self, cwd: Path, texts: dict[str, Source] | None = None) -> None:
         self.cwd = cwd

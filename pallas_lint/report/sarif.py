@@ -109,7 +109,7 @@ def _message(finding: Finding) -> str:
 
 def _location(span: Span, cell: int | None) -> dict[str, Any]:
     place: dict[str, Any] = {"artifactLocation": _artifact(span.path)}
-    # The lines of a finding in a notebook count within the cell, which SARIF cannot say: only the property does.
+    # The lines of a finding in a notebook count within the cell, which SARIF cannot express: only the property does.
     place["region"] = {"startLine": 1} if cell is not None else _region(span)
     return {"physicalLocation": place}
 

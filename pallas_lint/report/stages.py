@@ -6,14 +6,13 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.report.style import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pallas_lint.report.style import Style
-
-_KIB, _MIB = 1 << 10, 1 << 20
 
 
 def title(launch: Mapping[str, Any], style: Style) -> str:
@@ -25,8 +24,8 @@ def title(launch: Mapping[str, Any], style: Style) -> str:
         line += f", {steps:,} step{'s' * (steps != 1)}"
     memory = launch.get("memory")
     if memory is not None:
-        limit = f" of {_size(memory['limit'])}" if memory.get("limit") else ""
-        line += f", {memory['space'].upper()} {_size(memory['bytes'])}{limit}"
+        limit = f" of {format_bytes(memory['limit'])}" if memory.get("limit") else ""
+        line += f", {memory['space'].upper()} {format_bytes(memory['bytes'])}{limit}"
         line += f" ({memory['device']})" if memory.get("device") else ""
     return line
 
@@ -47,8 +46,3 @@ def _word(stage: Mapping[str, Any], style: Style) -> str:
     if stage["ok"] is None:
         return style.place("not judged")
     return style.good("ok") if stage["ok"] else style.removed("failed")
-
-
-def _size(number: int) -> str:
-    value, unit = (number / _MIB, "MiB") if number >= _MIB else (number / _KIB, "KiB")
-    return f"{value:.1f}".removesuffix(".0") + f" {unit}"

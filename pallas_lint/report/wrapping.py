@@ -15,7 +15,7 @@ _MARKUP = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")
 
 
 def width_of(stream: TextIO) -> int | None:
-    """The columns of what `stream` writes to; None where nothing tells, as of a file or a pipe.
+    """The columns of the terminal that `stream` writes to; None for a file or a pipe.
 
     COLUMNS goes before the terminal's own, as everywhere.
     """

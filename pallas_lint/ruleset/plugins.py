@@ -17,7 +17,7 @@ from pallas_lint.records import frozen
 
 GROUP = "pallas_lint.rules"
 _SECTION = f"[{GROUP}]".encode()
-# Strings, compiled when first used: where nobody offers rules, neither is needed.
+# Strings, compiled when first used: without plugins neither is needed.
 _NAME = r"([A-Z]{2,}[0-9]{3})-([a-z0-9]+(?:-[a-z0-9]+)*)"
 _OWN = r"PAL[0-9]{3}"
 
@@ -46,7 +46,7 @@ def installed() -> tuple[Plugin, ...]:
     """
     found: dict[str, Plugin] = {}
     for folder in dict.fromkeys(sys.path):
-        # The working directory is no place to install into: nothing in it is asked for rules.
+        # Nothing is installed into the working directory: packages in it are not searched for rules.
         if not folder or _is_current(folder):
             continue
         for plugin in _in_folder(folder):
@@ -89,7 +89,7 @@ def _offered(text: str, package: str) -> Iterator[Plugin]:
     for key, module in parser[GROUP].items():
         match = re.fullmatch(_NAME, key)
         if match is None:
-            yield Plugin(key, key, module, package, f"`{key}` is no CODE-rule-name, such as ACME101-no-magic-blocks")
+            yield Plugin(key, key, module, package, f"`{key}` is not a CODE-rule-name, such as ACME101-no-magic-blocks")
         elif is_own(match[1]):
             yield Plugin(key, key, module, package, f"`{key}`: codes that begin with PAL are taken")
         else:

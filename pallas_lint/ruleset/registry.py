@@ -26,7 +26,7 @@ class PluginError(Exception):
 
 @define(slots=False)
 class RuleEntry:
-    """A rule by its code and name; the class itself is imported when something else is asked for."""
+    """A rule by its code and name; the class itself is imported for any other attribute."""
 
     code: str
     name: str

@@ -90,8 +90,8 @@ class Rule:
     backends: ClassVar[frozenset[str] | None] = None  # None: all
     cores: ClassVar[frozenset[str]] = frozenset({"tensor"})  # of a TPU, on which the verdict of `backends` holds
     runs_without_backend: ClassVar[bool] = False  # also called, without target, for kernels with unknown backend
-    of_hardware: ClassVar[bool] = False  # without `backends`: not run on launches that surely use interpret mode
-    of_compiler: ClassVar[bool] = False  # libtpu refuses it: a step less severe on TPUs of which it was not asked
+    of_hardware: ClassVar[bool] = False  # without `backends`: not run on launches that certainly use interpret mode
+    of_compiler: ClassVar[bool] = False  # libtpu refuses it: a step less severe on TPUs for which it was not run
     probe_only: ClassVar[bool] = False  # it has no check: only the probe reports it
     runs_on_known_calls: ClassVar[bool] = True  # also run on launches with the arguments of a known call
     group_by_message: ClassVar[bool] = False  # findings of a file with the same message are reported as one

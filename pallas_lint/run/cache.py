@@ -103,7 +103,7 @@ class Cache:
         return digest(os.fsencode(self.cwd / shown))
 
     def _digest(self, path: str) -> str:
-        """The digest of a file a verdict depends on, empty where there is none; of a project's folder, what that says.
+        """The digest of a file that a verdict depends on, empty if there is none; of a folder, its evidence.
 
         A verdict rests on the folder where the backend of a launch was presumed, or might have been.
         """

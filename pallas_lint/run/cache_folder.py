@@ -42,7 +42,7 @@ _ENTRY = re.compile(r"[0-9a-f]{30}")
 
 
 class ForeignFolder(OSError):
-    """A folder that is not used as a cache; `strerror` says why in a clause."""
+    """A folder that is not used as a cache; `strerror` is the reason, a clause."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(None, f"cannot keep results in {path}: {reason}")
@@ -241,7 +241,7 @@ def byte_code_folder(project: Path) -> Path | None:
 
 
 def _own_folder(project: Path) -> Path | None:
-    """The user's folder for what pallas-lint keeps; it need not exist yet. None where nobody may rely on it."""
+    """The user's folder for files of pallas-lint; it need not exist yet. None where no folder can be trusted."""
     caches = _caches()
     if caches is None:
         return None
@@ -272,12 +272,12 @@ def _real(path: Path) -> Path:
 
 
 def _is_own(place: Path) -> bool:
-    """Whether a folder is this user's and nobody else writes to it; of one to be made, whether it would be."""
+    """Whether a folder is this user's and no other user can write to it; of one to be made, whether it would be."""
     user = os.geteuid() if hasattr(os, "geteuid") else None
     try:
         status = place.lstat()
     except FileNotFoundError:
-        # Not in the home of somebody else, as root with the environment of a user would.
+        # Not in another user's home, as root with the environment of a user would.
         around = next(each for each in place.parents if each.exists())
         return user is None or around.stat().st_uid in (user, 0)
     except OSError:

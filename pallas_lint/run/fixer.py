@@ -133,7 +133,7 @@ def fix(
 ) -> FixResult:
     """Apply what can be fixed until nothing is left to fix.
 
-    `difference(before, after)` may say why a change of a source is wrong although it parses.
+    `difference(before, after)` may return why a change of a source is wrong although it parses.
 
     `relint(sources, changed)` gives all findings for `sources`, of which those at the paths `changed` differ
     from the last call. A round after which a file that parsed no longer does is undone; its fixes are then

@@ -21,7 +21,7 @@ _KIND = "calls"
 
 
 def read(cache: CacheFolder, folder: Path, versions: tuple[str, ...]) -> Callers:
-    """What is known of the project in a folder. Whatever is wrong with it is silent."""
+    """The stored calls of the project in a folder; empty where they cannot be read."""
     callers = Callers(folder)
     content = cache.read(_KIND, _name(folder, versions))
     if content is None:
@@ -39,7 +39,7 @@ def read(cache: CacheFolder, folder: Path, versions: tuple[str, ...]) -> Callers
 
 
 def keep(cache: CacheFolder, callers: Callers, versions: tuple[str, ...]) -> None:
-    """Write down what is known of a project."""
+    """Store the known calls of a project."""
     state = {
         "tool": tool_fingerprint(),
         "files": {

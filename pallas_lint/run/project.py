@@ -1,4 +1,4 @@
-"""The files of a run: which are linted, and what stands in them."""
+"""The files of a run: discovery, and what is known of the project that they are in."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PYTHON = (
     ".pyi",
     ".pyw",
     *MARKDOWN,
-)  # a file of another name is taken for what it was named for, and it is said
+)  # a file with another ending that is named on the command line is linted, with a note
 _MAX_NAMED = 3  # files in a note
 _MAX_PATTERNS = 20_000  # lines of a .gitignore
 # A file without any of these words holds no kernel and launches none; it is not even decoded.
@@ -94,7 +94,7 @@ class Project:
         return ProjectEvidence()
 
     def evidence(self, folder: Path) -> BackendEvidence:
-        """What the project in a folder says of backends."""
+        """The evidence of backends in the project of a folder."""
         return self._evidence.of(folder, self.overlay)
 
     def graph(self) -> ModuleGraph:
@@ -106,7 +106,7 @@ class Project:
 
     @cached_property
     def calls(self) -> ProjectCalls:
-        """What other files, and records, tell of calls."""
+        """Known calls, from other files and records."""
         from pallas_lint.run.project_calls import ProjectCalls
 
         return ProjectCalls(self)
@@ -129,7 +129,7 @@ class Project:
         self._syntax.release(file)
 
     def forget_requirements(self) -> None:
-        """Files that say what a project requires may have changed."""
+        """Files with a project's requirements may have changed."""
         self._evidence.forget_requirements()
         self._syntax.layouts.forget()
         self.calls.invalidate()
@@ -202,18 +202,18 @@ def discover(
 
 
 def _is_unlike_python(path: Path) -> bool:
-    """Whether neither the name of a file nor its first line, as that of a script, says that it is Python."""
+    """Whether neither the name of a file nor its first line, as of a script, shows that it is Python."""
     if path.name.endswith(_PYTHON):
         return False
     try:
         first = files.read(path).partition(b"\n")[0]
     except OSError:
-        return False  # said when it is to be linted
+        return False  # reported when it is to be linted
     return not (first.startswith(b"#!") and b"python" in first)
 
 
 def is_excluded(path: Path, top: Path, finder: SettingsFinder, *, exclude: Sequence[str] = ()) -> bool:
-    """Whether a search of the folder `top` would leave out `path` below it, whatever .gitignore files say.
+    """Whether a search of the folder `top` would leave out `path` below it, .gitignore files aside.
 
     `exclude` are patterns relative to `top`. Raises SettingsError.
     """
@@ -343,7 +343,7 @@ class _Walk:
         return tuple(above)
 
     def _ignore_file(self, folder: str) -> _IgnoreFile | None:
-        """What .gitignore in a folder says; None (and an error noted) where it is no file that can be taken."""
+        """The patterns of .gitignore in a folder; None (and an error noted) where the file cannot be used."""
         file = Path(folder, ".gitignore")
         try:
             return _IgnoreFile.read(file)

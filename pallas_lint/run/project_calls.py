@@ -33,7 +33,7 @@ def outside_of_project(shapes: Path, settings: Settings) -> str | None:
 
 @define(eq=False)
 class ProjectCalls:
-    """The calls that are known of the files of a run, or of an editor's session."""
+    """The known calls of the files of a run, or of an editor's session."""
 
     project: Project
     crashes: dict[LintError, str] = field(factory=dict)  # of the engine while calls were found out, with tracebacks
@@ -61,7 +61,7 @@ class ProjectCalls:
         return known
 
     def _catch_up(self) -> None:
-        """Tell the callers which open documents have changed, or were closed."""
+        """Update the callers with open documents that have changed, or were closed."""
         if self.project.overlay is self._overlaid:
             return
         now = self._overlaid = self.project.overlay
@@ -86,7 +86,7 @@ class ProjectCalls:
         return (*callers.of(file), *self.shapes(file, settings).of(file))
 
     def find(self, file: Path, settings: Settings, gives_up: Callable[[], bool] = lambda: False) -> bool:
-        """Find out what calls the launchers of a file; whether that is known now, and nobody gave up."""
+        """Search the calls of the launchers of a file; returns whether the search was completed."""
         callers = self.callers(file, settings)
         for caller in callers.missing((file,)):
             if gives_up():
@@ -118,7 +118,7 @@ class ProjectCalls:
         return self.callers(file, settings).rests_on(file) if self._has_callers(file, settings) else iter(())
 
     def shapes(self, file: Path, settings: Settings) -> Shapes:
-        """The shapes file that tells of what a file defines; one that says nothing where there is none."""
+        """The shapes file for the functions of a file; an empty one where there is none."""
         from pallas_lint.known_calls import shapes_file
 
         if settings.shapes is None:
@@ -142,7 +142,7 @@ class ProjectCalls:
 
     @property
     def shapes_read(self) -> Iterable[Shapes]:
-        """The shapes files that were asked for."""
+        """The shapes files that were read."""
         return self._shapes.values()
 
     def _find_calls(self, callers: Callers, file: Path, settings: Settings) -> None:

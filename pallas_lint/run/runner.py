@@ -1,4 +1,4 @@
-"""Linting many files: cheap ways out first, then in this process or in several, always in one order."""
+"""Linting many files: the cache first, then in this process or in several, with results in one order."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def run(
             verdicts[file.shown] = FileVerdict(file.shown)
             continue
         number = index[ById(file.settings)]
-        # A file of no project is a copy that some tool made for a moment: nobody asks for that name again.
+        # A file of no project is a temporary copy that some tool made: its name does not come again.
         keeping = cache is not None and is_in_project(file.path, root)
         known_calls = project.known_calls(file.path, file.settings)
         if len(known_calls) > MAX_CALLS and (more := choose(known_calls)[1]):
@@ -337,5 +337,5 @@ def _check_in_processes(inputs: _WorkerInputs, tasks: list[_FileTask], processes
             try:
                 verdicts += alone.submit(_work, [task]).result()
             except BrokenProcessPool:
-                verdicts.append(_failed(task.shown, "internal error: the process that judged it died"))
+                verdicts.append(_failed(task.shown, "internal error: the process that checked it died"))
     return verdicts

@@ -48,7 +48,7 @@ def branches_of(outer: tree_sitter.Node, child: tree_sitter.Node) -> Iterator[Br
 
 
 def exits_of(statement: tree_sitter.Node) -> Iterator[Branch]:
-    """The condition of an `if` whose body surely leaves the block (without `else`, which may not)."""
+    """The condition of an `if` whose body certainly leaves the block (without `else`, which may not)."""
     if statement.type != "if_statement" or statement.child_by_field_name("alternative") is not None:
         return
     body, condition = statement.child_by_field_name("consequence"), statement.child_by_field_name("condition")

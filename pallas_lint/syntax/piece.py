@@ -88,7 +88,7 @@ class Piece:
     def may_have_text(self, text: str, before: str = "", after: str = "") -> bool:
         """Whether it is the same to all who read it if its text becomes `text`, and comments in it `after`.
 
-        Who asked about its text has to get the same answer.
+        Queries about its text have to return the same values.
         """
         if any((pattern.search(text) is not None) != found for pattern, found in self._had.items()):
             return False

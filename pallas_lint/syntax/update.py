@@ -161,8 +161,8 @@ def _adopted(
 ) -> list[Piece]:
     """`found` with earlier pieces in place of those with the same text, wherever they were; the reused ones are moved.
 
-    So are pieces with other comments and blank lines, where nothing that was found out about them rests on those, and
-    pieces that were broken and still are. `kept` is told by the new one.
+    So are pieces with other comments and blank lines, where no cached result about them depends on those, and pieces
+    that were broken and still are. `kept` is decided by the new one.
     """
     left: dict[Hashable, deque[Piece]] = {}
     for piece in earlier:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import define
 from pallas_lint.text.folders import OpenFolder
 
@@ -32,7 +33,7 @@ _LEFT_AFTER = 3600.0  # seconds: no run is still about to rename a file that it 
 
 
 class RefusedFile(OSError):
-    """A file that is left alone for what it is; `strerror` says why in a clause, as for any OSError."""
+    """A file that is not read because of its kind or size; `strerror` is the reason, as for any OSError."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(None, reason)
@@ -56,7 +57,7 @@ def _content(handle: int, largest: int) -> bytes:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(status.st_mode):
             raise RefusedFile("it is not a regular file")
-        # Files of the system's own tell no size, and some have no end.
+        # Special files of the system have no size, and some have no end.
         step = max(status.st_size + 1, 1 << 16)
         parts: list[bytes] = []
         left = largest + 1
@@ -64,7 +65,7 @@ def _content(handle: int, largest: int) -> bytes:
             parts.append(part)
             left -= len(part)
         if status.st_size > largest or left <= 0:
-            raise RefusedFile(f"it is larger than {largest >> 20} MiB")
+            raise RefusedFile(f"it is larger than {format_bytes(largest)}")
         return b"".join(parts)
     finally:
         os.close(handle)

@@ -116,7 +116,7 @@ def _open_folder(path: Path | str, parent: int | None) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | _FLAGS, dir_fd=parent)
     except NotADirectoryError:
-        # Linux says so of a link, too.
+        # Linux reports that for a link, too.
         if stat.S_ISLNK(os.stat(path, dir_fd=parent, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path)) from None
         raise

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Position
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import define, frozen
 from pallas_lint.text import files
 
@@ -79,7 +80,7 @@ class Source:
     def from_bytes(cls, data: bytes, shown: str) -> Source:
         """Decode as Python does: BOM, then the declared encoding (PEP 263), then UTF-8. Raises SourceError."""
         if len(data) > MAX_CODE_BYTES:
-            raise SourceError(f"the file is larger than {MAX_CODE_BYTES >> 20} MiB")
+            raise SourceError(f"the file is larger than {format_bytes(MAX_CODE_BYTES)}")
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise SourceError("the file is UTF-16; Python source must be UTF-8 or declare its encoding")
         if b"\0" in data[:8192]:
@@ -89,7 +90,7 @@ class Source:
         except SyntaxError as error:
             if data[:200].isascii() or b"coding" in data[:200]:
                 raise SourceError(str(error), 1) from error
-            encoding = "utf-8"  # Python means the same when it asks for a declaration; where it fails says more
+            encoding = "utf-8"  # Python's own message is about the declaration; the place of the failure shows more
         try:
             return cls(shown, data.decode(encoding), encoding)
         except UnicodeDecodeError as error:
@@ -138,7 +139,7 @@ class Source:
         return self.line(number)
 
     def describe_line(self, line: int) -> str:
-        """How a message speaks of a line."""
+        """The name of a line in a message."""
         return f"line {line}"
 
     def moment_after(self, line: int) -> int | None:

@@ -32,7 +32,7 @@ class KeyTooLong(TOMLDecodeError):
 
 @lru_cache(maxsize=8)
 def loads(text: str) -> dict[str, Any]:
-    """The document, which nobody changes. Raises TOMLDecodeError; at Python's limits ValueError or RecursionError."""
+    """The document, not to be changed. Raises TOMLDecodeError; at Python's limits ValueError or RecursionError."""
     if text.count(".") >= _MAX_PARTS:
         _check_keys(text)
     return tomllib.loads(text)

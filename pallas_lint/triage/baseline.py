@@ -23,7 +23,7 @@ VERSION = 1
 
 
 class BaselineError(Exception):
-    """The file is no baseline, or cannot be read or written. `message` is one clear sentence."""
+    """The file is not a baseline, or cannot be read or written. `message` is one clear sentence."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -47,15 +47,15 @@ class Baseline:
             hint = " (--write-baseline makes it)" if isinstance(error, FileNotFoundError) else ""
             raise BaselineError(f"cannot read the baseline: {error.strerror or error}{hint}") from error
         except ValueError as error:
-            raise BaselineError("the baseline is no JSON", getattr(error, "lineno", None)) from error
+            raise BaselineError("the baseline is not JSON", getattr(error, "lineno", None)) from error
         except RecursionError as error:
-            raise BaselineError("the baseline is no JSON of ours: it is nested too deeply") from error
+            raise BaselineError("the baseline is not JSON of ours: it is nested too deeply") from error
         try:
             if document["version"] != VERSION:
                 raise BaselineError(f"the baseline has another version: this pallas-lint reads version {VERSION}")
             return cls(file, {str(each["fingerprint"]): _entry(each) for each in document["findings"]})
         except (KeyError, TypeError) as error:
-            raise BaselineError("the file is no baseline of pallas-lint: write one with --write-baseline") from error
+            raise BaselineError("the file is not a baseline of pallas-lint: write one with --write-baseline") from error
 
     def split(self, findings: Sequence[Finding], cwd: Path, source_line: SourceLine) -> tuple[list[Finding], int]:
         """The findings that are not in it, and how many are."""

@@ -19,9 +19,9 @@ _MAX_PLACES = 5  # of other uses that are shown
 
 
 def merge_minimum_version_findings(findings: Iterable[Finding], jax_of: Mapping[str, JaxVersions]) -> list[Finding]:
-    """The findings, with one PAL703 for each range of jax that files are judged for: the one that asks for most.
+    """The findings, with one PAL703 for each range of jax that files are checked for: the one with the highest minimum.
 
-    Raising the minimum for it settles all the others. What the newest jax of the range lacks is told at each place.
+    Raising the minimum for it settles all the others. What the newest jax of the range lacks is reported at each place.
     `jax_of`: by path of the file.
     """
     found = list(findings)

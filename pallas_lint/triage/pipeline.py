@@ -86,7 +86,7 @@ def _not_silenced(findings: list[Finding], file: FileContext) -> list[Finding]:
 
 
 def _grouped(findings: list[Finding], file: FileContext) -> list[Finding]:
-    """Where rules say a thing once a file, the first finding for all, with their places and fixes."""
+    """For rules that report once a file, the first finding for all, with their places and fixes."""
     found: list[Finding] = []
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in sorted(findings, key=lambda finding: finding.sort_key):

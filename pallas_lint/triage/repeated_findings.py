@@ -16,7 +16,7 @@ _CODES = frozenset(("PAL701",))
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, with one for all that say the same of a removed name: the first, with the fixes of all."""
+    """The findings, with one for all with the same message on a removed name: the first, with the fixes of all."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         same = (finding.message, finding.help, finding.severity, finding.jax)

@@ -1,4 +1,4 @@
-"""Writing suppressions: the comment that silences a finding, where one can stand."""
+"""Writing suppressions: the comment that silences a finding, at a line where it can be."""
 
 from __future__ import annotations
 

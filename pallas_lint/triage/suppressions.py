@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 CODE, NAME = "PAL002", "unused-suppression"
 DIRECTIVES = ("disable", "disable-next-line", "disable-file", "assume", "probe", "reference")
-# Rules that only the probe decides: a run without it cannot tell that their suppression is unused.
+# Rules that only the probe decides: without it, a suppression of them may look unused.
 _PROBE_ONLY = "PAL9"
 MAX_NAMED = 8  # codes of a comment that a message names
 
@@ -57,7 +57,7 @@ class SuppressionEntry:
 
 @define(eq=False)
 class Suppression:
-    """One comment's say: which findings of which lines it silences, and which of its entries did."""
+    """One comment: which findings of which lines it silences, and which of its entries did."""
 
     start: int  # offsets of the directive, up to and with its last code
     end: int
@@ -79,7 +79,7 @@ class Suppression:
 
     @property
     def own(self) -> int:
-        """The line that it is about as it stands there; none for what is said of the next one."""
+        """The comment's own line, if it is about that; none for a comment on the next line."""
         return 0 if self.next_line else self.line
 
     @property
@@ -148,7 +148,7 @@ def _without_silenced(
 ) -> list[Finding]:
     """The findings that none of the suppressions of `source` silences; notes the entries that silence some.
 
-    Neither asks each finding about each suppression: there may be thousands of both.
+    Neither compares each finding with each suppression: there may be thousands of both.
     """
     own = [finding for finding in findings if finding.span.path == source.path]
     if not own or not suppressions:
@@ -318,7 +318,7 @@ def _is_idle(entry: SuppressionEntry, enabled: frozenset[str]) -> bool:
 
 
 def _hint(selector: str) -> str:
-    """What `resolve` says about a word that names no rule: it knows the nearest one."""
+    """The message for a word that names no rule, with the nearest name."""
     from pallas_lint.ruleset.registry import resolve
 
     try:

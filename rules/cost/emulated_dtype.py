@@ -14,7 +14,7 @@ class EmulatedDtype(Rule):
 
     ## How to fix
 
-    `x = x_ref[...].astype(jnp.float32)`, compute, and convert what is written. On v6e and tpu7x do not: ask the chip.
+    `x = x_ref[...].astype(jnp.float32)`, compute, and convert what is written. On v6e and tpu7x do not: query the chip.
 
     ## How much it matters
 

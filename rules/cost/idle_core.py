@@ -12,7 +12,7 @@ _TWO_CORES = ("v5p",)  # that libtpu gives both to one launch
 class IdleCore(Rule):
     """The launch uses one of the two cores of the chip.
 
-    A v5p has two TensorCores that work as one device: axes of the grid that are said to be parallel are split among
+    A v5p has two TensorCores that work as one device: axes of the grid that are marked `parallel` are split among
     them. Where none is, the second core waits. Reported where the target is `tpu:v5p`, of grids of more than one step:
     of the text, where an axis moves the blocks of all outputs, and by `pallas-lint probe --perf`.
 

@@ -21,8 +21,8 @@ from pallas_lint.api import (
     blocks_of,
 )
 from pallas_lint.kernels.facts.buffer_uses import holds_pipelines
-from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.kernels.model.known_names import is_integer
+from pallas_lint.probe.byte_sizes import format_bytes
 
 _STEPS = 256  # of fewer a tenth of a millisecond is at stake, at most
 _PROGRAMS = 65_536  # of fewer some dozens of microseconds are at stake on a GPU
@@ -150,8 +150,8 @@ class LatencyBound(Rule):
             return
         yield context.finding(
             launch.called_at,
-            f"{math.prod(sizes)} steps of the grid that move {size(total)} each: a step itself takes about as long as "
-            "moving half a megabyte",
+            f"{math.prod(sizes)} steps of the grid that move {format_bytes(total)} each: a step itself takes about as "
+            "long as moving half a megabyte",
             help="larger blocks make fewer steps; `pallas-lint probe --perf` predicts the time, `--tune`, in an editor "
             "Tune Block Sizes, tries sizes",
         )

@@ -34,7 +34,7 @@ class MxuUnderfilled(Rule):
 
     ## Known limits
 
-    In a launch that waits for memory it costs nothing, and nothing is said.
+    In a launch that waits for memory it costs nothing, and is not reported.
 
     ## References
 

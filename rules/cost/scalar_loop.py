@@ -24,7 +24,7 @@ class ScalarLoop(Rule):
     | `x * 2` of (512, 512) in VMEM | 13 times slower | 22 | 29 |
     | `x * 2 + 1` of rows of 2048, from HBM | 1.01 | 1.06 | 1.51 |
 
-    The second one is why text alone says nothing: memory may be slower still.
+    The second one is why the text alone decides nothing: memory may be slower still.
 
     ## Known limits
 

@@ -9,7 +9,7 @@ class SlowerThanBaseline(Rule):
     """The launch is predicted to be slower than it was on record.
 
     `--write-perf-baseline perf.json` keeps what launches cost; `--perf-baseline perf.json` compares. Reported where a
-    launch became slower by more than `--perf-fail-over` (5 % unless said otherwise) on the same target.
+    launch became slower by more than `--perf-fail-over` (5 % by default) on the same target.
 
     ## How to fix
 
@@ -17,8 +17,8 @@ class SlowerThanBaseline(Rule):
 
     ## Known limits
 
-    Launches are known by their kernel, the shapes of operands and the target: of others nothing is said. Another libtpu
-    may schedule otherwise: the message names both where they differ.
+    Launches are identified by their kernel, the shapes of operands and the target; others are not compared. Another
+    libtpu may schedule otherwise: the message names both where they differ.
 
     ## References
 

@@ -23,8 +23,8 @@ class DebugCheckDisabled(Rule):
 
     ## How to fix
 
-    Turn the checks on where they should run, in `conftest.py` for the tests, say: `with pl.enable_debug_checks(True):`
-    around the first call, before anything is compiled.
+    Turn the checks on where they should run, for example in `conftest.py` for tests: `with
+    pl.enable_debug_checks(True):` around the first call, before anything is compiled.
 
     ## Known limits
 

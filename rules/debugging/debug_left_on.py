@@ -155,7 +155,7 @@ class DebugLeftOn(Rule):
         else:
             mode = "True" if keyword.text == "True" else "InterpretParams(...)"
             message = f"`interpret={mode}` is left on: the kernel is interpreted, never compiled"
-            help_ = "make it an argument, or ask for `jax.default_backend()`"
+            help_ = "make it an argument, or test `jax.default_backend()`"
         return context.finding(
             Span(keyword.span.path, keyword.span.start, keyword.value.end),
             message,
@@ -197,7 +197,7 @@ class DebugLeftOn(Rule):
         make = context.unsafe if text_of(name) == "interpret" else context.safe
         yield context.finding(
             span,
-            f"`{text_of(name)}` is on unless the caller says otherwise",
+            f"`{text_of(name)}` is on unless the caller turns it off",
             help="make the default False",
             severity=Severity.INFO,
             fixes=[make("make the default False", Edit(place, "False"))],

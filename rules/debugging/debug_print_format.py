@@ -40,7 +40,7 @@ _TITLES = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
 class DebugPrintFormat(Rule):
     """A `pl.debug_print` (or `jax.debug.print`) that the backend refuses, or that prints no value.
 
-    The format string is no Python format string; each backend takes a part of one:
+    The format string is not a Python format string; each backend takes a part of one:
 
     - Triton: no placeholders at all; the values are printed after the text.
     - TPU: plain `{}` for scalars of 32 bits (integers only before jax 0.11), as many as there are values, or none at
@@ -327,7 +327,7 @@ class _Print:
 
 
 def _backends(launch: Launch, context: Context) -> list[tuple[str, bool]]:
-    """The backends in question, and whether each surely is the one."""
+    """The target backends, and whether each certainly is the one."""
     if launch.interpret or launch.core is not None:
         return []
     targets = [(target.backend, True) for target in context.settings.target]

@@ -10,7 +10,7 @@ class Deadlock(Rule):
 
     On hardware the kernel hangs, and with it every device that waits for this one. The probe traces the launch inside
     its `shard_map`, unrolls it for each device of the mesh, and runs the devices against each other. Only its own
-    device lowers a semaphore, so all runs end in the same place: one of them decides. The message says which device
+    device lowers a semaphore, so all runs end in the same place: one of them decides. The message names which device
     waits where, for how much, and what it gets; the stage's `trace` has what was signalled and copied until then.
 
     ## How to fix

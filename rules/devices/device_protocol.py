@@ -24,7 +24,7 @@ class DeviceProtocol(Rule):
 
     ## Known limits
 
-    Kernels without a barrier are not asked whether the others have begun: where launches cannot be apart, none is
+    Kernels without a barrier are not checked for whether the others have begun: where launches cannot be apart, none is
     needed. Two launches in a row are looked at where the first one leaves all semaphores at zero.
 
     ## References

@@ -9,7 +9,7 @@ class StaleKnownCall(Rule):
     """A recorded call, or a probe comment, for a function that is gone or takes no such arguments any more.
 
     Rules judge a launcher with the shapes that its calls have: those in the shapes file, in tests and in
-    `# pallas-lint: probe(...)` comments. A call whose function was renamed, moved or lost a parameter says nothing any
+    `# pallas-lint: probe(...)` comments. A call whose function was renamed, moved or lost a parameter has no effect any
     more: it is left out, and its shapes are not known. Parameters are matched by name; a new one is simply
     not known.
 

@@ -36,7 +36,7 @@ class BlockShapeTiling(Rule):
     A TPU array lies in tiles of 8 rows by 128 columns, and a block is copied tile by tile. So each of the last two
     dimensions of a block has to be a multiple of the tile (8 for the one before the last, 128 for the last) or that of
     the whole array: `The Pallas TPU lowering currently requires that the last two dimensions of your block shape are
-    divisible by 8 and 128`. A squeezed dimension (None) counts as 1. All jax versions ask for this, of blocks in VMEM
+    divisible by 8 and 128`. A squeezed dimension (None) counts as 1. All jax versions require this of blocks in VMEM
     and SMEM alike, whatever the kernel does with them.
 
     A block of a 1-D array is the whole array, or a multiple of 1024, or (from jax 0.9 on) a power of two of at least
@@ -61,7 +61,7 @@ class BlockShapeTiling(Rule):
     An error needs a known size of the array, or an index map that moves the block along the dimension, so that the
     block cannot be all of it; with a grid that is not known that is a warning, and an info where a caller requests one
     row of an array that is not seen. Else sizes that are not known are taken to fit. Blocks of `emit_pipeline` are not
-    asked.
+    checked.
 
     ## References
 
@@ -171,7 +171,7 @@ class BlockShapeTiling(Rule):
         for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):
             if block is None or block.spec is None or not block.spec.has_block_shape or not block.dims:
                 continue
-            if block.array_shape is not None and len(block.array_shape) != len(block.dims):  # PAL310 says it
+            if block.array_shape is not None and len(block.array_shape) != len(block.dims):  # PAL310 reports it
                 continue
             if block.space in ("semaphore", "any", "hbm", "host") or (block.space is None and _hidden_space(block)):
                 continue
@@ -372,7 +372,7 @@ def _whole_or(block: Block, at: int) -> Severity | None:
 
 
 def _is_moved(block: Block, at: int) -> bool:
-    """Whether the literal grid surely moves the block along this dimension."""
+    """Whether the literal grid certainly moves the block along this dimension."""
     visits = block.visits
     if visits is not None:
         return len({indices[at] for _, indices in visits}) > 1

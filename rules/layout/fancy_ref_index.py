@@ -55,7 +55,7 @@ class FancyRefIndex(Rule):
     each dimension. What numpy allows beyond that, Pallas has in part:
 
     - an array as index, `x_ref[idx]` or `x_ref[rows, cols]`, is a gather. Triton loads through pointers and can do
-      it. Mosaic TPU says `Cannot do int indexing on TPU` (or complains about `broadcast_to`), Mosaic GPU
+      it. Mosaic TPU raises `Cannot do int indexing on TPU` (or complains about `broadcast_to`), Mosaic GPU
       `int_indexer_shape non-empty`. The same holds for stores;
     - a list as index fails while the kernel is traced;
     - `jnp.take_along_axis` of a loaded value is the one gather that TPU has, and the indices must have the shape of
@@ -79,7 +79,7 @@ class FancyRefIndex(Rule):
     unknown shape that nothing puts into SMEM is a warning, and only where a TPU is the target: it is an array, or a
     single number at an offset in VMEM of which the compiler wants proof that it is aligned. `idx_ref[i, 0]` compiles,
     and so does `idx_ref[0]` where it is a number: an info. Too many indices are reported where every size of the block
-    is known: a name in a block shape may stand for `None`. Nothing is said about SparseCore. Whether a gather that
+    is known: a name in a block shape may stand for `None`. SparseCore is not checked. Whether a gather that
     lowers on Triton reads what is meant is not checked. Arrays as index into a value are PAL208's.
 
     ## References
@@ -186,7 +186,7 @@ class FancyRefIndex(Rule):
         differs = _other_size(value, indices, op.argument("axis", 2))
         if differs is None:
             return
-        # Without a rule for `gather` it fails whatever the shapes: that is PAL101's to say.
+        # Without a rule for `gather` it fails whatever the shapes: PAL101 reports that.
         found = failure(context, lambda backend, _, version: backend == "tpu" and lowers("gather", backend, version))
         if found is None:
             return
@@ -219,13 +219,13 @@ _MAX_DEPTH = 8
 
 def _of_ref(indexing: RefIndexing, trace: KernelTrace) -> _IndexProblem | None:
     if isinstance(indexing.index, Seq) and indexing.index.kind == "list":
-        return _IndexProblem("a list is no index of a ref", _INSTEAD)
+        return _IndexProblem("a list is not an index of a ref", _INSTEAD)
     values = [part.value for part in indexing.parts]
     for value in values:
         if isinstance(value, Slice) and value.size is not None and _is_float(value.size):
             return _IndexProblem("the size of a slice is a float", _INTEGERS)
         if isinstance(value, Seq) and value.kind == "list":
-            return _IndexProblem("a list is no index of a ref", _INSTEAD)
+            return _IndexProblem("a list is not an index of a ref", _INSTEAD)
     ranks = [_has_rank(value, trace) for value in values]
     if True in ranks:
         return _IndexProblem("an array as index of a ref does not lower", _INSTEAD, _MOSAIC)

@@ -159,7 +159,7 @@ def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: C
 
 
 def _differ(source: Ref, target: Ref) -> bool:
-    """Whether the shapes surely are not the same."""
+    """Whether the shapes certainly are not the same."""
     if source.shape is None or target.shape is None:
         return False
     if len(source.shape) != len(target.shape):
@@ -223,7 +223,7 @@ def _length(item: Slice) -> int | None:
 
 
 def _steps(ref: Ref) -> bool:
-    """Whether a view surely leaves elements out in between."""
+    """Whether a view certainly leaves elements out in between."""
     if ref.parent is None:
         return False
     items = ref.indexer.items if isinstance(ref.indexer, Seq) else (ref.indexer,)

@@ -154,7 +154,7 @@ def _refused(buffer: Ref) -> tuple[str, str] | None:
         elif tile is not None and shape is not None and 0 < len(tile) <= len(shape):
             for size, step in zip(shape[-len(tile) :], tile, strict=True):
                 if isinstance(size, int) and step > 0 and size % step:
-                    what = f"tiles of {tile} do not divide the buffer: {size} is no multiple of {step}"
+                    what = f"tiles of {tile} do not divide the buffer: {size} is not a multiple of {step}"
                     return what, "make the buffer a multiple of the tile, or take smaller tiles and a smaller swizzle"
             counts: list[Dim] = [
                 size // step if isinstance(size, int) and step > 0 else None

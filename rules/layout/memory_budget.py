@@ -20,12 +20,12 @@ from pallas_lint.kernels.facts.memory_budget import (
     budgets_of,
     compiler_param,
     scalars_of,
-    size,
     spelled,
 )
 from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED, shared_memory
 from pallas_lint.kernels.facts.subcores.memory import subcore_memory
 from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.probe.chip_memory import MIB, SMEM
 
 _NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x", "tpu8i": "8i", "tpu8t": "8t"}
@@ -74,7 +74,7 @@ class MemoryBudget(Rule):
 
     ## Known limits
 
-    An error is what no TPU in question has, or more than the launch itself asked for. Over the default limit is a
+    An error: more than any of the targets has, or more than the limit that the launch sets. Over the default limit is a
     warning, since `LIBTPU_INIT_ARGS` can raise it. On tensor cores, `run_scoped` buffers and nested pipelines are not
     counted; on GPUs, what reductions take is not. Of 8i and 8t the default limit is not known: no libtpu compiles for
     them yet.
@@ -197,7 +197,8 @@ class MemoryBudget(Rule):
         if least > most:
             yield context.finding(
                 op.site,
-                f"dot of operands of {size(least)} and more: they go through shared memory, {size(limit)} at most",
+                f"dot of operands of {format_bytes(least)} and more: they go through shared memory, "
+                f"{format_bytes(limit)} at most",
                 help="loop over the contracted dimension in blocks of 32 to 128",
                 severity=Severity.WARNING,
                 op=op,
@@ -213,16 +214,16 @@ def _vmem(budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], contex
     severity: Severity | None = None
     limit = ""
     if total > physical:
-        severity, limit = Severity.ERROR, f"{places} has {size(physical)} at most"
+        severity, limit = Severity.ERROR, f"{places} has {format_bytes(physical)} at most"
     elif budget.limit is not None and total > budget.limit:
-        severity, limit = Severity.ERROR, f"`vmem_limit_bytes` is {size(budget.limit)}"
+        severity, limit = Severity.ERROR, f"`vmem_limit_bytes` is {format_bytes(budget.limit)}"
     elif budget.limit is None and budget.limit_known and defaults and total > max(defaults.values()):
-        severity, limit = Severity.WARNING, f"the default limit is {size(max(defaults.values()))} at most"
+        severity, limit = Severity.WARNING, f"the default limit is {format_bytes(max(defaults.values()))} at most"
     elif budget.limit is None and budget.limit_known and len(devices) > 1:
         small = [device for device, most in defaults.items() if total > most]
         if small:
             names = ", ".join(_NAMES[device] for device in small)
-            severity, limit = Severity.INFO, f"the default limit is {size(defaults[small[0]])} on {names}"
+            severity, limit = Severity.INFO, f"the default limit is {format_bytes(defaults[small[0]])} on {names}"
     if severity is None:
         return
     if budget.assumed and severity is Severity.ERROR:
@@ -230,7 +231,7 @@ def _vmem(budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], contex
     condition = f", if {', '.join(budget.assumed[:3])}" if budget.assumed else ""
     yield context.finding(
         launch.called_at,
-        f"blocks and scratch take at least {size(total)} of VMEM{condition}: {limit}",
+        f"blocks and scratch take at least {format_bytes(total)} of VMEM{condition}: {limit}",
         help=f"{spelled(budget.parts)}; take smaller blocks, or raise `vmem_limit_bytes` where the core has it",
         severity=severity,
     )
@@ -258,7 +259,7 @@ def _of_subcores(launch: Launch, device: str | None, context: Context) -> Iterat
             on = "on any TPU" if device is None else f"on {_NAMES[device]}"
             yield context.finding(
                 launch.called_at,
-                f"scratch and pipelines take at least {size(total)} of {where} {size(limit)} {on}",
+                f"scratch and pipelines take at least {format_bytes(total)} of {where} {format_bytes(limit)} {on}",
                 help=f"{spelled(parts)}; {help}",
                 severity=Severity.ERROR if launch.certain else Severity.WARNING,
             )
@@ -288,7 +289,7 @@ def _smem(launch: Launch, context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         launch.called_at,
-        f"operands in SMEM take {size(total)}, of less than {size(SMEM)} that there is",
+        f"operands in SMEM take {format_bytes(total)}, of less than {format_bytes(SMEM)} that there is",
         help=f"{spelled(parts)}; pass large tables in HBM and copy rows, and matrices transposed or flat",
     )
 
@@ -305,8 +306,8 @@ def _written_limit(launch: Launch, devices: tuple[str, ...], context: Context) -
     most = max(CHIPS[device].vmem for device in lacking)
     yield context.finding(
         _limit_site(launch),
-        f"`vmem_limit_bytes` of {size(value.value)}, but VMEM is {size(most)} at most on {names}",
-        help="ask the device: `int(pltpu.get_tpu_info().vmem_capacity_bytes * 0.9)`",
+        f"`vmem_limit_bytes` of {format_bytes(value.value)}, but VMEM is {format_bytes(most)} at most on {names}",
+        help="query the device: `int(pltpu.get_tpu_info().vmem_capacity_bytes * 0.9)`",
         severity=Severity.INFO,
     )
 

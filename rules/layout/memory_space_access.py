@@ -163,7 +163,7 @@ class MemorySpaceAccess(Rule):
         function = "async_load_tmem" if access.kind == "load" else "async_store_tmem"
         yield context.finding(
             access.site,
-            f"{_doing(access)} `{access.ref.parameter}`, which lies in TMEM: it is accessed asynchronously only",
+            f"{_doing(access)} `{access.ref.parameter}`, which is in TMEM: it is accessed asynchronously only",
             help=f"use `plgpu.{function}`",
             severity=Severity.ERROR if access.certain else Severity.WARNING,
             versions=versions,

@@ -62,7 +62,7 @@ class NegativeRefIndex(Rule):
 
     ## How to fix
 
-    Say which row is meant: `x_ref[x_ref.shape[0] - 1]`, or load first and index the value: `x_ref[...][-1]`.
+    Name the row: `x_ref[x_ref.shape[0] - 1]`, or load first and index the value: `x_ref[...][-1]`.
 
     ## Fix safety
 
@@ -189,7 +189,7 @@ class NegativeRefIndex(Rule):
             last = f"{_base(indexing)}.shape[{_axis(part)}] - 1"
             yield context.finding(
                 indexing.site,
-                f"`{spelled}`: index {constant} of a ref is not counted from the end, it lies before the buffer",
+                f"`{spelled}`: index {constant} of a ref is not counted from the end, it is before the buffer",
                 help=f"the last one is `{last}`; interpret mode hides the difference",
                 op=indexing.event,
                 fixes=_fixes(indexing, part, constant, context),
@@ -226,7 +226,7 @@ class NegativeRefIndex(Rule):
             name = node.value.value
             yield context.finding(
                 site,
-                f"`{site.code}`: index {constant} of a ref is not counted from the end, it lies before the buffer",
+                f"`{site.code}`: index {constant} of a ref is not counted from the end, it is before the buffer",
                 help=f"the last one is `{name}.shape[0] - 1`; interpret mode hides the difference",
                 fixes=[
                     context.safe(
@@ -238,7 +238,7 @@ class NegativeRefIndex(Rule):
 
 
 def negative_constant(value: Value) -> int | None:
-    """The integer below 0 that the value surely is."""
+    """The integer below 0 that the value certainly is."""
     if isinstance(value, Const):
         known = value.value
         return known if isinstance(known, int) and not isinstance(known, bool) and known < 0 else None
@@ -290,7 +290,7 @@ def _first_value(value: Value, depth: int = 0) -> tuple[int, str] | None:
 
 
 def _is_one_ref(indexing: RefIndexing, trace: KernelTrace) -> bool:
-    """Whether it surely is a ref that is indexed, not a tuple of refs that came in one argument."""
+    """Whether it certainly is a ref that is indexed, not a tuple of refs that came in one argument."""
     ref = indexing.ref
     if ref.view or ref.shape is not None or ref.space is not None or len(indexing.parts) > 1:
         return True

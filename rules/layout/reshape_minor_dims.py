@@ -39,7 +39,7 @@ class ReshapeMinorDims(Rule):
 
     - last dimension a multiple of 128 before and after: 32-bit types from jax 0.6.2 on if the last dimension
       is only split or merged, else from 0.7.2 on, other types included;
-    - a last dimension of 16 or 64, say, on either side: nothing up to 0.8.3, some shapes from 0.9.2 on, and
+    - a last dimension of 16 or 64, for example, on either side: nothing up to 0.8.3, some shapes from 0.9.2 on, and
       from 0.12 on most, but not rows of more than 128 lanes from rows that do not fill them: `(8, 64)` to
       `(512,)`;
     - a new last dimension of size 1 in a 16-bit or 8-bit type (`x[:, :, None]`): from 0.8.3 on.
@@ -58,7 +58,7 @@ class ReshapeMinorDims(Rule):
 
     An error needs both shapes and a jax version in which that kind of reshape was measured to fail. Values of
     rank 1 out of reductions have layouts of their own and are left alone, and so are merges of rows that keep
-    the last dimension. Nothing is said where the shapes are not known and the new last dimension could be the
+    the last dimension. Silent where the shapes are not known and the new last dimension could be the
     old one.
 
     ## References
@@ -208,7 +208,7 @@ def _leaves_lanes_empty(shape: Shape) -> bool:
 
 
 def _moves_lanes(before: Shape, after: Shape) -> bool:
-    """Whether the last dimension surely changes, other than by dimensions of size 1 in front."""
+    """Whether the last dimension certainly changes, other than by dimensions of size 1 in front."""
     first, second = _without_ones(before), _without_ones(after)
     if not first or not second or first == second:
         return False

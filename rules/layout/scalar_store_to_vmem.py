@@ -31,7 +31,7 @@ class ScalarStoreToVmem(Rule):
     """A scalar stored into VMEM, or a vector loaded from or stored into SMEM, on TPU.
 
     A TPU core has two memories of its own with a processor each. Vectors are loaded from and stored to VMEM, the
-    memory in which blocks lie unless their spec says otherwise; the scalar unit loads and stores single numbers in
+    memory of blocks unless their spec names another; the scalar unit loads and stores single numbers in
     SMEM. There is no instruction for the other combinations, and Pallas does not make one up:
 
     - `o_ref[0, 0] = s` into VMEM is refused with `Cannot store scalars to VMEM`;
@@ -165,11 +165,11 @@ def _scalar_store(access: Access, numbers: Collection[ById]) -> tuple[str, str] 
     target = result_shape(access.ref.shape, access.index)
     scalar = _is_scalar(access.value) or ById(access.value) in numbers
     if access.ref.shape == ():
-        return f"`{name}` has rank 0 and lies in VMEM, where TPU has no scalars", _SCALAR_OUT
+        return f"`{name}` has rank 0 and is in VMEM, where TPU has no scalars", _SCALAR_OUT
     taken = _scalars_in(access.index, numbers)
     rank = access.ref.rank
     if target == () or (target is None and taken and (taken == rank if rank is not None else scalar)):
-        return f"scalar store to `{name}`, which lies in VMEM: TPU stores only vectors there", _SCALAR_OUT
+        return f"scalar store to `{name}`, which is in VMEM: TPU stores only vectors there", _SCALAR_OUT
     return None
 
 
@@ -199,9 +199,9 @@ def _vector_in_smem(access: Access) -> tuple[str, str] | None:
     if shape is None and access.kind != "load" and isinstance(access.value, Array) and access.value.shape:
         shape = access.value.shape
     if shape:
-        return f"vector {doing} `{name}`, which lies in SMEM: TPU moves only scalars there", _ELEMENTS
+        return f"vector {doing} `{name}`, which is in SMEM: TPU moves only scalars there", _ELEMENTS
     if shape is None and access.ref.shape is None and _keeps_dimension(access.index):
-        return f"vector {doing} `{name}`, which lies in SMEM: TPU moves only scalars there", _ELEMENTS
+        return f"vector {doing} `{name}`, which is in SMEM: TPU moves only scalars there", _ELEMENTS
     return None
 
 
@@ -215,7 +215,7 @@ def _is_scalar(value: Value) -> bool:
 
 
 def _scalars_in(index: Value, numbers: Collection[ById]) -> int:
-    """The number of parts of an index, each of which surely takes one element of its dimension; else 0."""
+    """The number of parts of an index, each of which certainly takes one element of its dimension; else 0."""
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and not index.open else (index,)
     # A named Python value may be a slice or a tuple, too.
     surely = all(

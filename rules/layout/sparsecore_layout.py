@@ -69,7 +69,7 @@ class SparseCoreLayout(Rule):
     subcore has no VMEM.
 
     `pltpu.emit_pipeline` copies between HBM and VMEM. Up to jax 0.10.0 `pl.pallas_call` launches on SparseCores, too,
-    and its operands lie in VMEM where no spec says otherwise: `SparseCore does not support transfers with relaxed
+    and its operands are in VMEM unless a spec names another memory: `SparseCore does not support transfers with relaxed
     ordering from local TileSpmem to local TileSpmem`.
 
     Since jax 0.10.2 vectors go through the compiler's layout passes by default, which take no reductions, scans and
@@ -106,7 +106,7 @@ class SparseCoreLayout(Rule):
     ## Known limits
 
     Judged are slices of known size of arrays of known shape, where tiles are not turned off. Rows at offsets that
-    are no multiple of eight are left to the probe.
+    are not a multiple of eight are left to the probe.
 
     ## References
 

@@ -53,7 +53,7 @@ class TensorMemory(Rule):
     """Mosaic GPU: tensor memory that cannot be allocated, or is read before anything was written to it.
 
     Tensor memory (TMEM) has 128 lanes of 512 columns of 32 bits for all that a kernel allocates. A buffer takes 128
-    lanes, or 64; what is narrower than 32 bits says how it lies there: `packed=True` puts several elements into one
+    lanes, or 64; narrower types set their layout there: `packed=True` puts several elements into one
     column, `packed=False` leaves the rest of it empty. All buffers of a kernel are collective, or none is.
 
     It is not cleared: a `tcgen05_mma` that accumulates, which is the default, adds to whatever the buffer holds. Loads
@@ -195,7 +195,7 @@ def _refused(buffer: Ref, declared: CallResult) -> Iterator[_AllocationRefusal]:
             f"{rows} rows of TMEM: a buffer has 64 or 128", "take 128 rows, and more columns or buffers"
         )
     if dtype is not None and bits(dtype) < 32 and declared.argument("packed") in (None, NONE):
-        what = f"{long_name(dtype)} in TMEM does not say whether it is packed"
+        what = f"{long_name(dtype)} in TMEM does not declare whether it is packed"
         yield _AllocationRefusal(what, "pass `packed=True` for operands, `packed=False` for accumulators")
     packed = _packing(buffer, declared)
     if packed is not None and isinstance(columns, int) and columns % packed:
@@ -240,7 +240,7 @@ def _packing(buffer: Ref, declared: CallResult) -> int | None:
 
 
 def _columns(buffer: Ref, declared: CallResult) -> int | None:
-    """How many columns a buffer surely takes: 64 rows fill half the lanes, twice as many columns a lane."""
+    """How many columns a buffer certainly takes: 64 rows fill half the lanes, twice as many columns a lane."""
     packed = _packing(buffer, declared)
     sizes = [size for size in buffer.shape or () if isinstance(size, int)]
     if packed is None or buffer.shape is None or len(sizes) != len(buffer.shape) or len(sizes) < 2:

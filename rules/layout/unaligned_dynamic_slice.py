@@ -42,7 +42,7 @@ class UnalignedDynamicSlice(Rule):
     A TPU buffer lies in tiles of 8 rows (sublanes) by 128 columns (lanes) of 32 bits; 16-bit types pack two rows into
     one, 8-bit types four. A load or store moves whole tiles. Where the start is a number known at compile time, Mosaic
     shifts the data into place; where it is known only at run time, it has to be a multiple of the tile, provably:
-    `cannot statically prove that index in dimension 1 is a multiple of 128`. What is asked for:
+    `cannot statically prove that index in dimension 1 is a multiple of 128`. Required are:
 
     - last dimension: 128, in every type, for slices and single elements alike;
     - the dimension before: nothing in 32-bit types for single rows or up to 128 columns, else 8; 8 in 16-bit types; 32
@@ -53,7 +53,7 @@ class UnalignedDynamicSlice(Rule):
     `pl.multiple_of(x, 128)`, for which the author answers.
 
     Strides other than 1 exist for rows of up to 128 columns only, of 32 bits (of less for loads, from jax 0.11 or 0.12
-    on), and not in the last dimension. DMAs ask for the same alignment, and their columns must begin and end at
+    on), and not in the last dimension. DMAs need the same alignment, and their columns must begin and end at
     multiples of 128 even where both are known.
 
     ## How to fix
@@ -70,7 +70,7 @@ class UnalignedDynamicSlice(Rule):
     ## Known limits
 
     Silent where shapes, dtypes or the start are not known. Whether a named block size is a multiple of the tile is for
-    the caller to know: an info says so where the code does not, and refuses no others (`assert block % 128 == 0`).
+    the caller to know: an info where the code neither states it nor refuses others (`assert block % 128 == 0`).
     What Mosaic gets out of `jnp.where`, `jnp.minimum` and remainders of aligned numbers differs by release, and is
     left to the probe.
 
@@ -334,7 +334,7 @@ def _unaligned(
     return context.finding(
         access.site,
         f"dynamic {what} in dimension {part.dimension} of `{part.ref.parameter}` is no proven multiple of {needed}",
-        help=f"say so with `pl.multiple_of({what}, {needed})`, {advice}",
+        help=f"state it with `pl.multiple_of({what}, {needed})`, {advice}",
         severity=Severity.ERROR if access.certain else Severity.WARNING,
         versions=None if always else failing,
         version_dependent=not always,
@@ -370,7 +370,7 @@ def _by_name(part: _Part, access: Access, context: Context) -> Finding | None:
         access.site,
         f"start in dimension {part.dimension} of `{part.ref.parameter}` is aligned only where `{factor.value}` is a "
         f"multiple of {needed}",
-        help=f"say its value, `# pallas-lint: assume {factor.value}={4 * needed}`, or promise it: "
+        help=f"give its value, `# pallas-lint: assume {factor.value}={4 * needed}`, or promise it: "
         f"`pl.multiple_of(start, {needed})`",
         severity=Severity.INFO,
         op=op,

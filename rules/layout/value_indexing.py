@@ -69,7 +69,7 @@ class ValueIndexing(Rule):
     run time only, registers cannot: `x[i]` with a traced `i` becomes the primitive `dynamic_slice`, `x.at[i].set`
     becomes `scatter`, `jnp.take` becomes `gather`, and none of the backends has a rule for these in any jax
     version (that of `gather` on TPU takes the form of `take_along_axis` only). The ref that the value was loaded
-    from can be indexed: the load then fetches only what is asked for. What is left of indexing differs:
+    from can be indexed: the load then fetches only that part. What is left of indexing differs:
 
     - slices with known bounds, `x[:8]`, and integers, `x[3]`, work on TPU; Triton has no rule for `slice`;
     - strides, `x[::2]`, work nowhere, nor do reversals;
@@ -334,7 +334,7 @@ def _cut(value: Array, index: Value, parts: tuple[Value, ...]) -> _ValueProblem 
 
 
 def _has_bounds(part: Value) -> bool:
-    """Whether a slice says in numbers where it starts or stops."""
+    """Whether the start or stop of a slice is a number."""
     return isinstance(part, Slice) and any(
         isinstance(bound, Const) and type(bound.value) is int and bound.value != 0 for bound in (part.start, part.stop)
     )

@@ -41,7 +41,7 @@ class DotAccumulator(Rule):
 
     ## How to fix
 
-    Ask for the accumulator: `jnp.dot(a, b, preferred_element_type=jnp.float32)` for floats, `jnp.int32` for
+    Request the accumulator: `jnp.dot(a, b, preferred_element_type=jnp.float32)` for floats, `jnp.int32` for
     integers; keep sums over blocks in that dtype, and cast once, when the result is stored. `a @ b` has no
     place for the argument: write `jnp.matmul(a, b, preferred_element_type=jnp.float32)`.
 

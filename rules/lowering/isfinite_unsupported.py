@@ -24,7 +24,7 @@ class IsfiniteUnsupported(Rule):
 
     ## How to fix
 
-    `jnp.abs(x) < jnp.inf` says the same: comparisons with NaN are false, so NaN and both infinities give
+    `jnp.abs(x) < jnp.inf` is the same: comparisons with NaN are false, so NaN and both infinities give
     False and everything else True. It needs `abs` and `lt`, which every backend has. On TPU a bfloat16 value
     is compared as float32, because the vector units before v6e have no 16-bit comparison. Where the test
     guards a whole array, it can also be made outside the kernel and passed in as a mask.

@@ -82,7 +82,7 @@ class MmaOperands(Rule):
 
     Of `wgmma`, only operands of 16 bits may lie either way round in shared memory; of others the second has to be
     transposed, so that the summed dimension comes last there, too. `wgmma` takes 8-bit integers for signed ones,
-    whatever their dtype says.
+    whatever their dtype.
 
     `tcgen05_mma` and `tcgen05_commit_arrive` signal a barrier that was made with `orders_tensor_core=True`.
 

@@ -29,9 +29,9 @@ _OF = {
 class OtherGeneration(Rule):
     """Mosaic GPU: a matrix product by an instruction of another generation of GPUs than the target's.
 
-    `plgpu.wgmma` is Hopper's: B200s (sm100) do not have it, and ptxas says so only when the kernel is compiled.
-    `plgpu.tcgen05_mma` and its tensor memory are Blackwell's: asked to compile it for an H100 (sm90), the compiler ends
-    the whole process.
+    `plgpu.wgmma` is Hopper's: B200s (sm100) do not have it, and ptxas reports it only when the kernel is compiled.
+    `plgpu.tcgen05_mma` and its tensor memory are Blackwell's: when it compiles them for an H100 (sm90), the compiler
+    ends the whole process.
 
     ## How to fix
 

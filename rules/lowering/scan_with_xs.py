@@ -54,7 +54,7 @@ class ScanWithXs(Rule):
     """A loop or branch in a form that no kernel can take: `lax.scan` over arrays, `lax.map`, an unrolled loop.
 
     `lax.scan` slices its `xs` and stacks its `ys` along the first axis, `lax.map` is a scan that does both, and
-    `lax.associative_scan` cuts and joins its operand. Kernels have no such slices of values: the lowering says `Scan
+    `lax.associative_scan` cuts and joins its operand. Kernels have no such slices of values: the lowering raises `Scan
     with 1 extensive argument(s) is not supported` (before jax 0.9 a bare `NotImplementedError`). Scanning backwards
     is refused too, and so is `unroll=` on Triton, and on TPU before 0.10 where it is not the whole loop. With
     bounds that are known only in the kernel `fori_loop` refuses to unroll on any backend: `Can only use unroll in
@@ -272,7 +272,7 @@ def _of_unroll(unroll: Value | None, steps: object) -> Iterator[_ScanRefusal]:
 
 @memoize_by_identity
 def _is_traced(value: Value | None, depth: int = 8) -> bool:
-    """Whether a bound is surely known only in the kernel: made of a load, a grid index or the index of a loop."""
+    """Whether a bound is certainly known only in the kernel: made of a load, a grid index or the index of a loop."""
     if not isinstance(value, Array) or value.host:
         return False
     op = value.origin

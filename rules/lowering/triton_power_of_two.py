@@ -194,13 +194,13 @@ def _odd_access(access: Access) -> _Odd | None:
         return None
     parts = access.index.items if isinstance(access.index, Seq) else (access.index,)
     if any(isinstance(part, Array) and _odd(part.shape) is not None for part in parts):
-        return None  # said where the index is made
+        return None  # reported where the index is made
     if access.kind == "load":
         return _odd(access.value.shape) if isinstance(access.value, Array) else None
     from pallas_lint.kernels.library.indexing import result_shape
 
     if isinstance(access.value, Array) and _odd(access.value.shape) is not None:
-        return None  # said where the value is made
+        return None  # reported where the value is made
     return _odd(result_shape(access.ref.shape, access.index))
 
 

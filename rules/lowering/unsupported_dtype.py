@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pallas_lint.compat import FunctionSupport
     from pallas_lint.kernels.model.kinds import Element
 
-# These say more about the dtypes of their functions: the finding is theirs alone.
+# These report more about the dtypes of their functions; only they report it.
 _SPECIALISTS = ("PAL103", "PAL104", "PAL105", "PAL106", "PAL108", "PAL109", "PAL202", "PAL203", "PAL207", "PAL208")
 _WORDS = {
     SupportStatus.LOWER: "does not lower",
@@ -430,7 +430,7 @@ def _cast_by_new_libtpu(op: Op, given: str | None, to: str | None, context: Cont
 
 
 def _computed_in(op: Op) -> Element:
-    """What is known of the dtype to which the operands are brought."""
+    """The common dtype of the operands, as far as it is known."""
     operands = [value for value in op.args if not isinstance(value, Ref)] if promotes(op.name) else op.arrays
     return canonical(promote([operand_element(value) for value in operands])[0])
 
@@ -465,7 +465,7 @@ def _outcome(
     if not failing or not failing <= passing:
         return None
     if verdict.outcome is not SupportStatus.LOWER and not compat.can_copy(dtype, backend, device, version):
-        return None  # nothing of this dtype compiles: said once, by the loads and stores
+        return None  # nothing of this dtype compiles: reported once, at the loads and stores
     return verdict.outcome
 
 

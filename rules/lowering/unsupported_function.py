@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pallas_lint.compat import FunctionSupport, Measurement, Support
     from pallas_lint.kernels.facts.refused_calls import Form
 
-# Rules that say more about some functions than that they fail: the finding is theirs alone.
+# Rules that report more about some functions than that they fail; only they report them.
 _SPECIALISTS = ("PAL103", "PAL104", "PAL108", "PAL208")
 # Choices that jax makes before it lowers, whatever they leave in the measured kernel.
 _RESOLVED = frozenset({"jax.lax.platform_dependent"})
@@ -38,7 +38,7 @@ class UnsupportedFunction(Rule):
     """A call in a kernel that the backend cannot lower, whatever the dtypes are.
 
     A kernel is traced like any jax function, but it is lowered by the backend's own table of rules, one for
-    each primitive: `jnp.cumsum` traces, and then Mosaic says `Unimplemented primitive in Pallas TPU lowering
+    each primitive: `jnp.cumsum` traces, and then Mosaic raises `Unimplemented primitive in Pallas TPU lowering
     for tc: cumsum`. The tables grow with every release and differ between TPU, Triton and Mosaic GPU, so what
     a kernel may call depends on backend and jax version. `interpret=True` runs every function and hides all
     of this: a kernel can pass all its tests on CPU and fail on the first device.

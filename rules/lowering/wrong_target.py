@@ -23,15 +23,15 @@ from pallas_lint.kernels.launches.backend import STRONG, of_name
 
 
 class WrongTarget(Rule):
-    """A kernel that is made for another backend than the target asked for.
+    """A kernel that is written for another backend than the target.
 
     Scratch shapes, semaphores, memory spaces, grid specs and functions of `pallas.tpu` lower for TPU alone, those of
     `pallas.triton` and `pallas.mosaic_gpu` for GPU: `scratch memory not implemented in the Triton backend`,
-    `Unimplemented primitive in Pallas TPU lowering`. Only what says its backend by such names is meant; of any other
-    kernel the target decides. Nothing else is judged of the kernel: no target asked for is its own.
+    `Unimplemented primitive in Pallas TPU lowering`. Only kernels with such names are reported; for any other kernel
+    the target decides. Nothing else of such a kernel is checked, since none of the targets is its own.
 
-    A warning where nothing but those names stands against the target; an info where `compiler_params` or a mesh say the
-    backend on purpose.
+    A warning where only those names contradict the target; an info where `compiler_params` or a mesh name the backend
+    on purpose.
 
     ## How to fix
 
@@ -92,8 +92,8 @@ class WrongTarget(Rule):
         names = " and ".join(dict.fromkeys(BACKENDS[backend] for backend in requested))
         yield context.finding(
             site,
-            f"{what} for {BACKENDS[own]}: it does not run on {names}, the target asked for",
-            help=f"write it for {names}, or ask for its own backend: `--target {own.replace('_', '-')}`",
+            f"{what} for {BACKENDS[own]}: it does not run on {names}, the requested target",
+            help=f"write it for {names}, or choose its own backend: `--target {own.replace('_', '-')}`",
             severity=Severity.WARNING if launch.evidence in ("spec", "body") else Severity.INFO,
         )
 

@@ -41,15 +41,15 @@ _COUNTS = ("arange", "iota", "broadcasted_iota")
 
 
 class X64Leak(Rule):
-    """A 64-bit type in a kernel, asked for by name or made by the x64 flag.
+    """A 64-bit type in a kernel, written by name or caused by the x64 flag.
 
     With `jax_enable_x64` Python's defaults are 64 bits wide: `jnp.arange(n)`, `jnp.argmax(x)`, `jnp.sum` of integers,
     `jnp.zeros(shape)`, `jax.nn.one_hot`, and everything that meets a numpy float64 number such as `np.sqrt(2.0)`. A
-    TPU has no 64-bit types: the lowering says `64-bit types are not supported`, `Only index_dtype=int32 is
+    TPU has no 64-bit types: the lowering raises `64-bit types are not supported`, `Only index_dtype=int32 is
     supported`, or recurses until Python gives up. Index maps that return a Python number return 64 bits too, and
     Mosaic fails to legalize their `func.return`. Triton takes 64 bits, but no 64-bit `argmax`.
 
-    Without the flag jax makes float32 of `jnp.float64` silently: the code says something else than it does, and
+    Without the flag jax makes float32 of `jnp.float64` silently: the code does not do what is written, and
     breaks on the day the flag is set.
 
     ## How to fix
@@ -192,7 +192,7 @@ class X64Leak(Rule):
         yield context.finding(
             op.site,
             f"`{spelled_function(op.site)}` gives {long_name(dtype)} under the x64 flag: {what}",
-            help=f"ask for `jnp.{narrow}`, as in `dtype=jnp.{narrow}`",
+            help=f"use `jnp.{narrow}`, as in `dtype=jnp.{narrow}`",
             severity=severity,
             op=op,
             dtype=dtype,
@@ -247,7 +247,8 @@ class X64Leak(Rule):
 
     @staticmethod
     def _refused(context: Context) -> bool:
-        """Whether an output of 64 bits surely fails on TPU: with the flag some releases were only seen to lower it."""
+        """Whether an output of 64 bits certainly fails on TPU: with the flag some releases were only seen to lower
+        it."""
         return context.module.x64 is None or _all_within(context, "0.12.0.1") or _all_within(context, "0.4.35", "0.5.3")
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:

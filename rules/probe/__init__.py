@@ -1,1 +1,1 @@
-"""PAL9xx: what only the probe can say."""
+"""PAL9xx: defects that only the probe finds."""

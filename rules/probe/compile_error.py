@@ -22,7 +22,7 @@ class CompileError(Rule):
     ## Known limits
 
     Needs libtpu, or jax's CUDA plugin, in the environment that is probed. The compiler's verdict holds for its own
-    version and for the device generation that was asked for.
+    version and for the requested device generation.
 
     ## References
 

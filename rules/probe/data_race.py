@@ -12,7 +12,7 @@ class DataRace(Rule):
     Two accesses of which neither comes before the other by a semaphore, a barrier or program order race: on the device,
     either may come first.
 
-    A warning is what the GPU interpreter says of barriers and copies that are not waited for as they must be: `Barrier
+    A warning is what the GPU interpreter reports of barriers and copies that are not awaited correctly: `Barrier
     completed phase 1, but no threads observed phase 0` where two copies arrive on a barrier for one, `Not all
     copy_smem_to_gmem read-side operations completed before kernel finished` where nothing waits for a copy.
 

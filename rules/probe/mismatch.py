@@ -13,7 +13,7 @@ class Mismatch(Rule):
     for float32, 5e-2 for bfloat16, nothing for integers.
 
     With `--run` it is the GPU or TPU of this machine that is compared with interpret mode: a kernel that computes
-    something else there, fails, or does not come to an end. It is a warning where the launch does not say which device
+    something else there, fails, or does not come to an end. It is a warning where the launch does not name which device
     it is for: a grid that TPUs go through in order runs all at once on a GPU.
 
     ## How to fix

@@ -13,7 +13,7 @@ class TraceError(Rule):
 
     ## How to fix
 
-    As the message says. With `-v` the probe shows the whole traceback.
+    See the message. With `-v` the probe shows the whole traceback.
 
     ## Known limits
 

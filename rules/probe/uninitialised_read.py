@@ -6,12 +6,12 @@ from pallas_lint.api import Rule, Severity
 
 
 class UninitialisedRead(Rule):
-    """The result depends on memory that nobody wrote.
+    """The result depends on memory that was never written.
 
     Outputs and scratch are not zeroed. In interpret mode the probe fills them with NaN, integers with the largest ones,
     then with zeros: a result that is not the same with both was computed from what happened to lie in the buffer. On a
     device that is whatever the kernel before left there, often enough zeros in a test and something else in production.
-    Filled one by one, the buffers say which one it is; the finding is where the kernel first reads it.
+    Filling the buffers one by one shows which one it is; the finding is where the kernel first reads it.
 
     Where it shows only when the steps of `parallel` axes are shared out among cores, or reordered, the kernel may be
     right on a chip with one core: a warning, unless an input block is read there that no result depends on.

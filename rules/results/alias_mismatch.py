@@ -189,7 +189,7 @@ def _check(call: Launch | ForeignCall, context: Context) -> Iterator[Finding]:
 def _out_of_range(
     call: Launch | ForeignCall, index: int | None, leaves: list[Leaf] | None, noun: str, prefetch: int
 ) -> str | None:
-    """What is surely wrong with an index."""
+    """What is certainly wrong with an index."""
     if index is None:
         return None
     if index < 0:

@@ -176,7 +176,7 @@ class _Flow:
     # -- minus infinity --------------------------------------------------------------------------------------------
 
     def is_infinite(self, value: Value | None, depth: int = 0) -> bool:
-        """Whether the value surely is minus infinity everywhere."""
+        """Whether the value certainly is minus infinity everywhere."""
         if isinstance(value, Const):
             return bool(value.value == -math.inf)
         op = value.origin if isinstance(value, Array) else None

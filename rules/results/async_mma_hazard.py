@@ -52,7 +52,7 @@ class _Running:
     reads: list[tuple[Ref, object]]  # with the part of the buffer
     acc: _Buffer | None
     step: int  # of the pipeline
-    barriers: set[_Buffer | None] = field(factory=set)  # of `tcgen05_mma`: a wait on one of them says that it is over
+    barriers: set[_Buffer | None] = field(factory=set)  # of `tcgen05_mma`: a wait on one of them ends it
     over: list[tuple[Guard, ...]] = field(factory=list)  # under these conditions
 
     @property
@@ -94,7 +94,7 @@ class AsyncMmaHazard(Rule):
 
     ## Known limits
 
-    Loops are gone round four times. Slots of a buffer are told apart by numbers, by what loops count and by equal
+    Four iterations of loops are followed. Slots of a buffer are told apart by numbers, by what loops count and by equal
     values. Between threads (`pl.when(wg == 0)` and `pl.when(wg == 1)`) nothing is compared: barriers order these.
     Of pipelines with `manual_consumed_barriers` only the body is judged. Silent after code that is not seen. Silent
     for what runs in interpret mode only.
@@ -251,7 +251,7 @@ class _TensorCores:
         self.loads.update((op.site.key, op) for op in self.trace.ops(_LOAD_ACC))
 
     def disturbed_by(self, instance: EventInstance) -> list[_Running]:
-        """Take note of an event, and say which products still use what it accesses."""
+        """Record an event, and return the products that still use what it accesses."""
         if any(min(self.last, instance.at) < at <= instance.at for at in self.trace.untracked_at):
             self.running.clear()  # it may have waited
         self.last = instance.at
@@ -310,7 +310,7 @@ class _TensorCores:
 
 
 def _buffer(barrier: Value | None) -> _Buffer | None:
-    """Which barrier it surely is."""
+    """Which barrier it certainly is."""
     return barrier.buffer if isinstance(barrier, Ref) and barrier.role is not None else None
 
 
@@ -378,7 +378,7 @@ def _released(launch: Launch, trace: KernelTrace, context: Context) -> Iterator[
 
 
 def _never_refills(launch: Launch) -> bool:
-    """Whether there surely are no more steps than slots."""
+    """Whether there certainly are no more steps than slots."""
     given = launch.argument("max_concurrent_steps")
     slots = integer(given) if given is not None else 1 if launch.api.endswith("emit_pipeline") else 2
     sizes = None if launch.grid is None or launch.grid.open else [integer(size) for size in launch.grid.items]
@@ -400,7 +400,7 @@ def _delay(launch: Launch, ref: Ref) -> int | None:
 
 
 def _follows_the_grid(index_map: Value | None) -> bool:
-    """Whether the block surely is another one in the next step: the map names one of its parameters."""
+    """Whether the block certainly is another one in the next step: the map names one of its parameters."""
     if not isinstance(index_map, Func):
         return False
     names = [parameter.name.value for parameter in index_map.node.params.params]

@@ -44,7 +44,7 @@ class CopyOrder(Rule):
     ## References
 
     - sgl-project/sglang-jax issues 1024 and 1110, pytorch/xla issue 8328.
-    - `pallas_lint/probe/devices` says why a number of runs that is linear in the events judges every order.
+    - `pallas_lint/probe/devices` explains why a number of runs linear in the events covers every order.
     """
 
     code = "PAL422"

@@ -47,7 +47,7 @@ _BARRIER_SEMAPHORE = "jax.experimental.pallas.tpu.get_barrier_semaphore"
 
 
 class DmaUnpaired(Rule):
-    """An asynchronous copy that nobody waits for, or a wait that no copy ends.
+    """An asynchronous copy that is never awaited, or a wait that no copy ends.
 
     A started copy runs beside the kernel. Until a wait on its semaphore (on Mosaic GPU: its barrier) has returned,
     the destination holds old data, and a semaphore that is not back at zero when the kernel ends corrupts the next
@@ -361,7 +361,7 @@ def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
 
 
 def _same_copy(one: BarrierSignal, other: BarrierSignal) -> bool:
-    """Whether both surely concern copies of the same size: between the same refs."""
+    """Whether both certainly concern copies of the same size: between the same refs."""
     return isinstance(one.target, Ref) and one.target == other.target and one.source == other.source
 
 
@@ -474,7 +474,7 @@ def _barriers(launch: Launch) -> set[object]:
 def _rivalry(one: Launch, other: Launch) -> Severity | None:
     """How likely two launches disturb each other; None where they may never meet.
 
-    Launches that synchronise in the same way may share an id, says jax; "if in doubt, prefer not sharing".
+    Launches that synchronise in the same way may share an id, according to jax; "if in doubt, prefer not sharing".
     """
     again = one.site.key == other.site.key and {b.node for b in one.bodies} == {b.node for b in other.bodies}
     if again or not one.callers or not other.callers or not (one.certain and other.certain):

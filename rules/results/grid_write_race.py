@@ -232,7 +232,7 @@ def _races(use: BufferUse, uses: list[BufferUse], block: Block, blocks: Blocks, 
 
 
 def _indices(access: Access) -> Iterator[Value]:
-    """Everything that says where in the block is written, views included."""
+    """All indices of a write into the block, those of views included."""
     yield access.index
     ref: Ref | None = access.ref
     while ref is not None and ref.view:
@@ -241,7 +241,7 @@ def _indices(access: Access) -> Iterator[Value]:
 
 
 def _stays(value: Value, axis: int, launch: Launch) -> bool:
-    """Whether an index surely is the same at each step of an axis."""
+    """Whether an index certainly is the same at each step of an axis."""
     if isinstance(value, Seq):
         return not value.open and all(_stays(item, axis, launch) for item in value.items)
     if isinstance(value, Slice):

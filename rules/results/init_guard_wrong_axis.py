@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class InitGuardWrongAxis(Rule):
-    """A buffer that is initialised, or written out, at the wrong steps of the grid: the guard asks for another axis.
+    """A buffer that is initialised, or written out, at the wrong steps of the grid: the guard tests another axis.
 
     On TPU the grid runs step by step, and an output block stays in VMEM for as long as its index map returns the
     same indices. A sum over the axis that the index map ignores must be started at that axis's first step and, if a

@@ -27,7 +27,7 @@ class MaskAfterMultiply(Rule):
     ## Known limits
 
     As for unmasked-partial-block (PAL413): an error only where block, array and grid are given in numbers; a hint where
-    the grid says `pl.cdiv(n, block)`. Silent where the values went through any `where`.
+    the grid is `pl.cdiv(n, block)`. Silent where the values went through any `where`.
 
     ## References
 

@@ -28,7 +28,7 @@ class PartialOutputWrite(Rule):
     ## How to fix
 
     Write the whole block, zeros if need be, before or beside the part. To keep an operand's values alias it, and on
-    TPU copy the input block to the output block first. Where a part is all there is to say, make the block that small.
+    TPU copy the input block to the output block first. Where only a part is ever written, make the block that small.
 
     ## Known limits
 

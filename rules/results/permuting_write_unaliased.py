@@ -39,7 +39,7 @@ class PermutingWriteUnaliased(Rule):
 
     Such a kernel reads one row and writes another: a permutation, a scatter, a reversal. It is right only while
     nothing writes the memory that other threads still read. The output has to be memory of its own, and what is in
-    the rows that no thread writes has to come from somewhere. Without an alias neither is said: the rows that are left
+    the rows that no thread writes has to come from somewhere. Without an alias neither is given: the rows that are left
     out hold garbage, and where a buffer is reused for the output (a donated or temporary operand of the same size),
     threads overwrite rows that others have yet to read. An autotuner makes it worse: it runs the kernel again and
     again on the same buffers, and restores only those that are aliased.
@@ -79,7 +79,7 @@ class PermutingWriteUnaliased(Rule):
     code = "PAL408"
     name = "permuting-write-unaliased"
     severity = Severity.WARNING
-    runs_on_known_calls = False  # that some rows are never written is said where it holds whoever calls
+    runs_on_known_calls = False  # rows that are never written are reported where that holds for every caller
     fix = "unsafe"
     invalid = (
         Example(
@@ -230,7 +230,7 @@ class PermutingWriteUnaliased(Rule):
         ]
         if not moves:
             return
-        # A move to an output that has no alias says most, one that is certain more than one that is advice.
+        # A move to an output without an alias goes first, an error before advice.
         moves.sort(key=lambda move: (move.output.index in taken, move.how != "data", move.copy))
         move = moves[0]
         sure = move.how == "data" and not move.copy and move.store.certain and move.alone
@@ -307,7 +307,7 @@ def _zeroed(call: ForeignCall) -> set[int] | None:
 
 
 def _may_share(move: TritonMove, call: ForeignCall, kernel: TritonKernel, outputs: list[Leaf]) -> bool:
-    """Whether the operand that rows are read from surely has the shape of the output that they are written to."""
+    """Whether the operand that rows are read from certainly has the shape of the output that they are written to."""
     assert call.operands is not None
     at = kernel.parameters.index(move.source)
     to = kernel.parameters.index(move.output) - len(call.operands)

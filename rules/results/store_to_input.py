@@ -34,12 +34,12 @@ _STARTED = tuple(f"{name}.start" for name in _DESCRIBED)
 class StoreToInput(Rule):
     """A store, accumulation or copy into an input or scalar-prefetch ref.
 
-    Pallas lets a kernel write any ref, on every backend, and says nothing. What comes of it differs:
+    Pallas lets a kernel write any ref, on every backend, without a warning. The effect differs:
 
     - TPU, an input that comes in blocks: the kernel writes its copy in VMEM, and nothing copies that back. The store
       is lost. If the next grid step uses the same block, it is not fetched again, so that step sees the change.
     - TPU, an input with `memory_space=pl.ANY` (or HBM), and every input on GPU: the kernel writes the operand itself.
-      XLA believes that operands stay as they are; whoever else reads this array gets the new values, or the old ones,
+      XLA believes that operands stay as they are; other readers of this array get the new values, or the old ones,
       as the schedule falls.
     - a scalar-prefetch operand that index maps read: the next block is already being fetched by the old number when
       the kernel changes it. Interpret mode works with the new number at once.
@@ -275,7 +275,7 @@ def _is_read_later(store: Access, at: int, trace: KernelTrace) -> bool:
 
 
 def _is_seen_again(ref: Ref, launch: Launch, context: Context) -> bool:
-    """Whether several grid steps surely see the same block of an input."""
+    """Whether several grid steps certainly see the same block of an input."""
     blocks = blocks_of(launch, context.analysis)
     block = blocks.of(ref) if blocks is not None else None
     if blocks is None or block is None or not block.ignored_axes:

@@ -28,7 +28,7 @@ class UnmaskedPartialBlock(Rule):
     ## Known limits
 
     An error only where block, array and grid are given in numbers and the last block is visited, a hint where the grid
-    says `pl.cdiv(n, block)` for names and nothing takes a remainder of `n`. Whatever goes through a `where` or
+    is `pl.cdiv(n, block)` for names and nothing takes a remainder of `n`. Whatever goes through a `where` or
     `select` counts as masked. Blocks that are read in part, reshaped or handed to unseen code are not followed. Silent
     for Mosaic GPU, whose copies fill with zeros.
 

@@ -48,7 +48,7 @@ class UnusedRef(Rule):
 
     ## Fix safety
 
-    Unsafe: an input or scratch buffer that is not needed gets a name that says so, and stays where it is.
+    Unsafe: an input or scratch buffer that is not needed gets a name that shows it, and stays where it is.
 
     ## Known limits
 

@@ -184,7 +184,7 @@ def _outside(block: Block) -> tuple[int, Point, int, int | None] | None:
             count = size if dimension.kind in ("element", "squeezed") else -(-size // dimension.size)
         counts.append(count)
         if _is_element_offset(block, at, dimension):
-            continue  # it leaves the array for being one: PAL301's to say
+            continue  # an offset is out of range because it counts elements: PAL301 reports it
         if dimension.kind in ("blocked", "squeezed", "whole") or (dimension.kind == "element" and not dimension.padded):
             checked.append(at)
     points = _points(block)
@@ -245,7 +245,7 @@ def _divides_loaded(value: Value) -> bool:
 
 
 def _a_call_shows_it(block: Block, launch: Launch, context: Context) -> bool:
-    """Whether the block leaves its array in a known call of this launch, which is said with its numbers."""
+    """Whether the block leaves its array in a known call of this launch, which is reported with its numbers."""
     for other in context.analysis.launches:
         if other.known_call is None or other.site.key != launch.site.key:
             continue

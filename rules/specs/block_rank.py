@@ -41,7 +41,7 @@ class BlockRank(Rule):
 
     ## Known limits
 
-    Silent where the rank of the array (which unpacking its shape tells) or of the block is not seen, for operands that
+    Silent where the rank of the array (which unpacking its shape shows) or of the block is not seen, for operands that
     are trees of arrays, and in pipelines.
 
     ## References

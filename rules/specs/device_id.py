@@ -16,7 +16,7 @@ _OPS = (
 
 
 class DeviceId(Rule):
-    """A device id of another kind than `device_id_type` says.
+    """A device id of another kind than its `device_id_type`.
 
     `DeviceIdType.LOGICAL` takes one number, counted over the whole mesh. Coordinates, one for each axis in a tuple or
     by name in a dict, are what `DeviceIdType.MESH` takes. Interpret mode may let a tuple pass; lowering does not:
@@ -31,7 +31,7 @@ class DeviceId(Rule):
     ## Known limits
 
     Whether a mesh has as many axes as a tuple has numbers, and whether a number is one of its devices, is PAL316's to
-    say where the text makes the mesh, and the probe's (PAL902, PAL912).
+    reports where the text makes the mesh, and the probe (PAL902, PAL912).
 
     ## References
 

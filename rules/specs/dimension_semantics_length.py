@@ -31,7 +31,7 @@ class DimensionSemanticsLength(Rule):
 
     ## Known limits
 
-    Silent where the number of axes or of words is not seen, and in pipelines. Launches that surely run in interpret
+    Silent where the number of axes or of words is not seen, and in pipelines. Launches that certainly run in interpret
     mode are left alone.
 
     ## References

@@ -15,7 +15,7 @@ _MAX_THREADS, _MAX_AXES, _MAX_BLOCKS = 16, 3, 16
 class GpuLaunch(Rule):
     """A Mosaic GPU launch whose grid, cluster or threads do not fit their names, or what the GPU has.
 
-    `plgpu.kernel` names every axis of its grid and of its cluster, so that the kernel can ask where it is with
+    `plgpu.kernel` names every axis of its grid and of its cluster, so that the kernel can get its index with
     `lax.axis_index`. Its threads are warpgroups; their number and their axis's name come together, and a block has at
     most 16. A cluster has at most three axes and, on Hopper and Blackwell, 16 blocks: a larger one lowers and compiles,
     and the launch fails on the device.
@@ -137,7 +137,7 @@ def _threads(launch: Launch) -> Iterator[tuple[str, str]]:
     elif count in (None, NONE) and isinstance(name, Const) and name != NONE:
         yield (
             f'`thread_name="{name.value}"` without `num_threads`',
-            "say how many warpgroups there are: `num_threads=2`",
+            "set the number of warpgroups: `num_threads=2`",
         )
     elif number is not None and number > _MAX_THREADS:
         help_ = "a thread of Mosaic GPU is a warpgroup, 128 threads of CUDA"

@@ -30,7 +30,7 @@ class GpuPipeline(Rule):
     """A Mosaic GPU pipeline that does not fit the warpgroups, the slots or the registers that it is given.
 
     A warp-specialised pipeline has one warpgroup that moves memory, after those that compute: the launch has
-    `num_compute_wgs + 1` of them. With another number jax says nothing, and the barriers count arrivals that never
+    `num_compute_wgs + 1` of them. With another number jax reports nothing, and the barriers count arrivals that never
     come, or come twice: the kernel hangs. `wg_axis` is the `thread_name` of the launch, and the warpgroup that moves
     memory is the last one.
 

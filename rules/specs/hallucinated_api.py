@@ -27,7 +27,7 @@ class HallucinatedApi(Rule):
     ## How to fix
 
     Use the real name. Where one looks like it, in the same module or under the same name in another Pallas module,
-    the finding says so.
+    the finding names it.
 
     ## Fix safety
 
@@ -145,4 +145,4 @@ def _is_newer(context: Context) -> bool:
     try:
         return not context.assumed and parse(context.jax.text) > parse(compat.newest())
     except UnknownVersionError:
-        return False  # a range: what is known of it counts
+        return False  # a range: its known releases count

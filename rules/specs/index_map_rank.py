@@ -13,10 +13,10 @@ _ARITHMETIC = frozenset(("+", "-", "*", "//", "%", "**"))
 class IndexMapRank(Rule):
     """An index map that does not return one integer for each dimension of the block.
 
-    The map says where the block lies, so Pallas wants exactly as many integers as `block_shape` has entries. Entries
-    of `None` (`pl.Squeezed`) count: the dimension vanishes from the ref that the kernel sees, not from the index. A
-    bare scalar is taken for a tuple of one, so `lambda i: i` fits a block of rank 1 and no other. True division gives
-    a float32, also of integers: it is no index, even where the result is whole.
+    The map returns the position of the block, so Pallas needs exactly as many integers as `block_shape` has entries.
+    Entries of `None` (`pl.Squeezed`) count: the dimension vanishes from the ref that the kernel sees, not from the
+    index. A bare scalar is taken for a tuple of one, so `lambda i: i` fits a block of rank 1 and no other. True
+    division gives a float32, also of integers: it is no index, even where the result is whole.
 
     All of this is checked while the launch is traced, on every backend and in interpret mode: `ValueError: Index map
     function ... must return 2 values to match block_shape` or `must return integer scalars`.
@@ -121,7 +121,7 @@ class IndexMapRank(Rule):
 
 
 def _is_float(value: Value) -> bool:
-    """Whether arithmetic on integers surely gave a float."""
+    """Whether arithmetic on integers certainly gave a float."""
     if isinstance(value, Const):
         return isinstance(value.value, float)
     if isinstance(value, Sym) and value.operation is not None:

@@ -59,7 +59,7 @@ class PallasCallMisuse(Rule):
 
     ## How to fix
 
-    A decorated kernel is spelled `@functools.partial(pl.pallas_call, out_shape=...)`. For the others the message says
+    A decorated kernel is spelled `@functools.partial(pl.pallas_call, out_shape=...)`. For the others the message has
     what is missing or too much.
 
     ## Fix safety
@@ -257,7 +257,7 @@ def _contradictions(launch: Launch) -> Iterator[tuple[str, str]]:
     """What cannot be right about the arguments of a launch, and what to do."""
     if launch.beside_grid_spec:
         named = " and ".join(f"`{name}`" for name in launch.beside_grid_spec)
-        yield f"{named} given beside `grid_spec`, which has its own", _BESIDE
+        yield f"{named} given together with `grid_spec`, which has its own", _BESIDE
     shape = launch.argument("out_shape")
     if shape is None and not launch.open and isinstance(launch.kernel, Func) and not _is_direct(launch):
         yield "`pallas_call` gets no `out_shape`", "pass `out_shape=jax.ShapeDtypeStruct(shape, dtype)`"

@@ -25,8 +25,8 @@ class AutoPartition(Rule):
 
     ## Known limits
 
-    An error where the mesh surely has several devices (`jax.make_mesh((2, 4), ...)`), a warning where their number is
-    not seen. Knows shardings that are written as `NamedSharding(mesh, ...)`; arguments that lie on a mesh where they
+    An error where the mesh certainly has several devices (`jax.make_mesh((2, 4), ...)`), a warning where their number
+    is not seen. Knows shardings that are written as `NamedSharding(mesh, ...)`; arguments that lie on a mesh where they
     come from a `device_put` in sight. Silent below decorators and functions that are not known: they may hold the
     `shard_map`.
 

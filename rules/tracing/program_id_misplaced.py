@@ -37,8 +37,8 @@ class ProgramIdMisplaced(Rule):
     - An axis that the grid does not have: `ValueError: Axis 1 is out of bounds for grid (2,)`; without a grid there is
       none at all. A negative axis counts from the end in interpret mode and on Triton, and is refused on TPU.
     - In a body of `pl.kernel` on TPU the lowering dies since jax 0.10.2; in `plgpu.kernel` the changelog of 0.10.2
-      says both are gone, though 0.12.0.1 still lowers them: `lax.axis_index(name)` works in all. On the subcores of a
-      SparseCore the name is one of the mesh: others are unbound.
+      lists both as removed, though 0.12.0.1 still lowers them: `lax.axis_index(name)` works in all. On the subcores of
+      a SparseCore the name is one of the mesh: others are unbound.
     - Under `interpret=True` `pl.program_id` inside the body of a `pl.when`, `lax.cond` or loop has no rule: "MLIR
       translation rule for primitive 'program_id' not found for platform cpu".
 
@@ -275,7 +275,7 @@ def _unbound(op: Op, launch: Launch, context: Context) -> Finding | None:
     return context.finding(
         op.site,
         f'no axis "{name.value}" here: the mesh of the kernel has {known}',
-        help=f"ask for {known}, as the mesh spells them",
+        help=f"use {known}, the names in the mesh",
         op=op,
         severity=Severity.ERROR if launch.known_call is not None else Severity.WARNING,
     )
@@ -286,7 +286,7 @@ def _short(op: Op) -> str:
 
 
 def _rank(launch: Launch) -> int | None:
-    """The rank of the grid; 0 where there surely is none."""
+    """The rank of the grid; 0 where there certainly is none."""
     if launch.form.is_inner or not launch.form.counts_programs:
         return None
     if launch.grid is not None:

@@ -57,7 +57,7 @@ _CALLS = {
 
 
 class PythonControlFlow(Rule):
-    """Python's `if`, `range` or `int`, or numpy, asks for the value of something that is only traced.
+    """Python's `if`, `range` or `int`, or numpy, needs the value of something that is only traced.
 
     A kernel's Python code runs once, while jax traces it; loads, `pl.program_id`, loop indices and whatever jnp makes
     of them have no value then. `if`, `while`, `assert`, `and`, `range(n)`, `int(x)`, `max(a, b)`, a list's index and
@@ -216,14 +216,14 @@ def _message(concretization: Concretization, sources: list[str]) -> str:
         value, origin = f"the ref {sources[0]}" if sources else "a ref", ""
     name = concretization.name.removeprefix("builtins.")
     if concretization.kind == "chain":
-        return f"a chained comparison is Python's `and`: it asks for {value}{origin}"
+        return f"a chained comparison is Python's `and`: it needs {value}{origin}"
     if concretization.kind == "call":
         spelled = name.replace("jax.numpy", "jnp").replace("numpy.", "np.")
         if spelled.startswith(("np.", "math.")):
             return f"`{spelled}` computes while the kernel is traced, and is given {value}{origin}"
         return f"`{spelled}` needs Python numbers, and is given {value}{origin}"
     if concretization.kind == "method":
-        return f"`.{name}()` asks for the number behind {value}{origin}"
+        return f"`.{name}()` needs the number behind {value}{origin}"
     if concretization.kind == "index":
         return f"a Python container is indexed by {value}{origin}"
     if concretization.kind == "slice":

@@ -26,8 +26,8 @@ class ShapeMismatch(Rule):
 
     ## Known limits
 
-    Sizes that are not known are taken to fit, and nothing is said behind a Python branch that the text leaves open: its
-    condition may be what the sizes are computed from.
+    Sizes that are not known are assumed to fit, and code after a Python branch that the text leaves open is not
+    checked: its condition may be what the sizes are computed from.
 
     ## References
 

@@ -21,13 +21,13 @@ _WORDS = ("vma", "manual_axis_type")
 
 
 class ShardMapVma(Rule):
-    """A launch under `jax.shard_map` whose outputs do not say over which mesh axes they vary.
+    """A launch under `jax.shard_map` whose outputs do not declare the mesh axes over which they vary.
 
-    By default `shard_map` checks for every value over which axes of the mesh it may differ, and jax cannot tell that of
-    what a kernel writes. So each `jax.ShapeDtypeStruct` in `out_shape` has to say it: `vma=` from jax 0.6.2 to 0.9,
-    `manual_axis_type=` since 0.10.0. Without, tracing ends in "When `check_vma=True` on `jax.shard_map` ... must not be
-    `None`", on every backend and in interpret mode. Up to 0.5.3 no launch passes the check, whatever its `out_shape`:
-    "No replication rule for pallas_call". In 0.6.0 and 0.6.1 it hangs on what the kernel computes.
+    By default `shard_map` checks for every value over which axes of the mesh it may differ, and jax cannot infer that
+    for the outputs of a kernel. So each `jax.ShapeDtypeStruct` in `out_shape` has to declare it: `vma=` from jax 0.6.2
+    to 0.9, `manual_axis_type=` since 0.10.0. Without, tracing ends in "When `check_vma=True` on `jax.shard_map` ...
+    must not be `None`", on every backend and in interpret mode. Up to 0.5.3 no launch passes the check, whatever its
+    `out_shape`: "No replication rule for pallas_call". In 0.6.0 and 0.6.1 it hangs on what the kernel computes.
 
     ## How to fix
 
@@ -113,10 +113,10 @@ class ShardMapVma(Rule):
         if silence is None:
             return
         if silence.keyword is None:
-            where, message = launch.called_at, "`pallas_call` has no replication rule, for which `shard_map` asks"
+            where, message = launch.called_at, "`pallas_call` has no replication rule, which `shard_map` needs"
         else:
             where = silence.structs[0].site
-            message = f"output has no `{silence.keyword}`, for which the `shard_map` around asks"
+            message = f"output has no `{silence.keyword}`, which the `shard_map` around needs"
         mapped = silence.shard_map.site, "mapped here"
         yield _finding(where, message, launch, silence, mapped, context, _fixes(launch, silence, context))
 
@@ -127,14 +127,14 @@ class ShardMapVma(Rule):
             if silence is None or silence.shard_map.site.piece.source is not context.module.source:
                 continue
             word = f"`{silence.keyword}`" if silence.keyword else "replication rule"
-            message = f"`shard_map` asks for the {word} of the launch in `{launch.scope}`, which has none"
+            message = f"`shard_map` needs the {word} of the launch in `{launch.scope}`, which has none"
             where, related = _name_of(silence.shard_map.site), (launch.called_at, "the launch")
             yield _finding(where, message, launch, silence, related, context)
 
 
 @frozen
 class _Silence:
-    """Outputs that do not say enough, in these versions. `always`: in all that have such a `shard_map`."""
+    """Outputs that do not declare enough, in these versions. `always`: in all that have such a `shard_map`."""
 
     sharding_context: ShardingContext
     shard_map: CallResult
@@ -191,7 +191,7 @@ def _silence(launch: Launch, context: Context) -> _Silence | None:
     shapes = launch.argument("out_shape")
     is_old = ".experimental." in sharding_context.shard_map.function
     structs = [] if shapes is None else _structs(shapes)
-    # An output that says it in another release's words is PAL701's or PAL703's.
+    # PAL701 or PAL703 report outputs that declare it with another release's names.
     silent = tuple(
         each for each in structs if not (each.open or {each.argument(word) for word in _WORDS} - {None, NONE})
     )
@@ -231,7 +231,7 @@ def _structs(shapes: Value) -> list[CallResult]:
 
 
 def _fixes(launch: Launch, silence: _Silence, context: Context) -> list[Fix]:
-    """The axes of the only operand, where every version in question knows the keyword."""
+    """The axes of the only operand, where every checked version knows the keyword."""
     keyword = silence.keyword
     if (
         keyword is None

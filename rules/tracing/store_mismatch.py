@@ -66,7 +66,7 @@ class StoreMismatch(Rule):
 
     ## Known limits
 
-    Checks what is surely known of both sides; of a dtype the kind may be enough, `x / 2` fits no integers whatever `x`
+    Checks what is certain of both sides; the kind of a dtype may be enough, `x / 2` fits no integers whatever `x`
     is. Dimensions known by name only are compared with 1, as a warning, unless the code itself provides for 1: by a
     parameter's default, or as a bound (`max(n // 8, 1)`); names are not compared with other names or numbers. 64-bit
     dtypes count as those of 32 bits that they become without `jax_enable_x64`.
@@ -76,7 +76,7 @@ class StoreMismatch(Rule):
     - jax issues 19292 and 22817: numbers stored to whole blocks.
     - jax, `_src/state/primitives.py`, `_maybe_implicit_cast` (since 0.6.0).
     - 440 stores traced with each of jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1: the
-      shapes are refused alike in all, the dtypes as said above.
+      shapes are refused alike in all, the dtypes as described above.
     """
 
     code = "PAL506"
@@ -234,7 +234,7 @@ def _may_be_one(size: Value) -> bool:
 
 
 def _is_size(size: int | Sym | None) -> bool:
-    """Whether a dimension is surely a number: its value, or arithmetic, is known."""
+    """Whether a dimension is certainly a number: its value, or arithmetic, is known."""
     return isinstance(size, int) or (isinstance(size, Sym) and (size.operation is not None or ".shape[" in size.text))
 
 

@@ -24,7 +24,7 @@ class BackendChanged(Rule):
 
     ## How to fix
 
-    Say which one is meant: `compiler_params=plgpu.CompilerParams()` from `jax.experimental.pallas.triton`. For Mosaic
+    Name the backend: `compiler_params=plgpu.CompilerParams()` from `jax.experimental.pallas.triton`. For Mosaic
     GPU launch with `plgpu.kernel`.
 
     ## Fix safety
@@ -154,7 +154,7 @@ class BackendChanged(Rule):
 
 
 def _fixes(launch: Launch, wanted: str, context: Context) -> list[Fix]:
-    """`compiler_params=` with the dataclass that every version in question has and heeds."""
+    """`compiler_params=` with the dataclass that every checked version has and heeds."""
     releases = [parse(version) for version in context.versions]
     if wanted == "mosaic_gpu" and not all(_PARAMS_DECIDE <= release < CUDA_TRITON_AGAIN for release in releases):
         return []

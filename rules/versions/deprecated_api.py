@@ -23,12 +23,12 @@ class DeprecatedApi(Rule):
     0.8.2 to 0.10.0, `pltpu.repeat` from 0.9.1 to 0.10.2. Python shows the warning once, and not at all where the name
     is used in an imported module under the default filters, so that the removal comes as a surprise.
 
-    Since when a name warns was read off the releases' own deprecation tables; the finding also says which release
+    Since when a name warns was read off the releases' own deprecation tables; the finding also names which release
     takes it away where one that is known already has.
 
     ## How to fix
 
-    Use the new name. The fix is offered where every jax version in question has it: in a project that supports
+    Use the new name. The fix is offered where every checked jax version has it: in a project that supports
     jax 0.6 and 0.8 at once, a name that came in 0.7 is no replacement.
 
     ## Fix safety
@@ -113,7 +113,7 @@ class DeprecatedApi(Rule):
         if not failing or any(history.status(version) == "removed" for version in versions):
             return
         replacement = compat.replacement(name.name, version=context.versions[-1])
-        until = f" and gone in {history.removed}" if history.removed is not None else ""
+        until = f" and removed in {history.removed}" if history.removed is not None else ""
         help_ = advice(replacement) if replacement is not None else history.message or ""
         fix = replacing(Migration(name, context))
         yield context.finding(
@@ -136,7 +136,7 @@ class DeprecatedApi(Rule):
         if failing:
             yield context.finding(
                 name.use.span_of(place),
-                f"the index of `{name.spelled}` is deprecated since jax 0.11.0 and gone in 0.12.0",
+                f"the index of `{name.spelled}` is deprecated since jax 0.11.0 and removed in 0.12.0",
                 help="load `ref.at[idx]`",
                 versions=failing,
                 version_dependent=True,

@@ -32,7 +32,7 @@ class DeprecatedBackend(Rule):
 
     ## Known limits
 
-    One finding for each import and launch, not for each use. Launches whose backend the text does not tell are not
+    One finding for each import and launch, not for each use. Launches whose backend is not known from the text are not
     counted, nor are those that go through a library's own wrapper.
 
     ## References
@@ -123,7 +123,7 @@ class DeprecatedBackend(Rule):
         if failing:
             yield context.finding(
                 launch.site,
-                "`pallas_call` for Mosaic GPU is deprecated since jax 0.10.2 and gone in 0.11.2",
+                "`pallas_call` for Mosaic GPU is deprecated since jax 0.10.2 and removed in 0.11.2",
                 help="launch with `plgpu.kernel`",
                 versions=failing,
             )

@@ -53,11 +53,11 @@ class KnownDefect(Rule):
 
     ## How to fix
 
-    Use a version without the defect. Each message says what helps where the version cannot be changed.
+    Use a version without the defect. Each message has a workaround for where the version cannot be changed.
 
     ## Known limits
 
-    Nothing is said where the version is not known. That of libtpu has the same source as jax's: the environment, the
+    Silent where the version is not known. That of libtpu has the same source as jax's: the environment, the
     lock file or the requirements; `--jax-version` gives none. The probe takes both from the interpreter that it ran
     with. Of a range of jax versions in which only some have the defect, it is an info. `num-programs-of-first-grid` is
     found where a grid's size hangs on something that no block shape hangs on, and between launches of one file.
@@ -163,7 +163,7 @@ class KnownDefect(Rule):
 
 
 def _finding(found: Advisory, where: Op | Access, message: str, context: Context) -> Finding:
-    """A finding for the jax versions in question that have the defect."""
+    """A finding for the checked jax versions that have the defect."""
     failing = found.affected(context.versions)
     everywhere = failing == context.versions
     return context.finding(
@@ -214,7 +214,7 @@ def _num_programs(trace: KernelTrace, context: Context) -> Iterator[Finding]:
 
 
 def _is_kept_function(trace: KernelTrace) -> bool:
-    """Whether each launch surely passes the same function: one of the module, by its name."""
+    """Whether each launch certainly passes the same function: one of the module, by its name."""
     launch, bodies = trace.launch, trace.launch.bodies
     call = launch.site.node
     if len(bodies) != 1 or not isinstance(call, nodes.Call) or not call.args:
@@ -226,7 +226,7 @@ def _is_kept_function(trace: KernelTrace) -> bool:
 
 
 def _axis_size(use: Op, trace: KernelTrace) -> Const | Sym | None:
-    """The size of the axis that is asked for, where Python computes it; None for others."""
+    """The size of the axis, where Python computes it; None for others."""
     axis, grid = axis_of(use, trace.launch), trace.launch.grid
     if axis is None or grid is None or grid.open or axis >= len(grid.items):
         return None

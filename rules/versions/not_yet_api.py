@@ -19,7 +19,7 @@ class NotYetApi(Rule):
     """A name or keyword that came in a newer jax than the oldest one the project supports.
 
     `pltpu.CompilerParams` came in 0.6.2, `pl.Element` in 0.6.1, `pl.kernel` in 0.8.1, its keyword `out_type=` in
-    0.10.1. Under an older jax the module fails to import, or the launch raises a `TypeError`. A project that says
+    0.10.1. Under an older jax the module fails to import, or the launch raises a `TypeError`. A project that requires
     `jax>=0.6` and is only tested with the newest release finds out from its users.
 
     ## How to fix

@@ -45,16 +45,16 @@ _LONG_GONE = 3  # minor releases
 class RemovedApi(Rule):
     """A name, keyword, argument order or import path that the target jax no longer has.
 
-    Pallas is experimental and says so: names move between modules and go away within a few releases, without jax's
+    Pallas is experimental: names move between modules and go away within a few releases, without jax's
     usual three months. `pl.load` went in 0.9.0, `pltpu.TPUCompilerParams` in 0.7.2, `pltpu.repeat` in 0.10.2, `pl.dot`
     in 0.11.2. What is left is an `AttributeError`, `ImportError` or `TypeError` at import or at the first launch.
 
     What is there in which release was read off the releases themselves, each imported and listed: where the changelog
-    says something else (it has `TritonCompilerParams` go in 0.8.1; 0.7.2 has no such name), the release counts.
+    differs (it has `TritonCompilerParams` go in 0.8.1; 0.7.2 has no such name), the release counts.
 
     Where no jax version is configured, the newest known one is assumed and the finding is an info, since the code works
     for an owner who pins an older jax, or a warning for what went three minor releases ago or earlier.
-    `--jax-version`, a lock file or `requires` in pyproject.toml tell it. Code behind
+    `--jax-version`, a lock file or `requires` in pyproject.toml give it. Code behind
     `if jax.__version_info__ >= ...`, `hasattr(pltpu, ...)` and the like is checked for the versions that reach it.
 
     ## How to fix
@@ -67,7 +67,7 @@ class RemovedApi(Rule):
 
     Safe where the new name is the same object or does the same on the same arguments: renames, moves,
     `pl.load`/`pl.store` without mask, parameters dictionaries, the order of `BlockSpec`'s arguments. Unsafe where the
-    text does not tell a type that decides (`pl.dot` accumulates integers in int32 and floats in float32) or where
+    text does not show a type that decides (`pl.dot` accumulates integers in int32 and floats in float32) or where
     the masked forms change hands.
 
     ## Known limits

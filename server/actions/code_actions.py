@@ -36,7 +36,7 @@ KINDS = (lsp.CodeActionKind.QuickFix.value, DISABLE_LINE, DISABLE_FILE, DISABLE_
 
 @frozen
 class ActionRequest:
-    """What a client asks for: actions on a range of a document, of the kinds `only` (None: for the lightbulb).
+    """A request for code actions: on a range of a document, of the kinds `only` (None: for the lightbulb).
 
     `findings` are those in the document, whichever file's kernels they concern.
     """

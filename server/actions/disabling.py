@@ -97,7 +97,7 @@ def _candidates(source: Source, table: tuple[str, ...], code: str, file: Path) -
 
 
 def _is_right(found: ProjectEdit, source: Source, table: tuple[str, ...], code: str) -> bool:
-    """Whether the file then says what it said, and one rule more in `ignore`."""
+    """Whether the file then has the same settings, and one rule more in `ignore`."""
     at = source.offset(found.edit.span.start)
     before, after = _parsed(source.text), _parsed(source.text[:at] + found.edit.text + source.text[at:])
     if before is None or after is None:

@@ -31,7 +31,7 @@ def fixed(
 
     With `cell` those that change that cell only: editors fix the cells of a notebook side by side, each by itself.
 
-    Raises Abandoned soon after `is_stale` says that nobody waits for it any more.
+    Raises Abandoned soon after `is_stale` returns true.
 
     Called on the judging thread. `project` has the open documents; what it has of this one is put back.
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 async def choose(ls: PallasServer, given: object = None) -> list[dict[str, Any]]:
     """`pallasLint.chooseKnownCall`: show the call with these `arguments`, else the next one; all of them, as shown now.
 
-    With `ask` nothing changes: a client that can ask its user wants to know what there is.
+    With `ask` nothing changes: a client that can prompt its user gets the list.
     """
     request = argument(given)
     uri, function, arguments = (request.get(key) for key in ("uri", "function", "arguments"))

@@ -34,7 +34,7 @@ NOT_ALLOWED = (
 
 
 async def probe(ls: PallasServer, given: object = None) -> dict[str, Any]:
-    """`pallasLint.probe`: what came of it; another editor than VS Code is told in a message too."""
+    """`pallasLint.probe`: the result; other editors than VS Code also get a message."""
     request = argument(given)
     try:
         answer = await _answered(ls, request)
@@ -50,7 +50,7 @@ async def probe(ls: PallasServer, given: object = None) -> dict[str, Any]:
 
 
 async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, Any]:
-    asking = request.get("ask") is True  # what the user is to be asked is all that is wanted: nothing is run
+    asking = request.get("ask") is True  # only the questions for the user are requested: nothing is run
     if not ls.probe_allowed and not asking:
         return answer_of("not-allowed", NOT_ALLOWED)
     uri, function, line, arguments = (request.get(key) for key in ("uri", "function", "line", "arguments"))
@@ -66,7 +66,7 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
     state, chosen = await chosen_function(ls, uri, function, line)
     spec = spec_of(ls, state, chosen, arguments)
     if spec is None and not asking and not client_commands(ls.initial_settings):
-        spec = await spec_of_known_call(ls, state, chosen)  # which other clients ask their users about
+        spec = await spec_of_known_call(ls, state, chosen)  # for which other clients prompt their users
     if spec is None or asking:
         return await needs_arguments(ls, state, chosen, spec)
     fresh, perf = request.get("fresh") is True, request.get("perf") is True
@@ -100,7 +100,7 @@ async def chosen_function(
 
 
 def spec_of(ls: PallasServer, state: DocumentState, chosen: Chosen, arguments: str | None) -> specs.Spec | None:
-    """What to probe; None where the user has to say with what arguments. Raises Failed."""
+    """What to probe; None where the user has to enter the arguments. Raises Failed."""
     file = str(ls.documents.path(state.uri))
     try:
         if arguments is not None:
@@ -114,7 +114,7 @@ def spec_of(ls: PallasServer, state: DocumentState, chosen: Chosen, arguments: s
 
 
 async def spec_of_known_call(ls: PallasServer, state: DocumentState, chosen: Chosen) -> specs.Spec | None:
-    """What to probe as the call has it that lenses and hints show; None where too little is known of that."""
+    """What to probe with the call that lenses and hints show; None where too little of it is known."""
     from pallas_lint.server.probing.suggested_arguments import arguments_of
     from pallas_lint.server.views.calls import shown_call
 
@@ -126,7 +126,7 @@ async def spec_of_known_call(ls: PallasServer, state: DocumentState, chosen: Cho
 async def needs_arguments(
     ls: PallasServer, state: DocumentState, chosen: Chosen, spec: specs.Spec | None
 ) -> dict[str, Any]:
-    """The answer that has the client ask its user, with what is suggested: what `spec` has, else the known call."""
+    """The answer that has the client prompt its user, with suggestions: what `spec` has, else the known call."""
     from pallas_lint.server.probing.suggested_arguments import suggestion
     from pallas_lint.server.views.calls import shown_call
 
@@ -149,7 +149,7 @@ def probe_request(
 ) -> ProbeRequest:  # fmt: skip
     """With which interpreter and under which conditions: of the client, else of the project's settings.
 
-    `perf`: to tell what it costs, which runs nothing in interpret mode.
+    `perf`: to predict its cost, which runs nothing in interpret mode.
     """
     file = ls.documents.path(state.uri)
     folder = ls.folders.of(file)
@@ -194,7 +194,7 @@ def _chosen_targets(state: DocumentState, chosen: Chosen) -> tuple[str, ...]:
 
 
 async def _with_progress(ls: PallasServer, request: ProbeRequest) -> dict[str, Any]:
-    """Run it, tell the client how far it is, and have it stop where the client says so."""
+    """Run it, report progress to the client, and stop it when the client cancels."""
     cancelled = threading.Event()
     loop = asyncio.get_running_loop()
     stopping: set[asyncio.Task[None]] = set()

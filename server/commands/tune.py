@@ -100,7 +100,7 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
 async def _offered(
     ls: PallasServer, state: DocumentState, tuning: Tuning, known: better.Now | None, message: str
 ) -> bool:
-    """Tell what came of it, and ask whether the best values are to become the defaults; whether they have.
+    """Show the result, and offer the best values as defaults; returns whether they were written.
 
     `known`: what there is now, where something else is better.
     """

@@ -42,7 +42,7 @@ async def code_action(ls: PallasServer, params: lsp.CodeActionParams) -> list[ls
         try:
             after = await ls.documents.on_thread(fixing.fixed, state, project, cell=cell, is_stale=cancelled.is_set)
         except asyncio.CancelledError:
-            cancelled.set()  # it may take rounds; the thread is wanted for what somebody waits for
+            cancelled.set()  # it may take rounds; other requests need the thread
             raise
         found += code_actions.fix_all(state, after, request.codec)
     return found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 SECTION = "pallasLint"
-_PATIENCE = 2.0  # seconds in which a client has to say what its settings are
+_PATIENCE = 2.0  # seconds in which a client has to send its settings
 
 
 def changed_configuration(ls: PallasServer, params: lsp.DidChangeConfigurationParams) -> None:
@@ -32,7 +32,7 @@ def changed_configuration(ls: PallasServer, params: lsp.DidChangeConfigurationPa
 
 
 async def reconfigure(ls: PallasServer, sent: object) -> None:
-    """Take the settings that hold now: asked for folder by folder where the client can, else those it has `sent`."""
+    """Take the current settings: pulled folder by folder where the client can, else those it has `sent`."""
     workspace = ls.client_capabilities.workspace
     folders = [ls.folders.rest, *ls.folders]
     if workspace is None or not workspace.configuration:

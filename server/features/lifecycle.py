@@ -1,4 +1,4 @@
-"""A session from its beginning to its end."""
+"""Lifecycle of a session: initialize, initialized, shutdown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The memory that each ref is in, for clients that colour names: as semantic tokens, and as `pallasLint/refs`.
 
 VS Code shows the semantic tokens of one extension for a file, and those of all Python are worth more. Its extension
-asks for the places instead, and paints them.
+requests the places instead, and paints them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEGEND = lsp.SemanticTokensLegend(token_types=[lsp.SemanticTokenTypes.Parameter.
 
 
 async def semantic_tokens(ls: PallasServer, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
-    """Each name of a ref as a parameter; the modifier says in which memory it is."""
+    """Each name of a ref as a parameter; the modifier is its memory."""
     _, found = await _refs(ls, params.text_document.uri)
     return _encoded(found)
 

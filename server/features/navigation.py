@@ -1,4 +1,4 @@
-"""Ways between kernels, refs and launches."""
+"""Navigation: definitions, references, symbols and call hierarchy of kernels, refs and launches."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def outgoing_calls(
 
 
 async def _state(ls: PallasServer, item: lsp.CallHierarchyItem) -> DocumentState | None:
-    """The document that told of an item."""
+    """The document that an item came from."""
     uri = argument(item.data).get("uri")
     state = await ls.documents.state(uri) if isinstance(uri, str) else None
     return state if state is not None and state.file_analysis is not None and state.file_analysis.analysis else None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
 
 
-# What is asked of a document at a place, or of all of it.
+# Requests on a place in a document, or on all of it.
 _METHODS = (
     lsp.TEXT_DOCUMENT_CODE_ACTION,
     lsp.TEXT_DOCUMENT_CODE_LENS,

@@ -1,4 +1,4 @@
-"""Places of a kernel's parameter, and another name for it: for clients whose Python has no server that does it."""
+"""Highlights and renaming of a kernel's parameters, for clients without a Python server that has them."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def changed(ls: PallasServer, params: lsp.DidChangeTextDocumentParams) -> None:
 
 def saved(ls: PallasServer, params: lsp.DidSaveTextDocumentParams) -> None:
     ls.documents.saved(params.text_document.uri)
-    # Clients that watch no files say at least what they save themselves.
+    # Clients that watch no files report at least what they save themselves.
     take_changes(ls, {Documents.path(params.text_document.uri)})
 
 

@@ -81,5 +81,5 @@ async def watch(ls: PallasServer) -> None:
     if registrations:
         try:
             await ls.client_register_capability_async(lsp.RegistrationParams(registrations=registrations))
-        except Exception as error:  # a client that refuses what it said it can: nothing is watched, all else works
+        except Exception as error:  # a client that refuses what it declared: nothing is watched, all else works
             logger.warning("the client registers nothing: %s", error)

@@ -1,7 +1,7 @@
 """Answers of probes that still hold: the same question about the same code is not run again.
 
 The code is all of the user's that was imported, statement by statement: what one of them does besides binding names
-may matter to any other. What comments and blank lines between them say does not.
+may matter to any other. Comments and blank lines between them do not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 _MAX_ENTRIES = 200  # answers; the oldest are forgotten
-# They say more of the machine at that moment than of the code.
+# They depend more on the machine at that moment than on the code.
 _PASSING = frozenset({"crash", "deadline", "memory-limit"})
 
 
@@ -54,12 +54,12 @@ class _Answer:
 
 @define(eq=False)
 class Answers:
-    """What was answered, by what was asked. They belong to workers: another one may import another jax."""
+    """Answers by request. They belong to workers: another one may import another jax."""
 
     _known: dict[object, _Answer] = field(factory=dict, init=False)
 
     def again(self, request: ProbeRequest) -> dict[str, Any] | None:
-        """The answer where it was asked before, and nothing that it rests on has changed."""
+        """The answer to the same request before, if nothing that it depends on has changed."""
         known = self._known.get(_question(request))
         if known is None or known.stamp != stored_runs.stamp(request.file):
             return None
@@ -69,7 +69,7 @@ class Answers:
         return {**known.response, "message": f"{known.response['message']}; nothing has changed since"}
 
     def keep(self, request: ProbeRequest, result: ProbeResult, response: dict[str, Any], begun: float) -> None:
-        """Remember an answer; `begun` is when it was asked. One to what the probe could not finish is none."""
+        """Remember an answer; `begun` is when it was requested. An unfinished one is not kept."""
         problems = [problem for launch in result.launches for stage in launch.stages for problem in stage.problems]
         if result.errors:
             self.forget()  # the worker may have ended

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class NoFunction(Exception):
-    """There is nothing to probe; the message is one sentence that says why."""
+    """There is nothing to probe; the message is one sentence with the reason."""
 
 
 @frozen
@@ -50,7 +50,7 @@ class Chosen:
         return self.parameters is None or bool(self.required)
 
     def document(self, suggestion: str) -> dict[str, Any]:
-        """What a client asks its user with."""
+        """The text of a client's prompt."""
         described = [
             {
                 "name": f"*{each.name}" if each.variadic else each.name,
@@ -98,7 +98,7 @@ def _name_at(analysis: Analysis, line: int) -> str:
 
 
 def _leading(analysis: Analysis) -> set[Piece]:
-    """The functions that launch something, and those that may lead to one of them: they speak of it."""
+    """The functions that launch something, and those that may lead to one of them: they mention it."""
     found = {launch.site.piece for launch in analysis.launches}
     found |= {caller.piece for launch in analysis.launches for caller in launch.callers}
     functions = [piece for piece in _walk(analysis) if piece.kind == "def" and piece.names]

@@ -73,7 +73,7 @@ class Probed:
         )
 
     def _places(self, path: str, text_of: Callable[[str], Source | None]) -> Mapping[str, int]:
-        """Where the statements of another file are; anybody may have written what file that is."""
+        """Where the statements of another file are; its path is untrusted input."""
         from pallas_lint.syntax.outline import outline
 
         source = text_of(path) if paths.is_file(path) else None

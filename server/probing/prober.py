@@ -1,6 +1,6 @@
 """Probing a function for an editor, in a separate process and off the event loop.
 
-The server itself never runs the user's code; whether a worker may is decided by whoever started the server.
+The server itself never runs the user's code; whether a worker may is decided where the server is started.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _AT_FIRST, _SHARE = 1.0, 0.1  # seconds and part of a probe's time that showing its stages may take
-_MAX_COSTS = 3  # that are told in a message
-IDLE = 600.0  # seconds after which a worker that nobody asks is ended
+_MAX_COSTS = 3  # that are shown in a message
+IDLE = 600.0  # seconds after which an idle worker is ended
 _DOING = {
     "load": "importing the file",
     "trace": "tracing",
@@ -56,7 +56,7 @@ class Failed(Exception):
 
 
 class _Cancelled(Exception):
-    """Nobody waits for the answer any more."""
+    """The request was cancelled."""
 
 
 @frozen
@@ -237,7 +237,7 @@ class _Probe:
             self._spent += time.thread_time() - begun
 
     def _keep(self, result: ProbeResult) -> tuple[list[Finding], list[LintError]]:
-        """Keep what a probe found for whoever shows it; the findings, and what went wrong."""
+        """Store the result of a probe for views; returns the findings, and the errors."""
         from pallas_lint.probe.findings import all_findings
         from pallas_lint.probe.known_defects import known_defects
 

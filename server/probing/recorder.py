@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 MAX_SECONDS = 3600.0  # seconds that tests may take
 TO_IMPORT = 60.0  # seconds that pytest may take to be imported
-GRACE = 10.0  # seconds between asking tests to end and ending them
+GRACE = 10.0  # seconds between SIGINT and SIGKILL for tests
 _MAX_LOGGED = 4_000  # bytes of the end of what they print, for the log
 _POLL = 0.1
 # Of pytest: all passed, some failed, none are there.
@@ -93,7 +93,7 @@ class _TestRun:
     _late: bool = field(default=False, init=False)
 
     def answer(self) -> dict[str, Any]:
-        """Run the tests to their end, or until nobody waits for them any more. Raises Failed."""
+        """Run the tests to their end, or until the request is cancelled. Raises Failed."""
         python = self._tests.python
         if self._execute([python, "-c", "import pytest"], os.environ, TO_IMPORT) and not self._cancelled.is_set():
             raise Failed(f"{python} has no pytest that it can import, with which the tests would be run")
@@ -120,7 +120,7 @@ class _TestRun:
     def _remark(self, status: int) -> str:
         if self._late:
             return f"; the tests were stopped after {MAX_SECONDS / 60:.0f} minutes"
-        return {PASSED: "", FAILED: "; some tests failed"}.get(status, "; the tests did not come to an end")
+        return {PASSED: "", FAILED: "; some tests failed"}.get(status, "; the tests did not finish")
 
     def _execute(self, command: Sequence[str], environment: Mapping[str, str], seconds: float = MAX_SECONDS) -> int:
         """The exit status of a program in the project's folder, in which it may find its modules as in a terminal."""
@@ -146,7 +146,7 @@ class _TestRun:
                 percentage = percent[-1]
                 self._show_status(f"{percentage} % of the tests")
         if process.poll() is None:
-            # As Ctrl-C does: fixtures are torn down, and programs that the tests started hear of it.
+            # As Ctrl-C does: fixtures are torn down, and programs that the tests started get the signal.
             _signal(process, signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE)

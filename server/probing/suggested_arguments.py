@@ -90,7 +90,7 @@ def _spelled(chosen: Chosen, given: Mapping[str, str]) -> str:
 
 
 class _Guess:
-    """What the launches of a function tell about its parameters."""
+    """What is known of a function's parameters from its launches."""
 
     def __init__(self, chosen: Chosen, analysis: Analysis, runs: Sequence[StoredRun]) -> None:
         self.text = chosen.piece.text

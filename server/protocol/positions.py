@@ -1,4 +1,4 @@
-"""Places: LSP counts lines from 0 and columns in the client's units, findings from 1 and in code points."""
+"""Positions: LSP counts lines from 0 and columns in the client's units, findings from 1 and in code points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long work as the client sees it: how far it is, and a way to end it."""
+"""Work-done progress of long work, and its cancellation by the client."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Progress:
             self._server.work_done_progress.report(self._token, report)
 
     def show(self, what: str) -> None:
-        """What is being done, where nobody knows how much there is to do."""
+        """Progress without a known amount of work."""
         if self._token is not None:
             report = lsp.WorkDoneProgressReport(message=what, cancellable=self._cancellable)
             self._server.work_done_progress.report(self._token, report)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Under which the client wants to be told how far the command at hand is.
+# The client's token for the progress of the current command.
 work_done_token: ContextVar[lsp.ProgressToken | None] = ContextVar("work_done_token", default=None)
 
 # By number: lsprotocol's enumeration has other values for some of the names.
@@ -38,7 +38,7 @@ _COMMAND = lsp.WORKSPACE_EXECUTE_COMMAND
 
 
 class ServerProtocol(AdaptedProtocol):
-    """`started` is called with the client's process id, where the client tells one."""
+    """`started` is called with the client's process id, where the client sends one."""
 
     started: Callable[[int], None] | None = None
 
@@ -87,7 +87,7 @@ class ServerProtocol(AdaptedProtocol):
                     self._refuse(number, _INVALID_REQUEST, f"{method} is a notification")
 
     def _problem_of_command(self, params: lsp.ExecuteCommandParams) -> str | None:
-        """Why a command cannot be run as the client asks for it; None where it can."""
+        """Why a command cannot be run with the client's arguments; None where it can."""
         if params.command not in self.fm.commands:
             return f"there is no command {params.command!r}"
         return f"{params.command} takes one argument" if len(params.arguments or ()) > 1 else None
@@ -101,7 +101,7 @@ class ServerProtocol(AdaptedProtocol):
             super().handle_message(structured)
 
     def _take_response(self, message: dict[str, Any]) -> None:
-        """An answer that cannot be read is an error to whoever waits for it."""
+        """An answer that cannot be read is an error of its request."""
         number = message.get("id")
         if not isinstance(number, int | str):
             logger.warning("passed over: answer to no request: %.200r", message)
@@ -170,7 +170,7 @@ def argument(given: object) -> Mapping[str, Any]:
 
 
 def refresh_views(ls: PallasServer) -> None:
-    """Have the client ask again for what it shows in the code, where it can."""
+    """Have the client refresh what it shows in the code, where it can."""
     workspace = ls.client_capabilities.workspace
     if workspace is None:
         return

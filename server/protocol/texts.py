@@ -1,6 +1,6 @@
-"""The documents' texts as the client holds them: changes are put in where the client means them.
+"""Texts of documents as the client has them: incremental changes at the client's positions.
 
-Lines end as LSP says, at `\\n`, `\\r\\n` and `\\r`. `str.splitlines`, by which pygls goes, also ends them at form
+Lines end as in LSP, at `\\n`, `\\r\\n` and `\\r`. `str.splitlines`, by which pygls goes, also ends them at form
 feeds, U+2028 and others, and each change after such a character would land in a wrong line.
 """
 

@@ -35,17 +35,17 @@ _NOTHING = _NO_DIAGNOSTICS.identify([])
 class Reporter:
     """Keeps the client's diagnostics as the verdicts are.
 
-    Open documents are pushed to clients that do not ask; files that are not open are pushed to all clients but those
-    that ask for the whole workspace.
+    Open documents are pushed to clients that do not pull; files that are not open are pushed to all clients but those
+    that pull the whole workspace.
     """
 
     def __init__(self, server: PallasServer) -> None:
         self._server = server
         self.store = DiagnosticStore()
-        self.pulls = False  # the client asks for the diagnostics of open documents
+        self.pulls = False  # the client pulls the diagnostics of open documents
         self._pulls_workspace = False
         self._pushed: dict[str, str] = {}  # uri -> result id of what was pushed for files that are not open
-        self._given: dict[str, tuple[int | None, str]] = {}  # uri -> version and result id that the client asked for
+        self._given: dict[str, tuple[int | None, str]] = {}  # uri -> version and result id that the client pulled
         self._made: dict[str, Diagnostics] = {}  # by path
         self._broken: set[str] = set()  # settings files that could not be read
         self._changed = asyncio.Event()
@@ -72,7 +72,7 @@ class Reporter:
         self._publish({path, *touched})
 
     def opened(self, uri: str) -> None:
-        """What was pushed for a file goes when the client asks for it instead."""
+        """Diagnostics pushed for a file are removed when the client pulls them instead."""
         if self.pulls and self._pushed.pop(uri, None) is not None:
             self._push(uri, None, [])
 
@@ -81,7 +81,7 @@ class Reporter:
         self._publish(self.store.replace_folder(folder, verdicts))
 
     def settings_problem(self, error: SettingsError | LintError, folder: Path) -> None:
-        """Settings that cannot be used: shown in their file, else told."""
+        """Settings that cannot be used: shown in their file, else in a message."""
         file = folder / (error.path or "")
         if error.path and paths.is_file(file) and settings_files.is_one(file):
             self._broken.add(file.as_posix())
@@ -96,7 +96,7 @@ class Reporter:
     # -- diagnostics -----------------------------------------------------------------------------------------------
 
     def diagnostics(self, path: str) -> list[lsp.Diagnostic]:
-        """All that is known of a file."""
+        """All diagnostics of a file."""
         server = self._server
         if settings_files.is_one(Path(path)):
             return self._of_settings(path)
@@ -170,7 +170,7 @@ class Reporter:
         self._server.notebooks.published(uri, version, found)
 
     def _refresh_if_stale(self, uri: str, path: str) -> None:
-        """Have the client ask again where it has what does not hold any more, though it changed nothing itself."""
+        """Have the client pull again where its diagnostics are outdated, though it changed nothing itself."""
         state, given = self._server.documents.known(uri), self._given.get(uri)
         version = state.version if state is not None else None
         if given is None or given[0] != version or given[1] == self._result_id(path, self.diagnostics(path)):
@@ -201,7 +201,7 @@ class Reporter:
         return lsp.RelatedFullDocumentDiagnosticReport(items=found, result_id=known)
 
     async def workspace(self, params: lsp.WorkspaceDiagnosticParams) -> lsp.WorkspaceDiagnosticReport:
-        """What has changed since the client asked last; waits until something has."""
+        """What has changed since the client's last pull; waits until something has."""
         if not self._pulls_workspace:
             self._pulls_workspace = True
             for uri in self._pushed:

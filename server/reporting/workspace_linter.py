@@ -35,7 +35,7 @@ _START = (
 
 
 class WorkspaceLinter:
-    """Runs over the folders whose client wants to see all of their findings, or once when asked."""
+    """Runs over the folders whose findings the client shows in full, or once on request."""
 
     def __init__(self, server: PallasServer) -> None:
         self._server = server
@@ -47,7 +47,7 @@ class WorkspaceLinter:
     def request(self, *, again: bool = False) -> None:
         """Settings have changed, or (`again`) files have: run over the folders that are to be shown, after a while.
 
-        The findings of folders that nobody wants to see any more go.
+        Findings of folders that are no longer shown are removed.
         """
         always = [f for f in self._server.folders if f.client.enable and f.client.workspace_diagnostics == "on"]
         requested = [
@@ -120,7 +120,7 @@ class WorkspaceLinter:
 
 
 async def _run(folder: Folder, progress: Progress) -> AsyncIterator[dict[str, Any]]:
-    """What the process says, line by line; it ends with the iteration."""
+    """The output of the process, line by line; it ends with the iteration."""
     configured = folder.client.overrides(folder.path)
     overrides = {each.name: getattr(configured, each.name) for each in fields(Overrides)}
     job = [{"path": folder.path, "overrides": overrides, "exclude": folder.client.left_out}]

@@ -25,14 +25,13 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 _PALLAS = "jax.experimental.pallas"
-# What these names mean where no import at the top of the file says otherwise: it may stand in a function.
+# The default meaning of these names where no import at the top of the file binds them: it may be in a function.
 _USUAL = {"pl": _PALLAS, "pltpu": f"{_PALLAS}.tpu"}
 _SPACES = ("VMEM", "SMEM", "ANY", "HBM", "HOST", "CMEM", "VMEM_SHARED", "GMEM", "TMEM", "SEMAPHORE")
 _SEMAPHORES = ("DMA", "REGULAR", "BARRIER")
 _SHAPED = ("VMEM", "SMEM", "HBM", "VMEM_SHARED", "GMEM", "TMEM")  # are called with a shape and a dtype
 _AXES = "ijklmn"
 _MAX_AXES = len(_AXES)
-_INDEX_MAP_AT = 1  # among the positional arguments of BlockSpec
 _SCRATCH = ("scratch_shapes", "scratch_types")
 
 

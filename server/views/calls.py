@@ -31,7 +31,7 @@ _NEAREST = get_args(Kind)
 
 @frozen
 class Launcher:
-    """A function that is seen to be called: its name, where that stands, and the calls that tell something new."""
+    """A function that is seen to be called: its name, where that stands, and the calls that add something new."""
 
     name: str
     span: Span

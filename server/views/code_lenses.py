@@ -51,7 +51,7 @@ SHOW_LAYOUT = "pallasLint.showLayout"
 def code_lenses(
     state: DocumentState, codec: PositionCodec, client_commands: frozenset[str], *, trusted: bool = True
 ) -> list[lsp.CodeLens]:
-    """The lenses of a document; those that only some clients can follow where this one says it can.
+    """The lenses of a document; those that only some clients can follow where this one can.
 
     None that runs code in a workspace that is not `trusted`.
     """
@@ -85,14 +85,14 @@ def _calls_of(launcher: Launcher, state: DocumentState) -> lsp.Command:
 
 @frozen
 class _LensPosition:
-    """A launch or a kernel: what the text says of it, and what was probed of it."""
+    """A launch or a kernel: facts from the text, and from the probe."""
 
     span: Span
     launches: list[Launch]
     kernel: str | None  # the one that is passed to the launch, of which the analysis follows another
     probed: list[LaunchResult]
     function: str | None  # by which it is probed
-    launched_by: tuple[str, ...] = ()  # of a kernel: who launches it, where all is told there
+    launched_by: tuple[str, ...] = ()  # of a kernel: its launches, where all is shown there
 
 
 def _places(state: DocumentState, analysis: Analysis) -> Iterator[_LensPosition]:
@@ -114,7 +114,7 @@ def _places(state: DocumentState, analysis: Analysis) -> Iterator[_LensPosition]
                 known = kernels[body.piece.span(body.node.name)]
                 if all(span != other.called_at.span for other in known):
                     known.append(launch)
-    # Of these all is told at the launch: what is there launches no other kernel.
+    # For these all is shown at the launch: the code there launches no other kernel.
     described_at_launch = {
         next((each for each in mine if each.bodies), mine[0])
         for mine in launches.values()
@@ -167,7 +167,7 @@ def _commands(
     if place.launched_by:
         yield lsp.Command(title=f"launched by {_listed(place.launched_by)}", command="")
         return
-    # Of the call that is shown; another one that was probed is named with what it said.
+    # Of the call that is shown; another one that was probed is named with its result.
     probed = [
         each
         for each in place.probed
@@ -231,7 +231,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _maybe_for_tpu(state: DocumentState, launches: Iterable[Launch]) -> bool:
-    """Whether one may run on a TPU: what others cost is not told."""
+    """Whether one may run on a TPU: the cost of others is not predicted."""
     targets = state.settings.target if state.settings is not None else ()
     wanted = not targets or any(target.backend == "tpu" for target in targets)
     backends = {backend_of(launch, state) for launch in launches}

@@ -10,11 +10,12 @@ from pallas_lint.server.probing.probed import launches_at
 from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.checker.targeting import targets_of
 from pallas_lint.compat.chips import CHIPS
-from pallas_lint.kernels.facts.memory_budget import budgets_of, size
+from pallas_lint.kernels.facts.memory_budget import budgets_of
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.model.dtypes import canonical
 from pallas_lint.kernels.model.known_names import is_spec
 from pallas_lint.kernels.model.values import NONE, Array, Sym
+from pallas_lint.probe.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult
 
 _MAX_GRID_LENGTH = 32  # characters, over a line
-_BLOCKS_IN = {"tpu": "vmem", "mosaic_gpu": "smem"}  # by backend; where a spec does not say where
+_BLOCKS_IN = {"tpu": "vmem", "mosaic_gpu": "smem"}  # by backend; where a spec does not name one
 
 
 def launch_name(launch: Launch) -> str:
@@ -88,7 +89,8 @@ def brief_memory(launch: Launch, state: DocumentState, probed: LaunchResult | No
 
 
 def _taken(space: str, taken: int, limit: int | None) -> str:
-    return f"{space} {size(taken)}" + (f" of {size(limit)}" if limit is not None and 2 * taken > limit else "")
+    most = f" of {format_bytes(limit)}" if limit is not None and 2 * taken > limit else ""
+    return f"{space} {format_bytes(taken)}{most}"
 
 
 def passed_summary(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str:
@@ -109,7 +111,7 @@ def known_of(state: DocumentState, launch: Launch) -> LaunchResult | None:
 
 
 def agrees(launch: Launch, probed: LaunchResult) -> bool:
-    """Whether nothing that is known of a launch's operands is different in a probe: it may be of another call."""
+    """Whether a launch's known operands agree with those in a probe: it may be of another call."""
     given = given_operands(probed)
     operands = launch.operands if launch.operands is not None and not launch.operands_open else []
     return len(operands) != len(given) or all(map(_may_be, operands, given))
@@ -147,11 +149,13 @@ def _probed_memory(probed: LaunchResult | None) -> str | None:
     known = probed.facts.get("memory") if probed is not None else None
     if not known:
         return None
-    return f"{known['space'].upper()} {size(known['bytes'])} of {size(known['limit'])} ({known['device']})"
+    return (
+        f"{known['space'].upper()} {format_bytes(known['bytes'])} of {format_bytes(known['limit'])} ({known['device']})"
+    )
 
 
 def budget_of(launch: Launch, state: DocumentState) -> LaunchBudget | None:
-    """What the launch surely takes of VMEM; None where that is nothing, or not a TPU's concern."""
+    """What the launch certainly takes of VMEM; None where that is nothing, or not a TPU's concern."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     if backend_of(launch, state) not in (None, "tpu"):
         return None
@@ -160,7 +164,7 @@ def budget_of(launch: Launch, state: DocumentState) -> LaunchBudget | None:
 
 
 def shared_of(launch: Launch, state: DocumentState) -> tuple[Part, ...]:
-    """What the launch surely takes of a GPU's shared memory, where it is a Mosaic GPU kernel."""
+    """What the launch certainly takes of a GPU's shared memory, where it is a Mosaic GPU kernel."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     if backend_of(launch, state) != "mosaic_gpu" or launch.form.is_inner:
         return ()
@@ -186,16 +190,16 @@ def memory_text(launch: Launch, state: DocumentState, probed: LaunchResult | Non
         return known
     shared = sum(part.total for part in shared_of(launch, state))
     if shared:
-        return f"SMEM at least {size(shared)} of {size(SHARED)}"
+        return f"SMEM at least {format_bytes(shared)} of {format_bytes(SHARED)}"
     budget = budget_of(launch, state)
     if budget is None:
         return None
     least = min(limits(budget, state).values(), default=None)
-    return f"VMEM at least {size(budget.total)}" + ("" if least is None else f" of {size(least)}")
+    return f"VMEM at least {format_bytes(budget.total)}" + ("" if least is None else f" of {format_bytes(least)}")
 
 
 def steps(launch: Launch, probed: LaunchResult | None) -> int | None:
-    """Over how many points the grid runs; None where the text does not tell and nothing was probed."""
+    """Over how many points the grid runs; None where that is not known from the text or a probe."""
     grid = probed.facts["grid"] if probed is not None else None
     if grid:
         return prod(map(int, grid))
@@ -266,7 +270,7 @@ def operand_of(probed: LaunchResult | None, ref: Ref) -> OperandFacts | None:
 
 
 def space_of(ref: Ref, launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str | None:
-    """The memory that a ref is in: as it is declared, else where blocks go if nothing is said, else as probed."""
+    """The memory that a ref is in: as it is declared, else the default of blocks, else as probed."""
     if ref.space is not None:
         return ref.space
     default = _BLOCKS_IN.get(backend_of(launch, state) or "") if launch.form.refs == "blocks" else None
@@ -277,7 +281,7 @@ def space_of(ref: Ref, launch: Launch, state: DocumentState, probed: LaunchResul
 
 
 def _leaves_space_open(ref: Ref, launch: Launch) -> bool:
-    """Whether it is seen that nobody says where the ref is to be."""
+    """Whether the ref certainly has no declared memory."""
     spec = ref.declared
     if spec is not None:
         return is_spec(spec) and not spec.open and spec.argument("memory_space") in (None, NONE)

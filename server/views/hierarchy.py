@@ -106,7 +106,7 @@ def _is(function: Func, item: lsp.CallHierarchyItem, codec: PositionCodec) -> bo
 
 
 def _item(function: Func, state: DocumentState, codec: PositionCodec) -> lsp.CallHierarchyItem:
-    """It remembers the document that knows of it: the function itself may stand in another one."""
+    """It has the document that it came from: the function itself may be in another one."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     source = function.piece.source
     launches = (each for each in shown_launches(state) if function in each.bodies)

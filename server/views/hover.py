@@ -40,7 +40,7 @@ _ROLES = {"prefetch": "scalar-prefetch operand", "in": "input", "out": "output",
 
 
 def hover(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> lsp.Hover | None:
-    """What is known of the thing at a place: a call in a kernel, a ref, a launch, or any function of jax's."""
+    """Facts about the code at a place: a call in a kernel, a ref, a launch, or any function of jax."""
     if state.file_analysis is None or state.file_analysis.analysis is None or not state.client.hover:
         return None
     position = from_lsp(state.source, place, codec)
@@ -89,7 +89,7 @@ def _line_of(state: DocumentState, position: Position) -> Span:
 
 
 def _links(state: DocumentState, position: Position) -> Iterator[Markdown]:
-    """The pages of the rules that say something here."""
+    """The pages of the rules with findings here."""
     codes = {each.code: each for each in state.findings if inside(each.span, state, position)}
     if codes:
         found = (finding for _, finding in sorted(codes.items()))

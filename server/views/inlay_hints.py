@@ -72,7 +72,7 @@ def _hint(span: Span, hint: _Type, state: DocumentState, codec: PositionCodec) -
 
 
 def _text_of(span: Span, hint: _Type, state: DocumentState) -> str:
-    """ "x_ref: f32[8, 128]": how a comment says it."""
+    """ "x_ref: f32[8, 128]": as in a comment."""
     name = state.source.line(span.end.line)[span.start.column - 1 : span.end.column - 1]
     return f"{name}: {hint.label}"
 
@@ -93,13 +93,13 @@ class _Type:
 
     shape: Shape | None
     dtype: str | None
-    space: str | None = None  # where that is worth telling
+    space: str | None = None  # where that is worth showing
     tooltip: str | None = None
     made_of: Site | None = None  # the spec, scratch or barrier
 
     @property
     def label(self) -> str:
-        # A row of blanks says nothing.
+        # A row of blanks is of no use.
         unknown = sum(size is None for size in self.shape or ())
         shape = None if self.shape is None or 2 * unknown > len(self.shape) else self.shape
         return f"{aval(shape, self.dtype)} {self.space or ''}".strip()

@@ -23,9 +23,10 @@ from pallas_lint.server.views.figures import (
 )
 from pallas_lint.server.views.markdown import Markdown, cell, code, joined, put, text
 
-from pallas_lint.kernels.facts.memory_budget import budgets_of, size
+from pallas_lint.kernels.facts.memory_budget import budgets_of
 from pallas_lint.kernels.facts.shared_memory import SHARED
 from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.probe.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ _MAX_CALL_LENGTH = 80
 
 
 def launch_text(launch: Launch, state: DocumentState) -> Markdown:
-    """All that is known of a launch."""
+    """All facts about a launch."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     probed = known_of(state, launch)
     budgets = budgets_of(launch, state.file_analysis.analysis) if backend_of(launch, state) in (None, "tpu") else ()
@@ -79,7 +80,7 @@ def _table(launch: Launch, state: DocumentState, budgets: tuple[LaunchBudget, ..
         fallback = f"scratch {block.index}" if block.role == "scratch" else f"{block.role}put {block.index}"
         name = names.get((block.role, block.index), fallback)
         part = takes.get(name) or takes.get(fallback)
-        memory = "" if part is None else f"{f'{part.count} x ' if part.count > 1 else ''}{size(part.bytes)}"
+        memory = "" if part is None else f"{f'{part.count} x ' if part.count > 1 else ''}{format_bytes(part.bytes)}"
         rows.append((cell(name), text(block.role), *map(cell, _of_block(block)), text(memory)))
     if rows[1:]:
         # Without the columns in which nothing is known.
@@ -113,9 +114,9 @@ def _of_block(block: Block) -> tuple[str, str, str]:
 
 
 def _vmem(budget: LaunchBudget, state: DocumentState) -> Markdown:
-    """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of what the launch asks for.
+    """ "VMEM: at least 76 KiB, under 1 % of 16 MiB (v4, v5e, v5p), …", or of the limit that the launch sets.
 
-    What rests on defaults of parameters says so.
+    Facts that depend on defaults of parameters are marked.
     """
     by_limit: dict[int, list[Markdown]] = {}
     for device, limit in limits(budget, state).items():
@@ -125,7 +126,7 @@ def _vmem(budget: LaunchBudget, state: DocumentState) -> Markdown:
     shares = [
         put("{} ({})", text(_share(budget.total, limit)), joined(", ", owners)) for limit, owners in by_limit.items()
     ]
-    taken = put("**{}**", text(size(budget.total)))
+    taken = put("**{}**", text(format_bytes(budget.total)))
     if not budget.assumed:
         return put("VMEM: at least {}", joined(", ", [taken, *shares]))
     on = put("VMEM: {} if {}", taken, text(", ".join(budget.assumed)))
@@ -138,18 +139,18 @@ def _smem(parts: tuple[Part, ...]) -> Markdown:
         return text("")
     total = sum(part.total for part in parts)
     spaces = (
-        put("{} {}", code(part.name), text(f"{f'{part.count} x ' if part.count > 1 else ''}{size(part.bytes)}"))
+        put("{} {}", code(part.name), text(f"{f'{part.count} x ' if part.count > 1 else ''}{format_bytes(part.bytes)}"))
         for part in parts
     )
     share = text(_share(total, SHARED))
-    return put("SMEM: at least **{}**, {}: {}", text(size(total)), share, joined(", ", spaces))
+    return put("SMEM: at least **{}**, {}: {}", text(format_bytes(total)), share, joined(", ", spaces))
 
 
 def _share(total: int, limit: int) -> str:
     if total > limit:
-        return f"over {size(limit)}"
+        return f"over {format_bytes(limit)}"
     share = 100 * total / limit
-    return f"{f'{share:.0f}' if share >= 1 else 'under 1'} % of {size(limit)}"
+    return f"{f'{share:.0f}' if share >= 1 else 'under 1'} % of {format_bytes(limit)}"
 
 
 def _calls(launch: Launch, state: DocumentState) -> Iterator[Markdown]:

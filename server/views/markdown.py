@@ -23,12 +23,12 @@ class Markdown(str):
 
 
 def text(words: str) -> Markdown:
-    """`said` as prose in one line."""
+    """`words` as prose in one line."""
     return Markdown(_MARKUP.sub(r"\\\g<0>", " ".join(words.split())))
 
 
 def code(words: str) -> Markdown:
-    """`said` as code in one line; nothing for nothing."""
+    """`words` as code in one line; nothing for nothing."""
     line = " ".join(words.split())
     if not line:
         return Markdown("")
@@ -38,7 +38,7 @@ def code(words: str) -> Markdown:
 
 
 def cell(words: str) -> Markdown:
-    """`said` as code in a cell of a table."""
+    """`words` as code in a cell of a table."""
     # Which backslashes save a bar from ending the cell is not the same in all clients.
     return code(words.replace("|", "\N{BOX DRAWINGS LIGHT VERTICAL}"))
 
@@ -60,7 +60,7 @@ def put(template: str, *parts: Markdown | int) -> Markdown:
 
 
 def joined(separator: str, parts: Iterable[Markdown]) -> Markdown:
-    """The parts that say anything, with a constant between them."""
+    """The parts that are not empty, with a constant between them."""
     return Markdown(separator.join(part for part in parts if part))
 
 
@@ -70,5 +70,5 @@ def content(value: Markdown) -> lsp.MarkupContent:
 
 
 def message_text(words: str) -> str:
-    """`said` for `window/showMessage`, of which VS Code shows `[text](target)` as a link, that may be a command."""
+    """`words` for `window/showMessage`, of which VS Code shows `[text](target)` as a link, that may be a command."""
     return words.replace("](", "] (")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def named_refs(state: DocumentState) -> dict[Span, str]:
     """The kind of memory of every ref by the places of its name, in order.
 
-    Nothing is told of one of which a launch does not tell the memory, or of which two launches tell two.
+    A ref is left out where its memory is not known from a launch, or where two launches have different ones.
     """
     if state.file_analysis is None or state.file_analysis.analysis is None:
         return {}

@@ -46,7 +46,7 @@ def definitions(state: DocumentState, place: lsp.Position, codec: PositionCodec)
 
 
 def _operand(launch: Launch, ref: Ref) -> Site | None:
-    """Where the launch's result is called: the argument that is passed for an input, if it can be told."""
+    """Where the launch's result is called: the argument that is passed for an input, if it is known."""
     prefetch = launch.prefetch_count
     if ref.index is None or prefetch is None or ref.role not in ("in", "prefetch"):
         return None

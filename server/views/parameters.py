@@ -75,7 +75,7 @@ def renames(state: DocumentState, place: lsp.Position, new: str, codec: Position
     if found is None or found.name in found.scope.bound:
         return []
     if not new.isidentifier() or keyword.iskeyword(new):
-        raise RenameError(f"`{new}` is no name")
+        raise RenameError(f"`{new}` is not a name")
     scope = found.scope
     if new != found.name and (new in scope.parameters or new in scope.bound or new in scope.free):
         raise RenameError(f"`{new}` is something else in this kernel")

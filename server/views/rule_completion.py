@@ -54,7 +54,7 @@ def completions(
 
 
 def _silenced(source: Source, cursor: Position, code: re.Match[str], findings: Iterable[Finding]) -> Sequence[str]:
-    """The rules that say something where a comment counts, each once."""
+    """The rules with findings where a comment counts, each once."""
     alone = not source.line(cursor.line)[: code.start()].strip()
     line = cursor.line + (code[1] == "-next-line" or alone)
     found = (

@@ -119,7 +119,7 @@ def _keys(place: _Place, where: lsp.Range) -> list[lsp.CompletionItem]:
 
 
 def _below(kind: dict[str, Any], place: _Place) -> dict[str, Any]:
-    """What the schema says of a key of a table."""
+    """The schema's entry of a key of a table."""
     known = kind.get("properties", {}).get(place.key, kind.get("additionalProperties", {}))
     return known if isinstance(known, dict) else {}
 
@@ -133,7 +133,7 @@ def _words(kind: dict[str, Any]) -> list[str]:
 
 
 def hover(file: Path, source: Source, line: int, column: int) -> lsp.MarkupContent | None:
-    """What is known of the key or the rule at a place; `line` and `column` count from 1."""
+    """The help for the key or the rule at a place; `line` and `column` count from 1."""
     text = source.line(line)
     word = next((m for m in re.finditer(r"[\w-]+", text) if m.start() < column <= m.end() + 1), None)
     place = _place(file, source, line, text[: word.start()]) if word is not None else None

@@ -21,7 +21,7 @@ _MARKS = {"supported": "✓", "lowers": "✓", "depends": "part", "unsupported":
 def support_text(name: str, state: DocumentState, backend: str | None = None) -> Markdown:
     """Where and since when a function works in kernels; `backend` is that of the kernel at hand.
 
-    All of it comes from the measured data, the name too: nothing is said of a name that is not in them.
+    All of it comes from the measured data, the name too: there is nothing for a name that is not in them.
     """
     assert state.settings is not None
     parts: list[str] = []

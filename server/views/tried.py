@@ -1,4 +1,4 @@
-"""What tuning tried, as a page of Markdown."""
+"""Results of tuning, as a page of Markdown."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Clients write an object as VS Code has it (`{"lint": {"select": […]}, "target": "tpu"}`), its dotted form
 (`{"lint.select": […]}`), or the keys of `[tool.pallas-lint]`. Nothing of it can switch the probe on: that is decided by
-whoever starts the server.
+the command line of the server.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EDITOR_NAMES = {
 
 
 def client_commands(options: object) -> frozenset[str]:
-    """What a client says in its initialization options that it can do: `{"clientCommands": [...]}`."""
+    """The capabilities in a client's initialization options: `{"clientCommands": [...]}`."""
     given = options.get("clientCommands") if isinstance(options, dict) else None
     return frozenset(each for each in given if isinstance(each, str)) if isinstance(given, list) else frozenset()
 
@@ -69,7 +69,7 @@ def _setting(key: str, parse: Any, default: Any, *also: str) -> Any:
 
 @frozen
 class ClientSettings:
-    """The settings of a client for one folder. `problems` says what of them could not be used."""
+    """The settings of a client for one folder. `problems` lists what of them could not be used."""
 
     enable: bool = _setting("lint.enable", options.BOOLEAN, True)
     run: str = _setting("lint.run", one_of("onType", "onSave"), "onType")
@@ -102,7 +102,7 @@ class ClientSettings:
     problems: tuple[str, ...] = ()
 
     def overrides(self, folder: Path) -> Overrides:
-        """What the client says about settings, as the command line would; relative paths are meant in `folder`."""
+        """The client's settings, as on the command line; relative paths are in `folder`."""
         named = self.configuration if isinstance(self.configuration, str) else None
         return Overrides(
             self.values,
@@ -120,14 +120,14 @@ class ClientSettings:
 
 
 def parse(given: object) -> ClientSettings:
-    """The settings in what a client sent; what cannot be used is left out and told in `problems`."""
+    """The settings in what a client sent; what cannot be used is left out and listed in `problems`."""
     problems: list[str] = []
     by_key = {key: a for a in fields(ClientSettings) for key in a.metadata.get("keys", ())}
     kinds = {key: a.metadata["kind"] for key, a in by_key.items()}
     found: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for key, value in _flattened(_unwrapped(given, problems), {*kinds, *_table_keys(), *_CLIENTS_OWN}):
-        # Clients send null, and their settings editors leave empty lists behind, for what nobody has set.
+        # Clients send null, and their settings editors leave empty lists behind, for settings that are not set.
         if value is None or value in ("", [], {}) or key in _CLIENTS_OWN:
             continue
         if key in kinds:
@@ -171,7 +171,7 @@ def _unwrapped(given: object, problems: list[str]) -> Mapping[str, Any]:
             return {key: value for key, value in given.items() if key not in _ENVELOPES}
         given = inner
     if given is not None:
-        problems.append("the settings that the editor sent are no object")
+        problems.append("the settings from the editor are not an object")
     return {}
 
 
@@ -218,7 +218,7 @@ def _with_arguments(settings: ClientSettings, words: Sequence[str], problems: li
         problems.append(f"args: {error}")
         return settings
     except HelpRequested:
-        problems.append(f"args: '{' '.join(words)}' asks for help, which an editor has no place for")
+        problems.append(f"args: '{' '.join(words)}' prints help, which an editor has no place for")
         return settings
     problems += [f"args: {option} has no effect in an editor" for option in _without_effect(parsed)]
     overrides = from_options(parsed)

@@ -74,7 +74,7 @@ class DocumentState:
 
     @property
     def half_written(self) -> bool:
-        """Whether a piece of it does not parse: what is said of kernels leaves those in it out."""
+        """Whether a piece of it does not parse: facts about kernels leave out those in it."""
         found = self.file_analysis.result.findings if self.file_analysis is not None else ()
         return any(each.code == SYNTAX_ERROR for each in found)
 

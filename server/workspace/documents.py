@@ -43,7 +43,7 @@ MAX_CHARACTERS = 2_000_000  # characters of a document: judging it takes seconds
 
 _MAX_NAME = 50  # characters of a document's name that its file would have
 _LOOK = 0.05  # seconds between two looks at whether a document is still worth waiting for
-_LATER = -2.0  # the urgency of what nobody waits for
+_LATER = -2.0  # the urgency of background work
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,7 +68,7 @@ class Documents:
     _texts: dict[str, tuple[int | None, Source]] = field(factory=dict, init=False)
     _named: dict[str, tuple[Source, Named]] = field(factory=dict, init=False)  # the backends that a text names
     _states: dict[str, DocumentState] = field(factory=dict, init=False)
-    _reported: dict[str, DocumentState] = field(factory=dict, init=False)  # what the client was told last
+    _reported: dict[str, DocumentState] = field(factory=dict, init=False)  # what was reported to the client last
     _before: dict[str, Source] = field(factory=dict, init=False)  # the text before the last edit of a document
     _picked: dict[str, dict[str, KnownCall]] = field(factory=dict, init=False)  # by document and function
     _unsaved: set[str] = field(factory=set, init=False)  # changed, where findings are only wanted of what is saved
@@ -103,7 +103,7 @@ class Documents:
             self._undecided.add(uri)
         if changed and self._waits_for_saving(uri):
             self._unsaved.add(uri)
-            self._stop(uri)  # what it judges is gone; who waits for it asks again
+            self._stop(uri)  # its text is outdated; requests that wait for it schedule it again
             return
         self._schedule(uri)
         self.invalidate_dependents({self.path(uri)}, inferred_backends=before != self._backends_named(uri))
@@ -228,7 +228,8 @@ class Documents:
         for uri in list(self._texts):
             if self.path(uri) in files or not (uri in self._states or uri in self._running):
                 continue
-            # One that is being judged may have read what is no longer so; of a first verdict nobody knows on what.
+            # One that is being checked may have read outdated files; the dependencies of a first check are not known
+            # yet.
             known = self._states.get(uri) or self._reported.get(uri)
             if known is None or not names.isdisjoint(known.rests_on):
                 self._states.pop(uri, None)
@@ -326,7 +327,7 @@ class Documents:
         return self._reported.get(uri) if uri in self._unsaved and uri in self._reported else await self._verdict(uri)
 
     def known(self, uri: str) -> DocumentState | None:
-        """What the client was told last of a document."""
+        """What was reported to the client last for a document."""
         return self._reported.get(uri)
 
     def _schedule(self, uri: str) -> asyncio.Task[DocumentState]:
@@ -410,7 +411,7 @@ class Documents:
         file, project = self.path(uri), self._with_overlay()
         try:
             settings = self.folders.of(file).settings(file)
-        except SettingsError:  # the verdict says what is wrong
+        except SettingsError:  # the verdict has the problem
             return CallSnapshot()
         if not project.calls.find(file, settings, lambda: self._queue.should_yield(_LATER)):
             return None
@@ -482,7 +483,7 @@ class Documents:
         self._queue.submit(partial(import_module, "pallas_lint.lint"))
 
     async def on_thread(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result of a function that uses the engine, called on its thread: somebody waits for it.
+        """The result of a function that uses the engine, called on its thread: a request waits for it.
 
         It may be called again in another thread, so it must not change anything. Raises TookTooLongError.
         """
@@ -499,6 +500,6 @@ class Documents:
 
 
 def _calls(project: Project, file: Path, settings: Settings) -> CallSnapshot:
-    """What is known of the calls of what a file defines."""
+    """The known calls of the functions of a file."""
     rests_on = frozenset(map(str, project.calls.rests_on(file, settings)))
     return CallSnapshot(project.known_calls(file, settings), rests_on, project.calls.waits(file, settings))

@@ -1,7 +1,7 @@
 """Priority queue for analysis jobs on the engine's threads; nothing waits long for a hostile document.
 
-The engine's caches are not made for several threads: each thread has its own. Work that takes long asks now and then
-whether it should make way; it is begun again when its turn comes. Work that does not ask, or takes far too long, goes
+The engine's caches are not made for several threads: each thread has its own. Work that takes long checks now and then
+whether it should make way; it is begun again when its turn comes. Work that does not check, or takes far too long, goes
 on in a thread of its own, one at a time, while a new thread does the rest; past a limit of CPU time it is given up.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from pallas_lint.records import Factory, define, field, frozen
 
-AT_ONCE = float("inf")  # the urgency of what takes no time worth speaking of, or that somebody waits for
+AT_ONCE = float("inf")  # the urgency of work that takes next to no time, or that a request waits for
 GRACE = 0.1  # seconds that work has at least, unless what waits is to be done at once
 
 # Seconds of CPU time: they mean the same on a busy machine.
@@ -107,7 +107,7 @@ class EngineQueue:
         urgency: Callable[[], float] = lambda: AT_ONCE,
         movable: Movable | None = None,
     ) -> Future[Any]:
-        """Have something done; its urgency is asked for when it is decided what comes next. Equals keep their order.
+        """Queue work; its urgency is evaluated when the next work is chosen. Equals keep their order.
 
         The future of what is movable may raise TookTooLongError.
         """
@@ -218,7 +218,7 @@ class EngineQueue:
                 self._changed.wait(_LOOK if busy else None)
 
     def _give_up_slow(self) -> None:
-        """End the slow thread where nobody wants what it does, or at the limit."""
+        """End the slow thread where its work is no longer needed, or at the limit."""
         slow = self._slow
         if slow is None or slow.work is None or slow.work.movable is None:
             return

@@ -79,7 +79,7 @@ class Folder:
         if known is None:
             top = self.path
             if self.uri is None:
-                # Opened by itself: what lies above its project does not count, but installed packages are nobody's own.
+                # Opened by itself: folders above its project do not count, but installed packages belong to no project.
                 if _INSTALLED & set(file.parts):
                     return True
                 top = project_root(file.parent)
@@ -116,7 +116,7 @@ class Folder:
         try:
             written = file.stat().st_mtime_ns
         except OSError:
-            return Baseline.read(file)  # which says what is wrong with it
+            return Baseline.read(file)  # which reports what is wrong with it
         known = self._baselines.get(file)
         if known is None or known[0] != written:
             known = self._baselines[file] = (written, Baseline.read(file))

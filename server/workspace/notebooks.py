@@ -1,6 +1,6 @@
 """Open notebooks: to the rest of the server each is one document, to the client each of its cells is.
 
-What a client asks of a cell is asked of the notebook, and what is found there is told of the cells that it lies in.
+Requests on a cell go to the notebook, and results are mapped back to its cells.
 """
 
 from __future__ import annotations

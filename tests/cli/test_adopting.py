@@ -63,10 +63,10 @@ def test_the_setting_counts_from_its_own_folder(kernel_file: Path, lint: Lint, f
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "known.json:1: error: the baseline is no JSON"),
-        ("[]", "the file is no baseline of pallas-lint"),
+        ("{", "known.json:1: error: the baseline is not JSON"),
+        ("[]", "the file is not a baseline of pallas-lint"),
         ('{"version": 7}', "the baseline has another version"),
-        ('{"version": 1, "findings": [{}]}', "the file is no baseline of pallas-lint"),
+        ('{"version": 1, "findings": [{}]}', "the file is not a baseline of pallas-lint"),
     ],
 )
 def test_a_broken_baseline_hides_nothing(kernel_file: Path, lint: Lint, folder: Path, text: str, message: str) -> None:

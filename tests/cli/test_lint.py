@@ -153,9 +153,9 @@ def test_an_unknown_version_is_judged_as_the_one_below_and_says_so(kernel_file: 
         (["--target", "triiton"], "--target: unknown target 'triiton', did you mean 'triton'?"),
         (["--target", "tpu:v9"], "--target: unknown device 'v9'"),
         (["--jax-version", "0.1.2"], "older than"),
-        (["--jax-version", "soon"], "is no jax version"),
+        (["--jax-version", "soon"], "is not a jax version"),
         (["--jax-version", ">=0.1,<0.2"], "no known jax version is in"),
-        (["--jobs", "none"], "no number of processes"),
+        (["--jobs", "none"], "not a number of processes"),
         (["--output-format", "xml"], "unknown format 'xml'"),
         (["--watch", "-"], "--watch goes with files and folders"),
         (["--watch", "nowhere"], "nowhere: no such file or folder"),
@@ -168,7 +168,7 @@ def test_an_unknown_version_is_judged_as_the_one_below_and_says_so(kernel_file: 
         (["-", "x.py"], "together with other paths"),
         (["--fail-on", "always"], "argument --fail-on"),
         (["probe", "x"], "x: cannot read the file"),
-        (["server", "--tcp", "0.0.0.0:1"], "no address on this machine"),
+        (["server", "--tcp", "0.0.0.0:1"], "not an address on this machine"),
     ],
 )
 def test_bad_usage_is_one_clear_line_and_status_2(folder: Path, lint: Lint, arguments: list[str], message: str) -> None:

@@ -55,7 +55,7 @@ def shown(lint: Lint, folder: Path, code: str, *options: str) -> str:
         (
             ROWS,
             "kernel: tpu (compiler_params); grid (cdiv(x.shape[0],bm)); "
-            "?[x.shape[0],x.shape[1]] → ?[x.shape[0],x.shape[1]], as the text says",
+            "?[x.shape[0],x.shape[1]] → ?[x.shape[0],x.shape[1]], as in the text",
         ),
         (
             f"{ROWS}\n\ndef main():\n    rows(jnp.ones((256, 128)))\n",
@@ -71,7 +71,7 @@ def shown(lint: Lint, folder: Path, code: str, *options: str) -> str:
         ),
         (
             "pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8,), jnp.int32))(jnp.arange(8), *unknown())\n",
-            "kernel: tpu (imports); no grid; i32[8], … → i32[8], as the text says",
+            "kernel: tpu (imports); no grid; i32[8], … → i32[8], as in the text",
         ),
         (
             "def run(a):\n    return pl.pallas_call(kernel, grid=(2, *a.shape), out_shape=a, interpret=True)(a)\n",
@@ -136,7 +136,7 @@ def test_many_operands_are_cut(lint: Lint, folder: Path) -> None:
     args = ", ".join(f"jnp.ones(({number}, 128))" for number in range(1, 40))
     told = shown(lint, folder, f"pl.pallas_call(kernel, out_shape=jnp.ones((8, 128)))({args}, *unknown())\n")
     assert "f32[1,128], f32[2,128], " in told
-    assert ", … → f32[8,128], as the text says" in told
+    assert ", … → f32[8,128], as in the text" in told
     assert len(told) < 160
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint.cli.support import run
+from pallas_lint.cli.support import answer as run
 from pallas_lint.compat import answers, question
 from pallas_lint.compat.forms import in_words
 from pallas_lint.compat.question import Question
@@ -17,7 +17,7 @@ from pallas_lint.compat.tables import functions
 # question → words that must stand in the answer; those behind "!" must not.
 QUESTIONS = {
     # functions, as they are spelled
-    "jnp.cumsum": "tpu: does not lower | triton: works | jnp.triu | asked: !",
+    "jnp.cumsum": "tpu: does not lower | triton: works | jnp.triu | query: !",
     "cumsum": "jnp.cumsum | also | primitive",
     "jax.numpy.cumsum": "jnp.cumsum",
     "jnp.cumsum()": "jnp.cumsum",
@@ -42,7 +42,7 @@ QUESTIONS = {
     "is_finite": "primitive | jax.lax.is_finite",
     "sort_p": "lax.sort_p",
     # with a dtype, a backend, a release
-    "argsort bf16 tpu": "asked: argsort of bf16 on tpu | tpu: bf16 no | triton: !",
+    "argsort bf16 tpu": "query: argsort of bf16 on tpu | tpu: bf16 no | triton: !",
     "jnp.tanh bf16": "triton: bf16 no | tpu: bf16 compiles",
     "tanh bfloat16 triton": "triton: bf16 no | tpu: !",
     "jnp.tanh float32 gpu": "triton: f32 runs | mosaic-gpu: f32 lowers | tpu: !",
@@ -58,20 +58,20 @@ QUESTIONS = {
     "cumsum rocm": "triton (rocm): works | mosaic-gpu: !",
     "cumsum tpu:v5e": "tpu (v5e)",
     "jnp.where fp16 tpu": "tpu: f16 no load",
-    "matmul int8 tpu": "asked: matmul of i8 on tpu",
+    "matmul int8 tpu": "query: matmul of i8 on tpu",
     "jnp.exp float8": "float8 was not measured | pallas-lint probe",
-    "can I use jnp.where in a kernel on tpu?": "asked: jnp.where on tpu | tpu: works",
+    "can I use jnp.where in a kernel on tpu?": "query: jnp.where on tpu | tpu: works",
     "does jnp.sort work on triton": "triton: does not lower",
     "is jnp.cumsum supported on tpu?": "tpu: does not lower",
     "lax.atan2 mosaic-gpu": "in Lane semantics it works, in Warpgroup semantics it does not",
     "tanh bf16 rocm": "triton (rocm): bf16 lowers | bf16 no !",
     "jnp.exp triton": "with jax 0.11.2",
     "fori_loop f16 tpu": "tpu: f16 no load; in general:",
-    "sort jax>=0.8,<0.11": "asked: sort in jax 0.8.3, 0.9.2, 0.10.2 jnp.sort",
+    "sort jax>=0.8,<0.11": "query: sort in jax 0.8.3, 0.9.2, 0.10.2 jnp.sort",
     "jnp.sort >=0.10": "0.10.2 | 0.12.0.1 | 0.9.2 !",
     "sort 0.1": "error: support: no release 0.1 of jax is known",
     "tanh v4": "tpu (v4): works in jax 0.12.0.1",
-    "tanh v4 0.10": "the compiler was asked for v5e and v6e, not for v4 | tpu: works",
+    "tanh v4 0.10": "the compiler was run for v5e and v6e, not for v4 | tpu: works",
     "dot_general batched mosaic gpu sm90": "mosaic-gpu: does not lower | triton: !",
     "take along axis": "jnp.take_along_axis",
     "jnp cumsum": "jnp.cumsum | names, in jax !",
@@ -82,7 +82,7 @@ QUESTIONS = {
     "tl.load": "of another framework",
     "np.random.normal": "use `jax.random.normal`",
     "torch.nn.functional.softmax": "jax.nn.softmax",
-    "sort 0.10.1": "0.10.1 was not measured: 0.9.2 speaks for it",
+    "sort 0.10.1": "0.10.1 was not measured: 0.9.2 is used for it",
     "pltpu.roll triton": "it is a function of tpu kernels",
     # with a form
     "dot_general batch dims": "with batch dimensions: tpu some, triton no, mosaic-gpu no",

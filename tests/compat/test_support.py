@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pallas_lint import compat
-from pallas_lint.cli.support import run
+from pallas_lint.cli.support import answer as run
 from pallas_lint.compat import support
 from pallas_lint.compat.support import candidates
 

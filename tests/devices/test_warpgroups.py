@@ -77,7 +77,7 @@ def test_a_barrier_that_is_not_waited_for_in_time() -> None:
     ahead, behind = Warpgroup(0).arrive("full").arrive("full"), Warpgroup(1).awaits("full").awaits("full")
     verdict = only(block(ahead, behind), "overrun")
     assert verdict.message == (
-        "`full` may complete twice before warpgroup 1 waits for it: a wait tells only whether it completed an odd "
+        "`full` may complete twice before warpgroup 1 waits for it: a wait shows only whether it completed an odd "
         "number of times"
     )
     answered = Warpgroup(0).arrive("full").awaits("empty").arrive("full")

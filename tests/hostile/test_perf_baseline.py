@@ -22,7 +22,7 @@ def record(microseconds: str = "1.5", compiler: str = '"libtpu 0.0.50"') -> str:
     return f'{{"version": 1, "launches": {{{json.dumps(NAME)}: {entry}}}}}'
 
 
-NO_TIME = "which is no time that a launch takes"
+NO_TIME = "which is not a time that a launch takes"
 BROKEN = {
     "zero": (record("0"), f'{NAME}": `microseconds` is 0, {NO_TIME}'),
     "minus zero": (record("-0.0"), NO_TIME),
@@ -36,15 +36,15 @@ BROKEN = {
     "a text": (record('"1.5"'), f'is "1.5", {NO_TIME}'),
     "a long text": (record(json.dumps("x" * 5000)), "..., which"),
     "missing": (record("null"), f"is missing, {NO_TIME}"),
-    "a compiler that is a number": (record(compiler="3"), "`compiler` is 3, which is no text"),
-    "an entry that is a list": ('{"version": 1, "launches": {"f": []}}', '"f" is no object'),
-    "launches as a list": ('{"version": 1, "launches": []}', "`launches` is no object"),
-    "a list": ("[]", "it is no object"),
-    "twice": (record().replace('"microseconds": 1.5', '"microseconds": 1.5, "microseconds": 3'), "stands in it twice"),
-    "nested": ("[" * 200_000, "no record of costs"),
+    "a compiler that is a number": (record(compiler="3"), "`compiler` is 3, which is not a text"),
+    "an entry that is a list": ('{"version": 1, "launches": {"f": []}}', '"f" is not an object'),
+    "launches as a list": ('{"version": 1, "launches": []}', "`launches` is not an object"),
+    "a list": ("[]", "it is not an object"),
+    "twice": (record().replace('"microseconds": 1.5', '"microseconds": 1.5, "microseconds": 3'), "is in it twice"),
+    "nested": ("[" * 200_000, "not a record of costs"),
     "nested in an entry": (record('{"a":' * 100_000 + "1" + "}" * 100_000), "nested too deeply"),
-    "cut": (record()[:-20], "line 1 is no JSON"),
-    "empty": ("", "line 1 is no JSON"),
+    "cut": (record()[:-20], "line 1 is not JSON"),
+    "empty": ("", "line 1 is not JSON"),
     "version 2": ('{"version": 2, "launches": {}}', "it is of version 2, and this pallas-lint reads 1"),
     "version true": ('{"version": true, "launches": {}}', "it is of version true"),
     "version 1.0": ('{"version": 1.0, "launches": {}}', "it is of version 1.0"),
@@ -89,7 +89,7 @@ def test_what_is_no_file_of_ours_is_one_error(tmp_path: Path) -> None:
         "folder": "cannot be read: Is a directory",
         "missing": "cannot be read: No such file or directory",
         "large": "cannot be read: it is larger than 16 MiB",
-        "nested": "it is no record of costs; write it anew with --write-perf-baseline: it is nested too deeply",
+        "nested": "it is not a record of costs; write it anew with --write-perf-baseline: it is nested too deeply",
         "zero": f'"{NAME}": `microseconds` is 0, {NO_TIME}',
     }
     for name, message in told.items():
@@ -106,7 +106,7 @@ def test_a_share_that_is_no_percentage(share: str, tmp_path: Path) -> None:
     from pallas_lint.cli.parser import parse_probe
     from pallas_lint.config.flags import UsageError
 
-    with pytest.raises(UsageError, match="no percentage"):
+    with pytest.raises(UsageError, match="not a percentage"):
         parse_probe(["k.py::run", f"--perf-fail-over={share}"])
 
 

@@ -82,7 +82,7 @@ def test_only_shapes_files_are_replaced(project: Path, content: str) -> None:
     (project / "notes").write_text(content)
     ran = attack.run("probe", "--capture", "--record-replace", *leave(noted()), cwd=project)
     assert ran.calm and ran.status == 2
-    assert "notes: not replaced: it is no shapes file of pallas-lint" in ran.err
+    assert "notes: not replaced: it is not a shapes file of pallas-lint" in ran.err
     assert (project / "notes").read_text() == content
 
 

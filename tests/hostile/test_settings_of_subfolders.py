@@ -106,8 +106,8 @@ def test_the_server(folder: Path) -> None:
 # Name of a folder, the file that says which jax it uses, its content, and what is said of it where something is.
 EVIDENCE = (
     ("lock", "uv.lock", f'[[package]]\nname = "jax"\nversion = "{"1" * 200_000}"\n', "than 1000 characters"),
-    ("lock-word", "uv.lock", '[[package]]\nname = "jax"\nversion = "zero"\n', "'zero' is no jax version"),
-    ("lock-nul", "uv.lock", '[[package]]\nname = "jax"\nversion = "0.9\0"\n', "is no jax version"),
+    ("lock-word", "uv.lock", '[[package]]\nname = "jax"\nversion = "zero"\n', "'zero' is not a jax version"),
+    ("lock-nul", "uv.lock", '[[package]]\nname = "jax"\nversion = "0.9\0"\n', "is not a jax version"),
     ("lock-two", "uv.lock", '[[package]]\nname = "jax"\nversion = "x"\n[[package]]\nname = "jax"\nversion = "y"\n', ""),
     ("poetry-deep", "poetry.lock", f"[[package]]\nx = {'[' * 5000}\nname = 'jax'\n", None),
     ("pip", "requirements.txt", "jax==nonsense\n", None),

@@ -27,6 +27,7 @@ FLOORS = (
         "pallas_lint.start",
         "pallas_lint.finding",
         "pallas_lint.launch_summary",
+        "pallas_lint.probe.byte_sizes",
         "pallas_lint.rules.registry",
         "pallas_lint.probe.chip_memory",
     ),
@@ -65,6 +66,7 @@ WORKER = ROOT / "pallas_lint" / "probe" / "worker"
 # It takes these along, under another name: they import each other relatively, as it does.
 ALONG = (ROOT / "pallas_lint" / "probe" / "cost", ROOT / "pallas_lint" / "probe" / "devices")
 SHARED = (
+    "pallas_lint.probe.byte_sizes",
     "pallas_lint.probe.chip_memory",
     "pallas_lint.probe.protocol",
     "pallas_lint.probe.capture_protocol",

@@ -166,7 +166,7 @@ def test_a_new_rule_must_tell_the_release_that_brings_it() -> None:
     after = RELEASE["with_new_rules"](before, "0.2.0", {"PAL001": "0.1.0", "PAL002": "0.2.0"})
     assert json.loads(after) == {"0.1.0": ["PAL001"], "0.2.0": ["PAL002"]}
     assert json.loads(RELEASE["with_new_rules"](before, "0.2.0", {"PAL001": "0.1.0"})) == json.loads(before)
-    with pytest.raises(RELEASE["ReleaseError"], match=r"PAL002 is new in 0.2.0, but says `since = '0.1.0'`"):
+    with pytest.raises(RELEASE["ReleaseError"], match=r"PAL002 is new in 0.2.0, but has `since = '0.1.0'`"):
         RELEASE["with_new_rules"](before, "0.2.0", {"PAL001": "0.1.0", "PAL002": "0.1.0"})
 
 

@@ -97,7 +97,7 @@ def test_a_changed_rule_is_not_answered_from_the_cache(packages: Path, project: 
         ("ACME101-unnamed-launch = acme_pallas.missing", "rule ACME101 of acme_pallas cannot be imported"),
         ("ACME102-other-name = acme_pallas.unnamed_launch", "has no class with that code"),
         ("PAL101-mine = acme_pallas.unnamed_launch", "codes that begin with PAL are taken"),
-        ("acme = acme_pallas.unnamed_launch", "is no CODE-rule-name"),
+        ("acme = acme_pallas.unnamed_launch", "is not a CODE-rule-name"),
     ],
 )
 def test_what_cannot_be_used_is_said_once(packages: Path, project: Path, entry_points: str, message: str) -> None:

@@ -92,7 +92,7 @@ def test_a_record_of_costs(folder: Path) -> None:
     assert "PAL830" not in run(*words[1:], "--perf-baseline", "perf.json", "--perf-fail-over", "20%", cwd=folder).stdout
     record.write_text("[")
     broken = run(*words[1:], "--perf-baseline", "perf.json", cwd=folder)
-    assert "error: perf.json: it is no record of costs" in broken.stderr and broken.returncode == 2
+    assert "error: perf.json: it is not a record of costs" in broken.stderr and broken.returncode == 2
 
 
 @pytest.mark.nightly
@@ -127,7 +127,7 @@ def test_a_report_in_a_file_has_no_colours(folder: Path) -> None:
         (("kernels.py::rows", "--tune", "bm"), "--tune: 'bm' is not as in bm=128,256,512"),
         (("kernels.py::rows", "--tune", "bm=1,x y"), "cannot read the argument"),
         (("kernels.py::rows", "--perf", "--stage", "lower"), "--perf is for functions"),
-        (("kernels.py::rows", "--perf-fail-over", "much"), "'much' is no percentage"),
+        (("kernels.py::rows", "--perf-fail-over", "much"), "'much' is not a percentage"),
     ],
 )
 def test_options_that_make_no_sense(folder: Path, words: tuple[str, ...], told: str) -> None:

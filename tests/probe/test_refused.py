@@ -19,7 +19,7 @@ TELLS = {
     "bytes_divided": (["i8[32,128]"], "PAL102", "the operation takes vectors of i16 and i32, not of i8"),
     "remainder": (["bf16[16,128]"], "PAL102", "the chip has no `remf` of bf16"),
     "part_of_a_row": (
-        ["f32[8,128]"], "PAL903", "what is copied of the last dimension is no multiple of 512 bytes",
+        ["f32[8,128]"], "PAL903", "what is copied of the last dimension is not a multiple of 512 bytes",
     ),
     "columns_between_tiles": (
         ["f32[128,1536]"], "PAL204", "an index into dimension 1 is not known to be a multiple of 128",
@@ -34,7 +34,7 @@ TELLS = {
     ),
     "halves": (["f16[16,128]"], "PAL102", "the chip has no `load` of f16"),
     "index_of_64_bits": ([SQUARE], "PAL105", "an index map returns a 64-bit integer, which TPUs do not have"),
-    "more_than_it_may_use": (["f32[1024,1024]"], "PAL213", " MiB of VMEM, and may use 9.00 MiB"),
+    "more_than_it_may_use": (["f32[1024,1024]"], "PAL213", " MiB of VMEM, and may use 9 MiB"),
 }  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def test_stages_that_were_not_reached() -> None:
 
 def test_unknown_stages(tmp_path: Path) -> None:
     done = run("k.py::f", "--skip", "lower,fly", cwd=tmp_path)
-    assert done.returncode == 2 and "'fly' is no stage: trace, grid, lower" in done.stderr
+    assert done.returncode == 2 and "'fly' is not a stage: trace, grid, lower" in done.stderr
 
 
 @pytest.mark.nightly

@@ -127,9 +127,9 @@ def test_what_is_written_is_read(table: dict[Any, Any]) -> None:
         ("T = {8:\n (1, 2)}", 2, "its value has 2 fields: --tune-value names 1"),
         ("T = {8: 1,\n **OTHER}", 2, "`**` has no place in a table that is read without running it"),
         ("T = {8:\n open('x')}", 2, "the fields of `open('x')` have no names"),
-        ("T = {8:\n 1 if a else 2}", 2, "`1 if a else 2` is no literal"),
-        ("T = {8: 1 << 9}", 1, "`1 << 9` is no literal"),
-        ("T = {8: 9 // 0}", 1, "`9 // 0` is no literal"),
+        ("T = {8:\n 1 if a else 2}", 2, "`1 if a else 2` is not a literal"),
+        ("T = {8: 1 << 9}", 1, "`1 << 9` is not a literal"),
+        ("T = {8: 9 // 0}", 1, "`9 // 0` is not a literal"),
     ],
 )
 def test_what_is_wrong_with_a_row(text: str, line: int, told: str) -> None:
@@ -140,11 +140,11 @@ def test_what_is_wrong_with_a_row(text: str, line: int, told: str) -> None:
 @pytest.mark.parametrize(
     ("text", "how", "line", "told"),
     [
-        ("x = 1\n(", {}, 2, "it is no Python: "),
+        ("x = 1\n(", {}, 2, "it is not Python: "),
         ("x = 1", {}, 1, "no dict literal is assigned to a variable of the module"),
         ("A = {1: 2}\nB = {1: 2}", {}, 1, "it has several dicts: write FILE::NAME with one of A, B"),
-        ("A = {1: 2}\nB = dict(A)", {"name": "B"}, 2, "B is no dict literal with rows"),
-        ('{\n"a": }', {"is_json": True}, 2, "it is no JSON: "),
+        ("A = {1: 2}\nB = dict(A)", {"name": "B"}, 2, "B is not a dict literal with rows"),
+        ('{\n"a": }', {"is_json": True}, 2, "it is not JSON: "),
         ("1", {"is_json": True}, 1, "a table is an object, or a list of objects"),
     ],
 )
@@ -272,7 +272,7 @@ def test_a_results_file_of_something_else_is_not_continued(tmp_path: Path) -> No
     [
         (("--tune-key", "m"), "are for --tune-table"),
         (("--tune-table", "t.py", "--tune", "bm=1"), "--tune-table is for one FILE::FUNCTION, without --tune"),
-        (("--tune-table", "t.py", "--shard", "3/2"), "'3/2' is no part of a table, as in 1/8"),
+        (("--tune-table", "t.py", "--shard", "3/2"), "'3/2' is not a part of a table, as in 1/8"),
         (("--tune-table", "no.py"), "no.py: cannot be read: No such file"),
         (("--tune-table", "t.py"), "t.py:2: error: its key has 1 fields: name them with --tune-key"),
         (("--tune-table", "t.py", "--tune-key", "m", "--tune-value", "bm", "{n}"), "t.py:2: error: the row has no fi"),
@@ -282,7 +282,7 @@ def test_a_results_file_of_something_else_is_not_continued(tmp_path: Path) -> No
             "t.py:2: `rows` cannot be called so: got an unexpected keyw",
         ),
         (("--tune-table", "t.py", "--target", "triton"), "times are predicted for TPUs"),
-        (("--tune-table", "t.py", "--tune-key", "m", "--tune-value", "bm", "--tune-results", "t.py"), "no results f"),
+        (("--tune-table", "t.py", "--tune-key", "m", "--tune-value", "bm", "--tune-results", "t.py"), "not a results"),
     ],
 )
 def test_options_that_make_no_sense(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
@@ -319,7 +319,7 @@ def test_a_table_is_checked(tmp_path: Path) -> None:
         "  table.py:6 bm=512 bk=2048 bn=1024: with what the compiler keeps there it needs 18.08 MiB of VMEM"
         in first.stdout
     )
-    assert re.search(r", and may use 16.00 MiB.*; bm=512 bk=1024 bn=1024 takes [\d.]+ µs\n", first.stdout)
+    assert re.search(r", and may use 16 MiB.*; bm=512 bk=1024 bn=1024 takes [\d.]+ µs\n", first.stdout)
     assert "tpu:v6e: 2 of 2 rows: 1 ok, 1 beaten by a neighbour\n" in first.stdout, "it has twice the VMEM there"
     results = ("--tune-results", "all.json", "--tune-results", "one.json")
     done = run(*words, *results, "--output-format", "json", cwd=tmp_path)

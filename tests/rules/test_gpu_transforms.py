@@ -43,9 +43,9 @@ REFUSED = {
     "no tiles": ("(64, 128), jnp.bfloat16, transforms=(S(128),)", "64 elements, and these have 128"),
     "16 bytes": ("(64, 64), jnp.bfloat16, transforms=(T((8, 8)), S(16))", "only 32, 64 and 128 bytes"),
     "256 bytes": ("(64, 128), jnp.bfloat16, transforms=[T((8, 128)), S(256)]", "only 32, 64 and 128 bytes"),
-    "columns": ("(64, 96), jnp.bfloat16, transforms=(T((8, 64)), S(128))", "96 is no multiple of 64"),
-    "rows": ("(60, 64), jnp.bfloat16, transforms=(T((8, 64)), S(128))", "60 is no multiple of 8"),
-    "tiles alone": ("(60, 64), jnp.bfloat16, transforms=(T((8, 64)),)", "60 is no multiple of 8"),
+    "columns": ("(64, 96), jnp.bfloat16, transforms=(T((8, 64)), S(128))", "96 is not a multiple of 64"),
+    "rows": ("(60, 64), jnp.bfloat16, transforms=(T((8, 64)), S(128))", "60 is not a multiple of 8"),
+    "tiles alone": ("(60, 64), jnp.bfloat16, transforms=(T((8, 64)),)", "60 is not a multiple of 8"),
     "made by a function": ("(64, 128), jnp.float32, transforms=tiles(jnp.bfloat16)", "32 elements, and these have 64"),
 }
 
@@ -85,7 +85,7 @@ def test_scratch_of_a_scope() -> None:
         "    pl.run_scoped(inner, plgpu.SMEM((64, 96), jnp.bfloat16, transforms=(T((8, 64)), S(128))))"
     )
     [message] = findings(_PLAIN, body=body)
-    assert "96 is no multiple of 64" in message
+    assert "96 is not a multiple of 64" in message
 
 
 _SWIZZLED = "plgpu.SMEM(({rows}, 128), jnp.bfloat16, transforms=(T((8, {columns})), S({swizzle})))"

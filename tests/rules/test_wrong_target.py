@@ -48,7 +48,7 @@ def found(module: str, target: str, more: str = "", value: str = "x_ref[...]") -
     ],
 )
 def test_made_for_another(module: str, target: str, more: str, value: str, text: str) -> None:
-    assert found(module, target, more, value) == [f"{text}, the target asked for"]
+    assert found(module, target, more, value) == [f"{text}, the requested target"]
 
 
 @pytest.mark.parametrize(

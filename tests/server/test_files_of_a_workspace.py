@@ -237,7 +237,7 @@ async def test_findings_that_a_baseline_knows_are_not_shown(folder: Path, capsys
         editor.change(uri, moved)
         assert len(await editor.pulled(uri)) == 2
         await editor.until(lambda: editor.messages)
-        assert "the baseline is no JSON" in editor.messages[0]
+        assert "the baseline is not JSON" in editor.messages[0]
 
 
 async def test_what_another_file_has_presumed_is_judged_again(tmp_path: Path) -> None:

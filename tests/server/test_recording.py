@@ -136,5 +136,5 @@ async def test_a_recording_ends_when_nobody_waits_for_it(tmp_path: Path, monkeyp
             assert (tmp_path / "torn_down").exists(), "they were asked to end"
         else:
             editor.server.recorder.shutdown()
-            assert "did not come to an end" in (await asyncio.wait_for(asked, LIMIT))["message"]
+            assert "did not finish" in (await asyncio.wait_for(asked, LIMIT))["message"]
         assert await asyncio.to_thread(wait_for, lambda: not running(other)), "what the tests started has ended"

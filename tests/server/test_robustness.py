@@ -424,7 +424,7 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "10.0.0.1:2087", "[::]:2087", ":2087", "2087", "localhost", "x:1"])
 def test_only_this_machine_can_connect(refused: Callable[..., str], address: str) -> None:
-    assert "is no address on this machine" in refused("--tcp", address)
+    assert "is not an address on this machine" in refused("--tcp", address)
 
 
 def test_a_port_starts_no_probe(refused: Callable[..., str]) -> None:

@@ -55,12 +55,12 @@ def test_the_forms_of_settings(given: dict[str, Any]) -> None:
         ({"severity": {"PAL1": "loud"}}, "severity.PAL1: 'loud' is not one of error, warning, info"),
         ({"args": ["--selct", "X"]}, "args: unknown option --selct, did you mean --select?"),
         ({"args": ["--fix"]}, "args: --fix has no effect in an editor"),
-        ({"args": ["--help"]}, "asks for help"),
+        ({"args": ["--help"]}, "prints help"),
         ({"args": ["--probe"]}, "args: --probe has no effect in an editor"),
         ({"configuration": {"tarxget": "tpu"}}, "unknown setting 'configuration.tarxget', did you mean 'target'?"),
         ({"interpreter": "/no/such/python"}, "interpreter: there is no '/no/such/python'"),
-        ({"probe": {"memoryLimit": "much"}}, "probe.memoryLimit: 'much' is no amount of memory"),
-        ([1, 2], "the settings that the editor sent are no object"),
+        ({"probe": {"memoryLimit": "much"}}, "probe.memoryLimit: 'much' is not an amount of memory"),
+        ([1, 2], "the settings from the editor are not an object"),
     ],
 )
 def test_what_cannot_be_used_is_told_and_the_rest_counts(given: Any, problem: str) -> None:

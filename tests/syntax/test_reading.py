@@ -80,7 +80,7 @@ def compared(text: str) -> bool:
     """Whether the text could be read; the same as libcst's if so, and nothing that libcst refuses."""
     ours, theirs = read(text), parsed(text)
     if theirs is None:
-        assert ours is None or is_python(text), f"read what is no Python: {text!r}"
+        assert ours is None or is_python(text), f"read what is not Python: {text!r}"
         return False
     if ours is None:
         return False

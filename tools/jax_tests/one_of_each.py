@@ -1,6 +1,6 @@
-"""A plugin of pytest for jax's own tests on a machine without their devices: tells the device, keeps one of each group.
+"""A plugin of pytest for jax's own tests on a machine without their devices: sets the device, keeps one of each group.
 
-`run.py` loads it. `JAX_TESTS_DEVICE` is what tests are told they run on (`tpu` or `gpu`; else what is there),
+`run.py` loads it. `JAX_TESTS_DEVICE` is the device that tests see (`tpu` or `gpu`; else what is there),
 `JAX_TESTS_EACH` how many tests of a parametrised one run, `JAX_TESTS_CHECKOUT` where modules are found that jax's
 tests import and its wheel has not.
 """

@@ -9,7 +9,7 @@ Needs an environment with jax, libtpu, absl-py and pytest; tests whose device is
 
 `findings.json` has a line for each finding that was seen, with a verdict: `true` (the kernel has that defect), `wanted`
 (the test is about it), `contested` (right by the rules, though the test passes on hardware), `false` (an accusation of
-working code), `unjudged`. Findings are told apart by the suite, the function that they stand in, the kernel, code and
+working code), `unjudged`. Findings are identified by the suite, the function that they are in, the kernel, code and
 severity: lines and wording change from release to release. Exit status 1 if there are findings without a verdict, or
 false ones that the list does not have as such.
 """
@@ -39,7 +39,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Suite:
-    """Test files that run together: what they are told they run on, what their launches are judged for."""
+    """Test files that run together: the device that they see, and the targets of their launches."""
 
     files: tuple[str, ...]
     device: str = ""

@@ -140,7 +140,7 @@ def sample(options: argparse.Namespace) -> None:
     """Measure cases from standard input again: [function, variant, dtype, backend, device or null]."""
     signal.signal(signal.SIGALRM, _on_alarm)
     wanted = json.load(sys.stdin)
-    # Only the signatures of the functions that were asked for need to be read.
+    # Only the signatures of the requested functions need to be read.
     present = {name for name, *_ in wanted}
     modes: dict[str, str | None] = {name: None for name, _ in recipes.public_functions() if name not in present}
     found = {(r.function, r.variant): r for r in recipes.everything(modes, kernels.aval)}

@@ -87,7 +87,7 @@ def wanted_dtypes(recipe: Recipe) -> list[str]:
         return [d for d in DTYPES if d in SCALAR_DTYPES]
     if not letters & set("xvwmc"):
         return ["f32"]
-    # Unsigned numbers reduce as they do along the default axis; two more axes say nothing new. Joins have no default.
+    # Unsigned numbers reduce as they do along the default axis; two more axes add nothing. Joins have no default.
     skipped = recipe.variant.startswith("axis") and "concat" not in recipe.function
     return [d for d in DTYPES if d != "u32" or not skipped]
 
@@ -138,7 +138,7 @@ def fingerprint(traced: Any) -> str:
 
 
 def cause(error: BaseException) -> BaseException:
-    """The innermost exception that still says something."""
+    """The innermost exception with a message."""
     current = error
     while current.__cause__ is not None:
         current = current.__cause__

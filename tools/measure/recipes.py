@@ -71,7 +71,7 @@ def add(
 
 
 def skip(module: str, names: str) -> None:
-    """Say that these functions of `module` take no kernel values."""
+    """Register functions of `module` that take no kernel values."""
     NOT_ARRAY.update(f"{module}.{name}" for name in names.split())
 
 
@@ -175,7 +175,7 @@ _LISTS = frozenset({"arrays", "tup", "seq", "choicelist"})
 
 
 class NoRecipe(Exception):
-    """The signature does not say how to call the function."""
+    """The signature does not show how to call the function."""
 
 
 def _required(function: Callable[..., Any], every_argument_an_array: bool) -> list[tuple[str | None, Any]]:

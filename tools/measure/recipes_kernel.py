@@ -208,7 +208,7 @@ def _module(*names: str) -> Any:
 
 
 P = "jax.experimental.pallas."
-# These cannot be traced outside a kernel; the letter says what they return.
+# These cannot be traced outside a kernel; the letter is the type that they return.
 KERNEL_ONLY.update(
     {
         P + "program_id": "s",

@@ -1,4 +1,4 @@
-"""Recipes for jax.numpy functions whose signature does not say enough."""
+"""Recipes for jax.numpy functions whose signature does not show enough."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ LANES = 16  # of its 32-bit vectors
 # Where the whole tile of other backends is not what a subcore computes with: a vector, or a number.
 VECTOR = dict.fromkeys("xbivjqw", (LANES,)) | {"m": (LANES, LANES)}
 SCALAR: dict[str, tuple[int, ...]] = dict.fromkeys("xbivjqwm", ())
-DTYPES = ("f32", "bf16", "i32")  # lowering asks for few others
+DTYPES = ("f32", "bf16", "i32")  # lowering reads few others
 UNIMPLEMENTED = "Unimplemented primitive"
 CORES = {"sc_vector": VECTOR, "sc_scalar": SCALAR}
 

@@ -111,7 +111,7 @@ def _mosaic_gpu_params(lane: bool) -> Any:
 
 
 def pallas_call(kernel: Any, outputs: Any, backend: str, **keywords: Any) -> Any:
-    """`pl.pallas_call` for this backend, however this jax wants to be told."""
+    """`pl.pallas_call` for this backend, in the form that this jax has."""
     if backend.startswith("mosaic_gpu"):
         params = _mosaic_gpu_params(lane=backend == "mosaic_gpu_lane")
         if VERSION >= (0, 11, 0):

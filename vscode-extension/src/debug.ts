@@ -47,7 +47,7 @@ export async function debugInformation(
     row("State", state.kind),
     ...launch,
     "",
-    "## What it says",
+    "## Description",
     "",
     ...json(status ?? null),
     "",

@@ -118,7 +118,7 @@ export class Interpreters implements vscode.Disposable {
       const api = await extension.activate();
       return api === null || api === undefined ? undefined : await question(api);
     } catch (error) {
-      this.log.warn(`${id} did not tell the interpreter: ${String(error)}`);
+      this.log.warn(`${id} did not return the interpreter: ${String(error)}`);
       return undefined;
     }
   }

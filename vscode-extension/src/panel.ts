@@ -291,7 +291,7 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
       return message(vscode.l10n.t("Starting…"), vscode.l10n.t("The server of pallas-lint is starting."));
     }
     if (this.server.client === undefined) {
-      const text = vscode.l10n.t("The server of pallas-lint does not run. Its log says why.");
+      const text = vscode.l10n.t("The server of pallas-lint does not run. See its log.");
       return message(vscode.l10n.t("No server"), text);
     }
     if (uri === undefined) {
@@ -313,7 +313,7 @@ class LayoutPanel implements vscode.WebviewPanelSerializer, vscode.Disposable {
     return message(
       vscode.l10n.t("Nothing probed yet in {0}", path.posix.basename(uri.path)),
       vscode.l10n.t(
-        "The probe runs the function that launches a kernel and shows which grid point touches which block, what memory it takes, and what the compilers say.",
+        "The probe runs the function that launches a kernel and shows which grid point touches which block, what memory it takes, and the verdicts of the compilers.",
       ),
       needs,
       needs.every((need) => need.met),
@@ -357,7 +357,7 @@ function needsOf(trusted: boolean, allowed: boolean, interpreter: string | undef
       text:
         interpreter === undefined
           ? vscode.l10n.t("A Python with jax")
-          : vscode.l10n.t("A Python with jax: {0} is asked", interpreter),
+          : vscode.l10n.t("A Python with jax: {0} is used", interpreter),
       met: interpreter !== undefined,
       action: { title: vscode.l10n.t("Select Interpreter"), command: "interpreter" },
     },

@@ -137,7 +137,7 @@ class Parser {
   private named(name: string, start: number): void {
     const array = this.text[this.at] === "[";
     if (array && !DTYPES.has(name) && !name.startsWith("key<")) {
-      throw new ArgumentsError(`${name} is no dtype: write f32, bf16, i32, bool as jax prints them`, start);
+      throw new ArgumentsError(`${name} is not a dtype: write f32, bf16, i32, bool as jax prints them`, start);
     }
     if (array) {
       if (this.take(SHAPE) === undefined) {

@@ -54,7 +54,7 @@ export async function selectJaxVersion(): Promise<void> {
   const chosen = await vscode.window.showQuickPick(items, {
     title: vscode.l10n.t("jax version to judge for"),
     placeHolder:
-      now === "" ? vscode.l10n.t("now: as the settings file says, else auto") : vscode.l10n.t("now: {0}", now),
+      now === "" ? vscode.l10n.t("now: as in the settings file, else auto") : vscode.l10n.t("now: {0}", now),
   });
   const version =
     chosen?.label !== other

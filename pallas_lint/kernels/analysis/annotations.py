@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     RunPiece = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
 
 _WORD = "jaxtyping"
-# https://docs.kidger.site/jaxtyping/api/array/, by what they say of an array's dtype besides naming it.
+# https://docs.kidger.site/jaxtyping/api/array/, by how they constrain an array's dtype.
 _KINDS: dict[str, Element] = {
     "Bool": "bool",
     "Int": INTEGER,
@@ -58,7 +58,7 @@ _NAMED_SIZE = re.compile(r"(?<!\w)\w+=")
 
 
 def run_annotated(runs: RootRuns, roots: list[Piece], known_calls: tuple[KnownCall, ...], run: RunPiece) -> None:
-    """Run each root with what its annotations say; `run` as for known calls, of which `known_calls` are known."""
+    """Run each root with arguments from its annotations; `run` as for known calls; `known_calls` go before."""
     interp, module = runs.interp, runs.module
     known = (*known_calls, *(launch.known_call for launch in interp.outcome.launches if launch.known_call is not None))
     annotated = [(piece, name, node) for piece in roots for name, node in _annotated(module, piece)]
@@ -134,7 +134,7 @@ def _run(
 
 
 def _annotations(interp: Interpreter, func: Func) -> Iterator[tuple[str, CallResult]]:
-    """The parameters with jaxtyping annotations: those whose annotation surely holds.
+    """The parameters with jaxtyping annotations: those whose annotation certainly holds.
 
     One with a default may get that, `None` most of all.
     """

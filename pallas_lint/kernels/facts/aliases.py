@@ -42,7 +42,7 @@ ALIASES = ("input_output_aliases", "operand_output_aliases")
 
 @frozen
 class Leaf:
-    """One array among operands or outputs. `sure`: it surely is exactly one, no tree and not None."""
+    """One array among operands or outputs. `sure`: it certainly is exactly one, no tree and not None."""
 
     value: Value
     sure: bool
@@ -67,7 +67,7 @@ class Leaf:
 
 
 def declared(call: Launch | ForeignCall) -> Value | None:
-    """The aliases as passed; None where there surely are none, UNKNOWN where that is not known."""
+    """The aliases as passed; None where there certainly are none, UNKNOWN where that is not known."""
     value = call.aliases if isinstance(call, ForeignCall) else call.argument("input_output_aliases")
     if value is None or value == NONE:
         return UNKNOWN if call.open else None
@@ -87,7 +87,7 @@ def pairs(call: Launch | ForeignCall) -> list[tuple[int | None, int | None]] | N
 
 
 def aliased_outputs(call: Launch | ForeignCall) -> frozenset[int] | None:
-    """The outputs that surely have an alias; None where it is not known which have."""
+    """The outputs that certainly have an alias; None where it is not known which have."""
     value = declared(call)
     if isinstance(value, OneOf):
         return None
@@ -149,7 +149,7 @@ def operand_leaves(call: Launch | ForeignCall) -> list[Leaf] | None:
 
 
 def _unused(launch: Launch) -> set[int]:
-    """The operands of which the kernel surely makes no use."""
+    """The operands of which the kernel certainly makes no use."""
     if not all(trace.complete and trace.tracked_until is None for trace in launch.traces):
         return set()
     prefetch = launch.prefetch_count or 0
@@ -163,7 +163,7 @@ def _unused(launch: Launch) -> set[int]:
 
 
 def _used_as_refs(launch: Launch) -> set[int]:
-    """The operands of which a kernel reads or writes what it gets as a ref: they surely are single arrays."""
+    """The operands of which a kernel reads or writes what it gets as a ref: they certainly are single arrays."""
     prefetch = launch.prefetch_count or 0
     return {
         event.ref.index + (0 if event.ref.role == "prefetch" else prefetch)
@@ -244,7 +244,7 @@ def maker(value: Value) -> str | None:
 
 
 def contradicts(operand: Leaf, output: Leaf) -> str | None:
-    """How shape or dtype of an operand and the output in its memory surely differ."""
+    """How shape or dtype of an operand and the output in its memory certainly differ."""
     if not operand.sure or not output.sure:
         return None
     if differ(operand.element, output.element):

@@ -81,7 +81,7 @@ def _kind(event: Access, loads: list[tuple[Access, set[ById]]], ref: Ref) -> Use
 
 
 def covers(event: Access) -> bool:
-    """Whether a store surely writes the whole buffer."""
+    """Whether a store certainly writes the whole buffer."""
     ref = event.ref
     if ref.view and not (ref.indexer is not None and is_full_index(ref.indexer)):
         return False
@@ -188,12 +188,12 @@ def holds_pipelines(trace: KernelTrace, analysis: Analysis) -> bool:
 
 
 def _placed(block: Block | None) -> Block | None:
-    """The block where it is surely known and in memory that is pipelined over the grid."""
+    """The block where it is certainly known and in memory that is pipelined over the grid."""
     return block if block is not None and block.sure and block.space in (None, "vmem", "smem") else None
 
 
 def starts_uninitialised(ref: Ref, launch: Launch) -> bool:
-    """Whether the memory behind `ref` surely holds nothing of use when the kernel starts."""
+    """Whether the memory behind `ref` certainly holds nothing of use when the kernel starts."""
     if ref.dtype == "semaphore" or ref.space in ("semaphore", "regs", "tmem"):
         return False
     if ref.role == "scratch":

@@ -52,7 +52,7 @@ class BarrierSignal:
 
     @property
     def ref(self) -> Ref | None:
-        """The semaphore, where it is surely one buffer of this kernel."""
+        """The semaphore, where it is certainly one buffer of this kernel."""
         value = self.semaphore
         if not isinstance(value, Ref) or (value.role is None and value.owner):
             return None  # a pipeline's argument may be any ref of the kernel around it
@@ -220,7 +220,7 @@ class Miscount:
 def miscounts(copies: Copies) -> Iterator[Miscount]:
     """Semaphores, slot by slot, of which the starts and waits do not come out even, each in order of execution.
 
-    Only where all of them surely run equally often: under the same conditions, in the same loops. Semaphores count
+    Only where all of them certainly run equally often: under the same conditions, in the same loops. Semaphores count
     bytes, so one wait may be for several copies; barriers count arrivals, and every wait takes as many as they were
     declared with.
     """

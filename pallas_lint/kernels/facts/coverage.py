@@ -43,7 +43,7 @@ def unwritten(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tupl
 
 
 def _is_moved(block: Block) -> bool:
-    """Whether it surely is the index map that decides which blocks are visited."""
+    """Whether it certainly is the index map that decides which blocks are visited."""
     if block.index_map is None or block.space in _HELD_WHOLE or block.dims is None or block.indices is None:
         return False
     return block.sure and block.index_map.sure and len(block.indices) == len(block.dims)

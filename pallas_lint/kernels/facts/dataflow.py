@@ -98,7 +98,7 @@ class Flow:
         return tainted
 
     def only_shape(self, load: Access) -> bool:
-        """Whether what was loaded surely serves for its shape and dtype alone: `jnp.zeros_like(ref[...])`."""
+        """Whether what was loaded certainly serves for its shape and dtype alone: `jnp.zeros_like(ref[...])`."""
         loaded = ById(load.value)
         if loaded not in self.mentioned:
             return False  # where it goes is not seen
@@ -106,7 +106,7 @@ class Flow:
 
 
 def reaches_result(load: Access, trace: KernelTrace) -> bool:
-    """Whether what was loaded surely reaches a result: not only its shape, and through no `where`."""
+    """Whether what was loaded certainly reaches a result: not only its shape, and through no `where`."""
     if not isinstance(load.value, Array):
         return False
     tainted = {ById(load.value)}
@@ -128,7 +128,7 @@ def reaches_result(load: Access, trace: KernelTrace) -> bool:
 
 
 def goes_nowhere(load: Access, trace: KernelTrace) -> bool:
-    """Whether surely no operation takes what was loaded: then it is never loaded."""
+    """Whether certainly no operation takes what was loaded: then it is never loaded."""
     if trace.tracked_until is not None or not trace.complete:
         return False
     accesses = list(trace.accesses())

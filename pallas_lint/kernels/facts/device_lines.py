@@ -1,4 +1,4 @@
-"""What each device of a launch does, step by step, as the model of copies in `pallas_lint.probe.devices` takes it.
+"""Event traces of each device of a launch, for the model of copies in `pallas_lint.probe.devices`.
 
 Only kernels of which the text gives all that decides the order are laid out: grid and loops of known sizes, conditions
 and device ids that are computed of their indices, slices of known sizes.

@@ -1,4 +1,4 @@
-"""Divisors of an index: those that surely divide it, and those that Mosaic is able to prove.
+"""Divisors of an index: those that certainly divide it, and those that Mosaic is able to prove.
 
 Mosaic proves alignment from the operations that made the index: constants, products, sums, quotients of unknown
 numbers (which prove nothing), and `pl.multiple_of`. Measured with the TPU compilers of jax 0.4.35 to 0.12.0.1.
@@ -64,7 +64,7 @@ def proven_divisor(value: Value, loaded: Collection[ById], *, sums: bool = True)
 
 
 def true_divisor(value: Value, loaded: Collection[ById]) -> int | None:
-    """A number that surely divides the value, provable for Mosaic or not; 0 for zero, None where none is known."""
+    """A number that certainly divides the value, provable for Mosaic or not; 0 for zero, None where none is known."""
     return _divisor(value, loaded, proof=None, depth=0)
 
 
@@ -119,7 +119,7 @@ def _combined(op: Op, operands: list[int | None], *, proof: Proof | None) -> int
 
 
 def _promised(op: Op, loaded: Collection[ById], *, proof: Proof | None, depth: int) -> int | None:
-    """What `pl.multiple_of(x, n)` promises, on top of what is known of x."""
+    """What `pl.multiple_of(x, n)` promises, in addition to the known divisors of x."""
     promise = op.argument("values", 1)
     if not isinstance(promise, Const) or not isinstance(promise.value, int) or promise.value <= 0:
         return None
@@ -132,7 +132,7 @@ def _is_promise(value: Value) -> bool:
 
 
 def is_counted(op: Op) -> bool:
-    """Whether the loop surely counts in steps of one at run time: not unrolled, and more than once."""
+    """Whether the loop certainly counts in steps of one at run time: not unrolled, and more than once."""
     node = op.site.node
     node = node.decorator if isinstance(node, nodes.Decorator) else node
     arguments = node.args if isinstance(node, nodes.Call) else ()

@@ -107,7 +107,7 @@ def part_of(ref: Ref, index: Value, instance: EventInstance) -> object:
 
 
 def overlap(one: object, other: object) -> bool:
-    """Whether two parts of one buffer surely overlap."""
+    """Whether two parts of one buffer certainly overlap."""
     return one is not None and other is not None and (one in ("", other) or other == "")
 
 

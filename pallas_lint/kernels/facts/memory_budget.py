@@ -1,4 +1,4 @@
-"""Memory that a launch surely needs on a TPU core, and the memory that there is."""
+"""Memory that a launch certainly needs on a TPU core, and the memory that there is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Dictionary, Sym, Value
 from pallas_lint.probe import chip_memory
-from pallas_lint.probe.chip_memory import MIB, SUBLANES, bits_held, filled_rows
+from pallas_lint.probe.byte_sizes import format_bytes
+from pallas_lint.probe.chip_memory import SUBLANES, bits_held, filled_rows
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Part:
 
     def __str__(self) -> str:
         times = f"{self.count} x " if self.count > 1 else ""
-        return f"{self.name} {times}{size(self.bytes)}"
+        return f"{self.name} {times}{format_bytes(self.bytes)}"
 
 
 @frozen
@@ -59,15 +60,7 @@ def spelled(parts: Sequence[Part]) -> str:
     """ "x 2 x 4 MiB + o 2 x 4 MiB + scratch 8 MiB", the largest first."""
     ordered = sorted(parts, key=lambda part: -part.total)
     rest = sum(part.total for part in ordered[5:])
-    return " + ".join([*(str(part) for part in ordered[:5]), *([f"others {size(rest)}"] if rest else [])])
-
-
-def size(number: int) -> str:
-    """ "16 MiB", "33.5 MiB", "12 KiB", "8 bytes"."""
-    if number < 1024:
-        return f"{number} bytes"
-    unit, name = (MIB, "MiB") if number >= MIB else (1024, "KiB")
-    return f"{number / unit:.1f}".removesuffix(".0") + f" {name}"
+    return " + ".join([*(str(part) for part in ordered[:5]), *([f"others {format_bytes(rest)}"] if rest else [])])
 
 
 def padded_bytes(shape: tuple[int, ...], dtype: str, sublanes: int = SUBLANES, *, scratch: bool = False) -> int:
@@ -76,7 +69,7 @@ def padded_bytes(shape: tuple[int, ...], dtype: str, sublanes: int = SUBLANES, *
 
 
 def budgets_of(launch: Launch, analysis: Analysis, sublanes: int = SUBLANES) -> tuple[LaunchBudget, ...]:
-    """What the launch surely takes of VMEM, and what it takes where the usual assumptions hold; none if not known."""
+    """The VMEM that the launch certainly takes, and that under the usual assumptions; none if not known."""
     blocks = blocks_of(launch, analysis)
     if blocks is None:
         return ()
@@ -114,7 +107,7 @@ def budgets_of(launch: Launch, analysis: Analysis, sublanes: int = SUBLANES) -> 
 
 
 def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
-    """What the launch surely takes of SMEM: scalar-prefetch operands, and operands, outputs and scratch put there."""
+    """The SMEM that the launch certainly takes: scalar-prefetch operands, other operands, outputs and scratch."""
     names = {(ref.role, ref.index): ref.parameter for trace in launch.traces[:1] for ref in trace.refs}
     parts = []
     for at, operand in enumerate((launch.operands or [])[: launch.prefetch_count or 0]):
@@ -158,7 +151,7 @@ def hidden_space(block: Block) -> bool:
 
 
 def _copies(block: Block) -> int:
-    """The number of buffers that the pipeline surely keeps: two where the block moves, or the number in the spec."""
+    """The number of buffers that the pipeline certainly keeps: two where the block moves, or the number in the spec."""
     moves = any(
         isinstance(steps, int) and steps > 1 and block.ignores(axis) is False
         for axis, steps in enumerate(block.grid.sizes)
@@ -169,7 +162,7 @@ def _copies(block: Block) -> int:
 
 
 def compiler_param(launch: Launch, name: str) -> Value | None:
-    """A field of the launch's `compiler_params`; None where it surely has none, else it may be anything."""
+    """A field of the launch's `compiler_params`; None where it certainly has none, else it may be anything."""
     params = launch.argument("compiler_params")
     if params in (None, NONE):
         return Sym(name, 0) if launch.open else None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def tpu_space(ref: Ref, launch: Launch) -> str | None:
-    """The memory space that the ref surely has on TPU: "vmem", "smem", "any", "hbm", ...; None where it is not known.
+    """The memory space that the ref certainly has on TPU: "vmem", "smem", "any", "hbm", ...; None if not known.
 
     `launch` is the one that the kernel at hand runs under: a pipeline's refs are its own.
     """
@@ -30,7 +30,7 @@ def tpu_space(ref: Ref, launch: Launch) -> str | None:
         plain = ref.role == "out" or _is_plain_operand(owner, ref.index)
         core_known = is_tensorcore_mesh(owner.argument("mesh")) if owner.core is None else owner.core != SEVERAL
         return "any" if plain and core_known else None
-    copied = owner.form.refs == "blocks"  # unless their specs say otherwise
+    copied = owner.form.refs == "blocks"  # unless their specs name another
     return "vmem" if copied and _is_unspecified(owner, ref.role, ref.index) else None
 
 

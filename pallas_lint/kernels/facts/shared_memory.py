@@ -1,4 +1,4 @@
-"""Shared memory that a Mosaic GPU kernel surely needs, as jax adds it up (0.8.3 to 0.12.0.1).
+"""Shared memory that a Mosaic GPU kernel certainly needs, as jax adds it up (0.8.3 to 0.12.0.1).
 
 Buffers of `run_scoped`, scratch and pipeline slots begin at multiples of 1024 bytes. Nested allocations add up; of
 consecutive ones the largest counts. It is a lower bound: reductions need some more.
@@ -32,7 +32,7 @@ _ALIGNED, _BARRIER, _TENSOR_MEMORY = 1024, 8, 4
 
 
 def shared_memory(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
-    """What a launch surely holds of shared memory at once, at the place of the kernel where that is most."""
+    """What a launch certainly holds of shared memory at once, at the place of the kernel where that is most."""
     if len(launch.traces) != 1:  # a branch decides which kernel it is
         return ()
     trace = launch.traces[0]
@@ -91,7 +91,7 @@ def _copies(pipeline: Launch, block: Block, slots: int) -> int:
 
 
 def _in_shared(blocks: Iterable[Block | None]) -> list[tuple[Block, int]]:
-    """The blocks that are surely in shared memory and whose size is known, with that size."""
+    """The blocks that are certainly in shared memory and whose size is known, with that size."""
     found = []
     for block in blocks:
         if block is not None and block.sure and block.space in (None, "smem") and not hidden_space(block):

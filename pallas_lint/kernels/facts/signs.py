@@ -1,4 +1,4 @@
-"""Values that are surely not negative."""
+"""Values that are certainly not negative."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Gap:
 
 
 def gap(trace: KernelTrace, ref: Ref, analysis: Analysis) -> Gap | None:
-    """What of an output is surely, or very likely, left unwritten; None where all may be written."""
+    """What of an output is certainly, or very likely, left unwritten; None where all may be written."""
     stores = writes_to(trace, ref)
     if not stores or any(_region(store) is None for store in stores):
         return None

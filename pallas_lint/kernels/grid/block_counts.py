@@ -157,7 +157,7 @@ def _size_along(block: Block, at: int) -> Dim:
 
 
 def may_be_any(effects: Effects, *numbers: Value) -> bool:
-    """Whether nothing is said of the sizes in these numbers: no comparison in the code, and no block of a kernel's ref.
+    """Whether nothing constrains the sizes in these numbers: no comparison in the code, and no block of a kernel's ref.
 
     A comparison may rule out that sizes differ, or that they are large; what is a ref's has the size of its block.
     """

@@ -84,7 +84,7 @@ class Steps:
         return known
 
     def happening(self, uses: list[BufferUse]) -> dict[tuple[int, ...], Happening]:
-        """For each step, by its indices, the uses that may happen there, in order, and whether they surely do."""
+        """For each step, by its indices, the uses that may happen there, in order, and whether they certainly do."""
         known = self._happening.get(ById(uses))
         if known is None:
             axes = sorted({axis for use in uses for guard in use.guards for axis in self._of(guard)[0]})
@@ -343,7 +343,7 @@ class Visit(NamedTuple):
 
 @frozen(eq=False)
 class Fault:
-    """What goes wrong at one step with one use. `sure`: whether that use surely happens.
+    """What goes wrong at one step with one use. `sure`: whether that use certainly happens.
 
     "unset": the buffer is read or updated, and nothing has set it; "lost": it is set anew while what was added to it
     has gone nowhere; "late": it was read for the last time before the last update; "unwritten": no step writes it.

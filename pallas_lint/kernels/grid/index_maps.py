@@ -148,14 +148,14 @@ class IndexMap:
         return 1 if self._is_scalar(value) else None
 
     def _is_scalar(self, value: Value) -> bool:
-        """Whether the value is surely one number: a grid index, a constant, or arithmetic on some."""
+        """Whether the value is certainly one number: a grid index, a constant, or arithmetic on some."""
         if isinstance(value, Sym) and value.operation is not None:
             return self._is_scalar(value.operation[1]) and self._is_scalar(value.operation[2])
         return self.is_grid_index(value) or (isinstance(value, Const) and isinstance(value.value, int | float))
 
     @property
     def returns_tuple(self) -> bool | None:
-        """Whether the map surely returns a tuple or list (True), surely not (False), or it is not known."""
+        """Whether the map certainly returns a tuple or list (True), certainly not (False), or it is not known."""
         node = self.returned
         if node is None:
             return None
@@ -220,7 +220,7 @@ def index_maps_of(launch: Launch, analysis: Analysis) -> list[IndexMap]:
 
 
 def _specs_of(launch: Launch) -> Iterator[tuple[BlockSpec, bool]]:
-    """The BlockSpecs among a launch's in_specs and out_specs, nested ones too, and whether each surely is used."""
+    """The BlockSpecs among a launch's in_specs and out_specs, nested ones too, and whether each certainly is used."""
     for argument, role in (("in_specs", "in"), ("out_specs", "out")):
         stack = [(launch.argument(argument), True)]
         while stack:

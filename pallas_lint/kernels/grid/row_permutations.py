@@ -69,7 +69,7 @@ def _copies(trace: KernelTrace, loads: dict[ById, Access]) -> Iterator[RowPermut
 
 
 def is_filled_before(permutation: RowPermutation, trace: KernelTrace) -> bool:
-    """Whether the whole output is surely written before rows move to it: those left out do not hold garbage."""
+    """Whether the whole output is certainly written before rows move to it: those left out do not hold garbage."""
     for event in trace.accesses():
         if event is permutation.store:
             return False
@@ -200,7 +200,7 @@ class _Form:
 
 @define(eq=False)
 class _Forms:
-    """The forms of values: the very same one for values that surely are the same."""
+    """The forms of values: the very same one for values that certainly are the same."""
 
     loads: dict[ById, Access]
     _known: dict[tuple[Hashable, ...], _Form] = field(factory=dict)

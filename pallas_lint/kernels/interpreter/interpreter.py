@@ -200,7 +200,7 @@ class Interpreter(Recorder):
         return env.meaning(value) if value.__class__ is Sym else value
 
     def _block(self, body: Sequence[nodes.Node], env: Env) -> bool:
-        """Execute statements; whether control surely leaves the block (return, raise, break, continue)."""
+        """Execute statements; whether control certainly leaves the block (return, raise, break, continue)."""
         for statement in body:
             if statement.__class__ is nodes.SimpleStatementLine:
                 for small in statement.body:
@@ -237,7 +237,7 @@ class Interpreter(Recorder):
 
     @contextmanager
     def maybe(self) -> Iterator[None]:
-        """Code within may never run: it is a callback of an unknown function, say."""
+        """Code within may never run: for example, a callback of an unknown function."""
         self.frame.uncertain += 1
         try:
             yield

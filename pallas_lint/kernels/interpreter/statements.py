@@ -1,6 +1,6 @@
 """Statements of the abstract interpreter: one handler a class of nodes, in SMALL and COMPOUND.
 
-A handler returns whether control surely leaves the block (return, raise, break, continue).
+A handler returns whether control certainly leaves the block (return, raise, break, continue).
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def _while(interp: Tracer, node: nodes.While, env: Env) -> bool:
 
 
 def _loop(interp: Tracer, env: Env, run: Callable[[], bool], otherwise: nodes.Else | None) -> bool:
-    """Run a loop and merge its exits; `run` runs its iterations until there surely are no more."""
+    """Run a loop and merge its exits; `run` runs its iterations until there certainly are no more."""
     outer, known = env.loop_exits, env.facts
     env.loop_exits = exits = LoopExits()
     over = run()

@@ -26,7 +26,7 @@ def semantics_of(launch: Launch, rank: int) -> tuple[str | None, ...]:
 
 
 def declared_semantics(launch: Launch) -> Value | None:
-    """The `dimension_semantics` of a launch; None where there surely are none, UNKNOWN where that is not known."""
+    """The `dimension_semantics` of a launch; None where there certainly are none, UNKNOWN where that is not known."""
     own = launch.argument("dimension_semantics")
     if own not in (None, NONE):
         return own

@@ -109,7 +109,7 @@ def _is_left_out(interp: Tracer, node: nodes.Node) -> bool:
 
 
 def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:
-    """The arguments that are surely passed twice: with a grid spec, only the defaults of these are allowed."""
+    """The arguments that are certainly passed twice: with a grid spec, only the defaults of these are allowed."""
     if not isinstance(named.get("grid_spec"), CallResult):
         return ()
     found = []
@@ -180,7 +180,7 @@ def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Nod
 
 
 def _as_guarded(operand: Value, facts: Facts) -> Value:
-    """An operand as an array of the shape and the dtype that guards, and unpacking its shape, say it has."""
+    """An operand as an array of the shape and dtype that follow from guards and from unpacking its shape."""
     if not isinstance(operand, Sym):
         return operand
     shape, rank, dtype = (

@@ -252,7 +252,7 @@ class _Builder:
         )
 
     def _spec(self, specs: Seq | None, argument: str, at: int) -> Value | None:
-        """The spec of one input or output; None where it surely has none, UNKNOWN where that is not known."""
+        """The spec of one input or output; None where it certainly has none, UNKNOWN where that is not known."""
         if specs is not None and at < len(specs.items):
             return specs.items[at]
         launch = self.launch

@@ -266,7 +266,7 @@ def _arange(name: str, args: list[Value], keywords: Keywords) -> Value:
 
 
 def _is_size(value: Value) -> bool:
-    """Whether a name is surely that of an integer: part of a shape, and not divided."""
+    """Whether a name is certainly that of an integer: part of a shape, and not divided."""
     text = value.text.replace("//", "") if isinstance(value, Sym) else ""
     return ".shape[" in text and "/" not in text
 

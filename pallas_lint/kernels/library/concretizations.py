@@ -139,7 +139,7 @@ class Traced:
         return found
 
     def _grid_is_dynamic(self, op: Op) -> bool:
-        """Whether the launch is surely given an array for the size of the axis."""
+        """Whether the launch is certainly given an array for the size of the axis."""
         grid, axis = self.trace.launch.grid, op.argument("axis", 0)
         if grid is None or grid.open or not isinstance(axis, Const) or not isinstance(axis.value, int):
             return False
@@ -161,7 +161,7 @@ def _parts(value: Value) -> list[Value]:
 def traced_concretizations(
     trace: KernelTrace, default_source: str = "what the loop or branch passes on"
 ) -> list[tuple[Concretization, list[str]]]:
-    """The concretizations of values that surely are tracers, with the sources that make them so.
+    """The concretizations of values that certainly are tracers, with the sources that make them so.
 
     Without any source, the value comes from a parameter that may not be a ref. `default_source` describes values from
     outside of the trace: for an index map, the indices of the grid.

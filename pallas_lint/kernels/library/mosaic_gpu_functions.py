@@ -110,7 +110,7 @@ def _warp_map(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node)
 
 
 def _elsewhere(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """The same buffer on other devices, or in other blocks of the cluster: any ref, for what is known of this one."""
+    """The same buffer on other devices, or in other blocks of the cluster: which may be any ref."""
     ref = arguments.get("ref", 0)
     interp.escape_refs(arguments, node)
     if not isinstance(ref, Ref):

@@ -99,7 +99,7 @@ def tree_leaves(value: Value) -> Iterator[Value]:
 
 
 def as_may_be(result: Value, operands: list[Value]) -> Value:
-    """What is known of a result outside kernels, where an operand that only has a name may be an array of any rank."""
+    """The result outside kernels as far as it is known: a symbolic operand may be an array of any rank."""
     named = [leaf for operand in operands for leaf in leaves(operand) if isinstance(leaf, Sym)]
     joined = any(isinstance(operand, Seq) for operand in operands)
     if not named or not isinstance(result, Array) or (result.shape != () and not joined):

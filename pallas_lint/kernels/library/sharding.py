@@ -293,7 +293,7 @@ def _product(sizes: Value | None) -> int | None:
 
 
 def _leaves_axes(shard_map: CallResult) -> bool:
-    """Whether some axes of its mesh are surely left to the compiler."""
+    """Whether some axes of its mesh are certainly left to the compiler."""
     mesh = shard_map.argument("mesh", 1)
     if not isinstance(mesh, CallResult) or mesh.short not in ("Mesh", "make_mesh"):
         return False

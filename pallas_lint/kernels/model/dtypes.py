@@ -33,7 +33,7 @@ _DTYPE_MODULES = ("jax.numpy", "numpy", "ml_dtypes", "jax.dtypes", "torch")
 
 
 def from_name(name: str) -> str | None:
-    """ "f32" for "float32"; None for what is no dtype's name."""
+    """ "f32" for "float32"; None for what is not a dtype's name."""
     return _LONG.get(name)
 
 
@@ -105,7 +105,7 @@ def is_signed(dtype: str) -> bool:
 
 
 def promote(operands: list[tuple[Element, bool]]) -> tuple[Element, bool]:
-    """What is known of the dtype that operands of these (dtype, weak) promote to, and whether it is surely weak."""
+    """The dtype that operands of these (dtype, weak) promote to, as far as known, and whether it is certainly weak."""
     if not operands:
         return None, False
     result, weak = operands[0]
@@ -152,7 +152,7 @@ def _rank(dtype: str) -> int:
 
 
 def operand_element(value: Value) -> tuple[Element, bool]:
-    """What is known of the dtype with which a value takes part in promotion, and whether it is surely weak."""
+    """The dtype with which a value takes part in promotion, as far as known, and whether it is certainly weak."""
     if isinstance(value, Array):
         return value.element, value.weak and value.dtype != "bool"
     if isinstance(value, Const):

@@ -36,7 +36,7 @@ def _kinds_of_dtype(dtype: str) -> Kinds:
 
 
 def element_of_kinds(kinds: Kinds) -> Element:
-    """What is known of a dtype of one of these kinds; there is one dtype of booleans."""
+    """The dtype of one of these kinds, as far as known; there is one dtype of booleans."""
     if kinds == {"bool"}:
         return "bool"
     return None if kinds == ANY or not kinds else kinds
@@ -57,12 +57,12 @@ def exact(element: Element) -> str | None:
 
 
 def join_elements(first: Element, second: Element) -> Element:
-    """What is known of a dtype that is one or the other."""
+    """The join of two dtypes: of the kinds of either."""
     return first if first == second else element_of_kinds(kinds_of(first) | kinds_of(second))
 
 
 def differ(first: Element, second: Element) -> bool:
-    """Whether these are surely not one dtype."""
+    """Whether these are certainly not one dtype."""
     if isinstance(first, str) and isinstance(second, str):
         return first != second
     return not kinds_of(first) & kinds_of(second)
@@ -80,6 +80,6 @@ def _higher(first: Kinds, second: Kinds) -> Kinds:
 
 
 def mapped(element: Element, **images: str) -> Element:
-    """What is known of the result where numbers of some kinds become numbers of others: `bool="int"`."""
+    """The dtype, as far as known, after converting numbers of some kinds to others: `bool="int"`."""
     kinds = kinds_of(element)
     return element_of_kinds(frozenset(images.get(kind, kind) for kind in kinds)) if kinds & set(images) else element

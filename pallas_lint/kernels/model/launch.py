@@ -122,7 +122,7 @@ class Launch:
     operands: list[Value] | None = None
     operands_open: bool = False
     options: frozenset[str] = frozenset()  # keywords of the call of the result, which only pipelines accept
-    options_site: Site | None = None  # ... of other launches: that call, if it surely is one
+    options_site: Site | None = None  # ... of other launches: that call, if it certainly is one
     backend: Backend | None = None
     core: str | None = None  # "sc_scalar", "sc_vector" or SEVERAL on SparseCore; None: the tensor core
     # The source of the backend: "params", "mesh", "spec", "body", "function", "import"; "several": it names several.
@@ -161,12 +161,12 @@ class Launch:
 
     @property
     def is_pallas(self) -> bool:
-        """Whether it surely is the function of Pallas, not a look-alike with other arguments."""
+        """Whether it certainly is the function of Pallas, not a look-alike with other arguments."""
         return self.api in self.form.names
 
     @property
     def bodies(self) -> tuple[Func, ...]:
-        """The kernels that it surely runs; empty where a branch decides which."""
+        """The kernels that it certainly runs; empty where a branch decides which."""
         bodies = self.kernel.items if isinstance(self.kernel, Seq) and self.form.kernels == "list" else (self.kernel,)
         return tuple(body for body in bodies if isinstance(body, Func))
 
@@ -199,13 +199,13 @@ class Launch:
 
     @property
     def interpret(self) -> bool:
-        """Whether it surely runs in interpret mode, where no backend compiles the kernel."""
+        """Whether it certainly runs in interpret mode, where no backend compiles the kernel."""
         value = self.argument("interpret")
         return value == Const(True) or (isinstance(value, CallResult) and "Interpret" in value.function)
 
     @property
     def is_tried(self) -> bool:
-        """Whether it is a known call that was made in interpret mode, which says nothing about compilation."""
+        """Whether it is a known call in interpret mode, which is no evidence about compilation."""
         return self.known_call is not None and (self.interpret or self.known_call.on == "interpret")
 
     @property
@@ -318,7 +318,6 @@ class ForeignCall:
     module: CodeModule
     operands: list[Value] | None = None
     operands_open: bool = False
-    result_used: bool = False
 
     @property
     def site(self) -> Site:

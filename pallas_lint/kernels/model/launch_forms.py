@@ -235,18 +235,18 @@ class LaunchForms:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Matches text that surely uses a form that is launched outside of kernels."""
+        """Matches text that certainly uses a form that is launched outside of kernels."""
         return tuple(dict.fromkeys(word for row in self.rows if not row.is_inner for word in row.all_words))
 
     @cached_property
     def over_blocks(self) -> re.Pattern[str]:
-        """Matches where something that runs over a grid of blocks is surely spoken of."""
+        """Matches text that certainly mentions something that runs over a grid of blocks."""
         return re.compile(
             "|".join(re.escape(word) for row in self.rows if row.is_over_blocks for word in row.all_words)
         )
 
     def launched_in(self, text: str) -> bool:
-        """Whether the text surely launches something outside of kernels."""
+        """Whether the text certainly launches something outside of kernels."""
         return any(word in text for word in self.words)
 
 

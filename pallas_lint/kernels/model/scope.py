@@ -106,7 +106,7 @@ def fork(env: Env, branches: Sequence[Callable[[], bool]]) -> bool:
 
 
 def run_iteration(env: Env, body: Callable[[], bool]) -> bool:
-    """Run one iteration of the current loop; whether it is surely the last."""
+    """Run one iteration of the current loop; whether it is certainly the last."""
     assert env.loop_exits is not None
     env.loop_exits.continued = []
     over = body()

@@ -53,7 +53,7 @@ class Op(WithArguments):
     certain: bool = True
     open: bool = False  # `*args` or `**kwargs` of unknown content
     launch: Launch | None = None  # whose grid the code runs over: `program_id` counts in it
-    is_traced: bool = field(init=False, repr=False)  # whether the result surely is
+    is_traced: bool = field(init=False, repr=False)  # whether the result certainly is
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "is_traced", self._is_traced())
@@ -204,7 +204,7 @@ class KernelTrace:
     _ops_until: int = field(default=0, init=False)
 
     def owns(self, ref: Ref) -> bool:
-        """Whether the buffer surely lives no longer than the kernel (or a block of it): all its uses are here."""
+        """Whether the buffer certainly lives no longer than the kernel (or a block of it): all its uses are here."""
         return ref.owner is None or ref.owner in self.scopes
 
     def ops(self, *names: str) -> Iterator[Op]:
@@ -220,7 +220,7 @@ class KernelTrace:
 
 
 def is_full_index(index: Value) -> bool:
-    """Whether `ref[index]` surely covers the whole ref: `...`, `:`, `:, :`."""
+    """Whether `ref[index]` certainly covers the whole ref: `...`, `:`, `:, :`."""
     from pallas_lint.kernels.model.values import NONE, Seq, Slice
 
     if index == Const(...):

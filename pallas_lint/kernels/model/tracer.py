@@ -72,7 +72,7 @@ class CodeModules(Protocol):
 
 
 class Tracer(Protocol):
-    """The interpreter. Its methods do what their namesakes say there."""
+    """The interpreter, as the library sees it; the methods are documented there."""
 
     frame: Frame
     mutations: int

@@ -157,7 +157,7 @@ class Slice:
 
 @frozen
 class DType:
-    """A dtype, or what is known of one."""
+    """A dtype, possibly known only in part."""
 
     element: Element
 
@@ -191,7 +191,8 @@ class Array:
 
     @property
     def is_tracer(self) -> bool:
-        """Whether it surely is traced: an operator may have worked on numbers alone, such as `pl.num_programs(0)`."""
+        """Whether it certainly is traced: an operator may have worked on numbers alone, such as
+        `pl.num_programs(0)`."""
         return not self.host and (self.origin is None or self.origin.is_traced)
 
     @property
@@ -438,7 +439,7 @@ def options(value: Value) -> tuple[Value, ...]:
 
 
 def is_static(value: Value) -> bool:
-    """Whether the value is surely a Python value at trace time, not a traced one."""
+    """Whether the value is certainly a Python value at trace time, not a traced one."""
     if isinstance(value, Seq):
         return all(is_static(item) for item in value.items)
     if isinstance(value, OneOf):

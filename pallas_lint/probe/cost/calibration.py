@@ -4,7 +4,7 @@ Each interval is to hold nine of ten measurements of its chip and kind. Known ar
 (ragged_dot, flash attention), marin's reports (fused cross entropy, splash attention), sglang-jax's tables (MLA),
 public benchmarks of matmuls on v5e and v6e, cycle counts on v4, and of XLA's operations helion's and tokamax's
 (matmuls, layer norm). Of most only the median and the largest error of a group were kept, so that what an interval
-surely holds follows from the largest ones. docs/speed.md has the table.
+certainly holds follows from the largest ones. docs/speed.md has the table.
 """
 
 from __future__ import annotations

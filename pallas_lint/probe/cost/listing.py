@@ -1,7 +1,7 @@
 """A schedule as libtpu writes it, one bundle a cycle, read into bundles.
 
 `*-packed-bundles-post-ra.txt` has a line for each bundle: its address, marks of regions and, in braces, instructions
-that are issued together. Comments may span lines; some of them say which line of the user's an instruction is of.
+that are issued together. Comments may span lines; some of them have the user's line of an instruction.
 Cycles in which nothing is issued have a bundle too. Known from libtpu 0.0.17 to 0.0.50.
 """
 
@@ -23,12 +23,12 @@ _NOT_A_BUNDLE = re.compile(r"\n(?![^\S\n]*(?:0x[0-9a-f]+|0) +(?:[A-Z]{2})?[: ])"
 
 
 class UnknownForm(Exception):
-    """A text that is not as those that were seen; the message says what is unlike."""
+    """A text of an unknown form; the message is the difference."""
 
 
 @dataclass
 class Bundle:
-    """What is issued in one cycle. `places`: the lines of the user's that it is of, none where nobody says."""
+    """The instructions issued in one cycle. `places`: the user's lines that they are of, if known."""
 
     address: int
     instructions: list[str]

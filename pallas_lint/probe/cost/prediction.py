@@ -40,8 +40,9 @@ class Prediction:
     """Times in microseconds, as calibrated with published ones, cycles and bytes of one launch; of two cores that
     share it those of the slower one, and the bytes of both.
 
-    Empty but for `doubts` where nothing can be told. `units`: the share of their slots that is used, over the whole
-    time; `spills`: the share of stores that only save registers; `transfers` and `waits`: the first ones, in ticks.
+    Empty but for `doubts` where nothing can be predicted. `units`: the share of their slots that is used, over the
+    whole time; `spills`: the share of stores that only save registers; `transfers` and `waits`: the first ones, in
+    ticks.
     """
 
     microseconds: float | None = None

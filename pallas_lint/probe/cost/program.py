@@ -1,4 +1,5 @@
-"""The scalar part of a schedule as a Python program: what decides which bundles are issued, and when copies run.
+"""The scalar part of a schedule as a Python program: the code that decides which bundles are issued, and when copies
+run.
 
 A segment is a run of bundles that is entered at its beginning and left at its end. Each becomes a function of the time
 that returns the time at its end and the segment that follows. Registers, predicates and scalar memory are lists and a
@@ -32,7 +33,7 @@ _DIVISION = re.compile(r"(.*\S)\s+(kDiv|kRem|kDivAndRem)", re.DOTALL)
 # Addresses are below 2^31: operands lie at 2^20, 2 x 2^20 and so on, and then allocations of up to 2^18 words each.
 _ALLOCATION_BITS = 18
 _MOST_ALLOCATIONS = 7_000
-_FARTHEST_SLOT = 12  # bundles behind a branch that are issued whether it is taken or not: surely fewer
+_FARTHEST_SLOT = 12  # bundles behind a branch that are issued whether it is taken or not: certainly fewer
 
 _COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 # What an instruction's result is, of its operands.
@@ -84,7 +85,7 @@ def translate(listing: Listing, given: dict[int, list[int]]) -> Program:
 
 
 def values_of(number: int) -> str:
-    """What is missing where an operand's values decide and nobody told them."""
+    """The reason where the cost depends on unknown values of an operand."""
     return f"the values of operand {number}, which are not known"
 
 
@@ -130,7 +131,7 @@ class _Translation:
         return self.program
 
     def _delay_slots(self) -> int:
-        """How many bundles behind a branch are issued anyway: the region that it ends tells."""
+        """How many bundles behind a branch are issued anyway, from the region that it ends."""
         ends = set(self.listing.ends.values())
         common: set[int] | None = None
         for at in self.branches:

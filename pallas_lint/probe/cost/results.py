@@ -67,9 +67,9 @@ class FunctionCost(AgainstCost):
 
 
 class Cost(TypedDict):
-    """What a launch costs on a device, as the compiler's schedule tells; the contract's "Cost".
+    """The cost of a launch on a device, from the compiler's schedule; the contract's "Cost".
 
-    `microseconds` is None where that cannot be told, and `doubts` say why.
+    `microseconds` is None where it cannot be predicted, for the reasons in `doubts`.
     """
 
     target: str

@@ -1,4 +1,4 @@
-"""All that the course of a run hangs on."""
+"""The state of a simulated run, on which its further course depends."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ class State:
     predicates: list[Any]
     memory: dict[Any, Any]
     time: int = 0
-    free: int = 0  # when HBM has moved what was asked of it
+    free: int = 0  # when HBM has finished the requested moves
     pending: dict[Any, list[tuple[int, int]]] = field(default_factory=dict)  # by flag: when something arrives, how much
     overdrawn: dict[Any, int] = field(default_factory=dict)  # by flag: how much of that is taken before it arrives

@@ -3,7 +3,7 @@
 A loop is in a steady state when two stretches of it, of as many turns each, took the same way, waited equally long,
 left copies equally far from their end, and changed every register and every word of scalar memory by the same amount.
 Would the next stretch do so too? It is run once more with numbers that know how they grow from stretch to stretch:
-`Growing`. Each decision, each size and each operation on them tells for how many stretches it comes out the same. So
+`Growing`. Each decision, each size and each operation on them bounds for how many stretches it stays the same. So
 many are skipped, and no more: the result is the one of running them all, to the last tick.
 """
 
@@ -26,7 +26,7 @@ _LARGEST = 1 << 62
 
 
 class Unsteady(Exception):
-    """A stretch of which nobody can tell how often it comes out the same."""
+    """A stretch for which no bound is known on how often it repeats."""
 
 
 class Bound:
@@ -211,7 +211,7 @@ class _Hunt:
 
 
 class _Loop:
-    """What is known of the loop at one head. Turns that were skipped count as part of the next one that is run.
+    """The state of the loop at one head. Iterations that were skipped count as part of the next one that is run.
 
     So a loop over two axes of the grid, of which most turns along the inner one are skipped, is a loop of few turns,
     and as alike from row to row as without.
@@ -338,7 +338,7 @@ class Watch:
         return State(scalars, predicates, memory)
 
     def _try(self, head: int, state: Any, longest: int, grown: dict[Any, int]) -> int:
-        """Run one stretch with growing numbers, which tell the bound; it has to take the way of the last one."""
+        """Run one stretch with growing numbers, which give the bound; it has to take the path of the last one."""
         begun: dict[int, int] = {}
 
         def begin(at: int, granules: Any, flag: Any, now: int) -> None:

@@ -1,6 +1,6 @@
 """Utilisation of a chip's units by a schedule, bundle by bundle.
 
-`*-pre-delay_hlo-static-per-bundle-utilization.txt` names the units, tells how many slots of each a bundle has, and then
+`*-pre-delay_hlo-static-per-bundle-utilization.txt` names the units, gives how many slots of each a bundle has, and then
 how many are used in each bundle of the schedule. Older releases of libtpu name fewer units, with bars between them;
 from 0.0.51 on the products of the matrix unit (`MATMUL`, which was `MXU`) stand beside what loads its weights.
 """
@@ -28,7 +28,7 @@ class UnitUse:
 
 
 def read(text: str, bundles: int) -> UnitUse | None:
-    """What the text says; None where there is none. Raises UnknownForm."""
+    """The parsed text; None where there is none. Raises UnknownForm."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return None

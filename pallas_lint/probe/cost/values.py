@@ -6,11 +6,11 @@ from typing import Any, NoReturn
 
 
 class UndeterminedSchedule(Exception):
-    """The schedule hangs on something that is not known; the message says on what."""
+    """The schedule depends on an unknown value; the message names it."""
 
 
 class UnknownNumber:
-    """A number that nobody knows, and what is computed of it. To decide by it refuses, with the reason."""
+    """An unknown number, and numbers computed from it. A decision by it raises the reason."""
 
     __slots__ = ("why",)
 

@@ -94,7 +94,7 @@ class _Event:
 
     @property
     def where(self) -> object:
-        """What tells events of one place in the text from those of others."""
+        """A key of events: the same for those of one place in the text."""
         place = self.place
         return None if place is None else (place["file"], place["line"], place.get("column"))
 
@@ -126,7 +126,7 @@ class Copy(_Event):
     """A copy begins, or other work beside the line: reading first, then writing, it is done some time later.
 
     What it reads is its own device's or core's, what it writes is `to`'s. Those between the same two lines, of a GPU
-    those of one `unit`, are done in the order in which they begin unless one overtakes, which where `ordered` says so
+    those of one `unit`, are done in the order in which they begin unless one overtakes, as given by `ordered`
     none does: of those of a line, or of the device's.
     """
 
@@ -156,9 +156,9 @@ class Copy(_Event):
 
     @property
     def awaited(self) -> Iterator[tuple[Part, Semaphore, Region]]:
-        """The parts that have to be over before the kernel is, who is told, and an example of what they use.
+        """The parts that have to be over before the kernel is, their semaphores, and an example of what they use.
 
-        What a GPU writes to its main memory is there when the launch is over, without anybody's waiting.
+        What a GPU writes to its main memory is there when the launch is over, without a wait.
         """
         if self.writes and self.writes[0].space != "gmem":
             yield "write", self.received, self.writes[0]

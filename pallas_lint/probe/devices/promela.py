@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ..byte_sizes import format_bytes
 from .events import Copy, Event, EventIndex, EventTraces, InvalidAccess, MemoryAccess, Region, Semaphore, Signal, Wait
 from .system import TooMuch
 
@@ -27,7 +28,7 @@ def model(lines: EventTraces, title: str = "kernel") -> str:
         parts.append(part)
         size += len(part)
         if size > _LARGEST:
-            raise TooMuch(f"it would be larger than {_LARGEST >> 20} MiB")
+            raise TooMuch(f"it would be larger than {format_bytes(_LARGEST)}")
     return "\n".join(parts) + "\n"
 
 

@@ -40,7 +40,7 @@ class Row(_Row, total=False):
 class _OnDevices(TypedDict):
     kind: VerdictKind
     message: str
-    places: list[Place]  # the most telling one first
+    places: list[Place]  # the most informative one first
     sure: bool
     trace: list[Row]
 
@@ -63,11 +63,11 @@ class _NotANumber(TypedDict):
 
 
 class NotANumber(_NotANumber, total=False):
-    """Results that are no numbers, of finite operands, or that depend on memory that nobody wrote."""
+    """Results that are no numbers, of finite operands, or that depend on memory that was never written."""
 
     reaches: bool | None  # what the function returns
     differs: bool  # with what memory held before, and is a number all the same
-    memory: list[str]  # names of what nobody wrote
+    memory: list[str]  # names of buffers never written
     places: list[Place]  # where that is read first
     hangs_on: list[str]  # made-up operands on other values of which it is gone
     out_of_order: bool  # not where one core goes through the grid in order

@@ -9,7 +9,7 @@ from .system import Held, Reached, Scheduler
 
 
 class Runs:
-    """All runs of some lines that somebody asked for: each is made once."""
+    """A cache of runs of some lines: each is made once."""
 
     def __init__(self, lines: EventTraces) -> None:
         self.lines = lines

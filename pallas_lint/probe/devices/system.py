@@ -14,7 +14,7 @@ MOST_STEPS = 30_000_000  # of all runs of one system: about half a minute
 
 
 class TooMuch(Exception):
-    """It would take too long; the message is a phrase that says what."""
+    """It would take too long; the message is a phrase with the reason."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Reached:
 
     progress: list[int]
     amounts: dict[Semaphore, int]  # those that are not zero; of single works in the whole run only
-    order: list[EventIndex]  # of the events that are no accesses; empty where it is not asked for
+    order: list[EventIndex]  # of the events that are no accesses; empty where it is not requested
 
     def has(self, moment: EventIndex) -> bool:
         """Whether an event happened."""
@@ -112,7 +112,7 @@ class Scheduler:
     def run(self, *, held: Held | None = None, stop: EventIndex | None = None, ordered: bool = False) -> Reached:
         """Everything that can happen while a copy is held back, and a line does not do the event `stop`.
 
-        `ordered`: tell the order, too. Raises TooMuch.
+        `ordered`: return the order, too. Raises TooMuch.
         """
         self.spend(0)
         ends, parting = self._ends[:], len(self._order)
@@ -157,7 +157,7 @@ class Scheduler:
     def _go_on(
         self, state: _State, ends: list[int], held: Held | None, order: list[EventIndex] | None, *, keep: bool = False
     ) -> None:
-        """Make all moves that can be made, up to these ends; the order is told, and states are kept, if asked for."""
+        """Make all moves that can be made, up to these ends; the order is returned, and states are kept, on request."""
         amounts, made = state.amounts, state.made
         hold, route, late = (-1, -1), -1, {}
         if held is not None:

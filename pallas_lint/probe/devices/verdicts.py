@@ -40,7 +40,7 @@ def check_traces(lines: EventTraces) -> Verdicts:
     court = _Checker(lines)
     found = [*court.outside(), *court.past_the_end(), *court.deadlocks(), *court.races()]
     if not court.stuck:
-        found += court.unfinished()  # it tells which semaphores are left over for want of a wait
+        found += court.unfinished()  # it shows which semaphores are left over for want of a wait
         found += court.left_over()
         found += [*overruns(court), *unfenced(court)]
         if lines.has_barrier:
@@ -55,8 +55,8 @@ class _Checker(Runs):
     def __init__(self, lines: EventTraces) -> None:
         super().__init__(lines)
         self._later = 0  # steps of the launch two times in a row
-        self._abandoned: set[Semaphore] = set()  # of copies that nobody waits for
-        self._raced: set[object] = set()  # places of copies that races are known of
+        self._abandoned: set[Semaphore] = set()  # of copies that are never awaited
+        self._raced: set[object] = set()  # places of copies with known races
 
     @property
     def steps(self) -> int:
@@ -371,7 +371,7 @@ def _requirement(wait: Wait, has: int) -> str:
 
 def _often_harmless(event: Event, one: RegionUse, other: RegionUse) -> bool:
     """Whether a race with this work of a GPU is one that kernels seldom lose: two units, of which one is far quicker,
-    or a store that has read its source before anybody can overwrite it (measured on an H100). Loads are slow. Answers
+    or a store that has read its source before any write to it (measured on an H100). Loads are slow. Answers
     on clusters that are cancelled come from Blackwell only, where nothing was measured.
     """
     if not isinstance(event, Copy) or not event.on_gpu:

@@ -13,7 +13,7 @@ from .runs import Runs
 
 
 def overruns(runs: Runs) -> Iterator[Verdict]:
-    """Barriers that complete twice before somebody has waited for the first time: a wait sees only the last."""
+    """Barriers that complete twice before any wait for the first time: a wait sees only the last."""
     seen: set[object] = set()
     for moment, event in runs.lines:
         if not isinstance(event, Wait) or event.semaphore.kind != "arrivals" or event.where in seen:
@@ -24,7 +24,7 @@ def overruns(runs: Runs) -> Iterator[Verdict]:
         seen.add(event.where)
         message = (
             f"`{barrier.shown}` may complete twice before {runs.name(moment[0])} waits for it{event.at_step}: "
-            "a wait tells only whether it completed an odd number of times"
+            "a wait shows only whether it completed an odd number of times"
         )
         run = runs.system.run(stop=moment, ordered=True)
         rows = chart.rows(runs.lines, run.order, runs.about({barrier}))
@@ -68,7 +68,7 @@ def unfenced(runs: Runs) -> Iterator[Verdict]:
 
 
 def _last_write(runs: Runs, writes: list[EventIndex], region: Region, moment: EventIndex) -> EventIndex | None:
-    """The last of these writes that surely comes before an event and concerns this region."""
+    """The last of these writes that certainly comes before an event and concerns this region."""
     for write in reversed(writes):
         event = runs.lines.event(write)
         if isinstance(event, MemoryAccess) and event.region.overlaps(region) and runs.before(write, moment):

@@ -1,4 +1,4 @@
-"""Findings about kernels on several devices: what no order of their events may bring, and some does."""
+"""Findings about kernels on several devices: defects in some order of their events."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _ON_GPU = {
 
 
 def problems(launch: LaunchResult) -> list[OnDevices]:
-    """What is wrong, as verification says; as the interpreter does, where that could not."""
+    """The problems from verification, or from the interpreter where verification could not run."""
     stage = launch.stage("verify" if _is_verified(launch) else "interpret")
     found = [problem for problem in stage.problems if problem["kind"] in _FINDINGS] if stage is not None else []
     return cast("list[OnDevices]", found)
@@ -71,7 +71,7 @@ def _is_verified(launch: LaunchResult) -> bool:
 
 
 def findings(launch: LaunchResult, builder: FindingBuilder, guessed: str) -> Iterator[Finding]:
-    """One for each problem; a warning at most where it hangs on values that were `guessed`, which says so."""
+    """One for each problem; a warning at most, with a note, where it depends on values that were `guessed`."""
     for problem in problems(launch):
         _, sure, unsure, advice = _FINDINGS[problem["kind"]]
         code = code_of(launch, problem)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import __version__
-from pallas_lint.kernels.facts.memory_budget import size
 from pallas_lint.memories import kind_of
 from pallas_lint.probe import reasons
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.page import pictures
 from pallas_lint.probe.perf import page as cost_page
@@ -204,7 +204,7 @@ def _outcome(launch: LaunchResult, stage: Stage) -> str:
     if stage.ok:
         took = f"{stage.seconds:.2f} s" if stage.target else (stage.detail or f"{stage.seconds:.2f} s")
         used = stage.figures.get("vmem_bytes")
-        extra = f", {size(used)} of VMEM" if used else ""
+        extra = f", {format_bytes(used)} of VMEM" if used else ""
         return f'<span class="tag good">passes</span> <span class="quiet">{escape(took + extra)}</span>'
     reason = reasons.why(launch, stage) or stage.detail or ""
     return f'<span class="tag bad">fails</span> <span class="quiet">{_prose(reason)}</span>'
@@ -215,12 +215,12 @@ def _memory_use(facts: Memory | None) -> str:
         return ""
     rows = "".join(
         f'<li><span class="key part{at % 6}"></span>{escape(part["name"])}: {part["buffers"]} &times; '
-        f"{size(part['bytes'])}</li>"
+        f"{format_bytes(part['bytes'])}</li>"
         for at, part in enumerate(facts["parts"])
     )
     return (
         f"<h3>{_memory(facts['space'])} on {escape(facts['device'])}</h3>"
-        f"<p>{size(facts['bytes'])} of {size(facts['limit'])}, at least</p>"
+        f"<p>{format_bytes(facts['bytes'])} of {format_bytes(facts['limit'])}, at least</p>"
         f'{pictures.memory(facts)}<ul class="parts">{rows}</ul>'
     )
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from html import escape
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.facts.memory_budget import size
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _visits(points: list[int], grid: list[int]) -> str:
 
 
 def _square(column: int, row: int, height: float, look: str, title: str, points: list[int]) -> str:
-    # The points are for the stepper, which is an extra: everything is told without it.
+    # The points are for the stepper, which is an extra: everything is shown without it.
     data = f' data-p="{" ".join(map(str, points[:64]))}"' if points else ""
     return (
         f'<rect class="{look}" x="{column * CELL}" y="{row * height:g}" width="{CELL - GAP}" '
@@ -204,7 +204,7 @@ def memory(facts: Memory) -> str:
     parts, x = [], 0.0
     for at, part in enumerate(facts["parts"]):
         width = part["bytes"] * part["buffers"] * scale
-        title = f"{part['name']}: {part['buffers']} of {size(part['bytes'])}"
+        title = f"{part['name']}: {part['buffers']} of {format_bytes(part['bytes'])}"
         parts.append(
             f'<rect class="part{at % 6}" x="{x:.1f}" y="2" width="{max(width - 1, 0.5):.1f}" height="20">'
             f"<title>{escape(title)}</title></rect>"
@@ -213,7 +213,8 @@ def memory(facts: Memory) -> str:
     mark = limit * scale
     look = "over" if need > limit else "within"
     return (
-        f'<svg class="memory" viewBox="0 0 602 26" width="602" role="img" aria-label="{size(need)} of {size(limit)}">'
+        '<svg class="memory" viewBox="0 0 602 26" width="602" role="img" '
+        f'aria-label="{format_bytes(need)} of {format_bytes(limit)}">'
         f'<rect class="track" x="0" y="2" width="{mark:.1f}" height="20"/>{"".join(parts)}'
         f'<line class="limit {look}" x1="{mark:.1f}" x2="{mark:.1f}" y1="0" y2="26"/></svg>'
     )

@@ -20,7 +20,7 @@ VERSION = 1
 _LARGEST = 16 << 20  # bytes: a launch takes about a hundred
 _LEAST, _MOST = 1e-6, 1e15  # microseconds
 _MOST_SHOWN = 100  # characters of what is wrong
-_NO_RECORD = "it is no record of costs; write it anew with --write-perf-baseline"
+_NO_RECORD = "it is not a record of costs; write it anew with --write-perf-baseline"
 
 
 class CostBaselineError(ValueError):
@@ -29,7 +29,7 @@ class CostBaselineError(ValueError):
 
 @frozen
 class RecordedCost:
-    """What a launch on record took, and which compiler that was told for."""
+    """The time of a launch on record, and the compiler it was predicted with."""
 
     microseconds: float
     compiler: str | None
@@ -47,31 +47,31 @@ def read(file: Path) -> dict[str, RecordedCost]:
     except UnicodeDecodeError as error:
         raise CostBaselineError(f"{_NO_RECORD}: line {_line(data, error.start)} is not UTF-8") from error
     except json.JSONDecodeError as error:
-        raise CostBaselineError(f"{_NO_RECORD}: line {error.lineno} is no JSON") from error
+        raise CostBaselineError(f"{_NO_RECORD}: line {error.lineno} is not JSON") from error
     except RecursionError as error:
         raise CostBaselineError(f"{_NO_RECORD}: it is nested too deeply") from error
     if not isinstance(document, dict):
-        raise CostBaselineError(f"{_NO_RECORD}: it is no object")
+        raise CostBaselineError(f"{_NO_RECORD}: it is not an object")
     version = document.get("version")
     if type(version) is not int or version != VERSION:
         raise CostBaselineError(f"it is of version {_shown(version)}, and this pallas-lint reads {VERSION}")
     launches = document.get("launches")
     if not isinstance(launches, dict):
-        raise CostBaselineError(f"{_NO_RECORD}: `launches` is no object")
+        raise CostBaselineError(f"{_NO_RECORD}: `launches` is not an object")
     return {name: _known(name, entry) for name, entry in launches.items()}
 
 
 def _known(name: str, entry: Any) -> RecordedCost:
     """One launch on record. Raises CostBaselineError."""
     if not isinstance(entry, dict):
-        raise CostBaselineError(f"{_shown(name)} is no object")
+        raise CostBaselineError(f"{_shown(name)} is not an object")
     took, compiler = entry.get("microseconds"), entry.get("compiler")
     if isinstance(took, bool) or not isinstance(took, int | float) or not _LEAST <= took <= _MOST:
         raise CostBaselineError(
-            f"{_shown(name)}: `microseconds` is {_shown(took)}, which is no time that a launch takes"
+            f"{_shown(name)}: `microseconds` is {_shown(took)}, which is not a time that a launch takes"
         )
     if not isinstance(compiler, str | None):
-        raise CostBaselineError(f"{_shown(name)}: `compiler` is {_shown(compiler)}, which is no text")
+        raise CostBaselineError(f"{_shown(name)}: `compiler` is {_shown(compiler)}, which is not a text")
     return RecordedCost(float(took), compiler)
 
 
@@ -79,7 +79,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     known: dict[str, Any] = {}
     for name, value in pairs:
         if name in known:
-            raise CostBaselineError(f"{_shown(name)} stands in it twice")
+            raise CostBaselineError(f"{_shown(name)} is in it twice")
         known[name] = value
     return known
 
@@ -99,7 +99,7 @@ def _shown(value: Any) -> str:
 
 
 def text(results: Sequence[ProbeResult]) -> str:
-    """The record of what was told of all launches."""
+    """The record of all launches."""
     launches = {
         name: {"microseconds": max(round(cost["microseconds"], 3), _LEAST), "compiler": cost["compiler"]}
         for name, cost, _ in named(results)
@@ -121,7 +121,7 @@ def named(results: Sequence[ProbeResult]) -> Iterator[tuple[str, Cost, tuple[Pro
 def slower(
     results: Sequence[ProbeResult], known: Mapping[str, RecordedCost], share: float
 ) -> Iterator[tuple[ProbeResult, LaunchResult, Cost, str]]:
-    """The launches that take longer by more than `share` of what is on record, with what to say."""
+    """The launches that take longer by more than `share` than on record, with the messages."""
     for name, cost, (result, launch) in named(results):
         before = known.get(name)
         took = cost["microseconds"]

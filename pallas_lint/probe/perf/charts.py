@@ -6,8 +6,9 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.probe.cost.chips import CHIPS, LIKELY
-from pallas_lint.probe.perf.figures import device_of, microseconds, size
+from pallas_lint.probe.perf.figures import device_of, microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,7 @@ def first_steps(cost: Cost) -> str:
         computes = max(computes, until)
     latency = LIKELY.latency * chip.clock
     for issued, moves, done, moved, out in copies:
-        title = f"{size(moved)}, asked for at {time(issued)}, done after {time(done - issued)}"
+        title = f"{format_bytes(moved)}, asked for at {time(issued)}, done after {time(done - issued)}"
         drawn.append(bar(int(out), moves, max(done - latency, moves), "part1" if out else "part2", title))
     for quarter, anchor in enumerate(("start", "middle", "middle", "middle", "end")):
         x = left + quarter / 4 * (_WIDE - left - 4)

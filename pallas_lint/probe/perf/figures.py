@@ -57,12 +57,3 @@ def microseconds(value: float) -> str:
         if value >= size:
             return f"{value / size:.3g} {unit}"
     return f"{value:.3g} µs"
-
-
-def size(count: float) -> str:
-    """Bytes with three digits, in units as memory is measured everywhere else: "24 MiB"."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 999.5:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} TiB"

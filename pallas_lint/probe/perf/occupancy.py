@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import Severity
-from pallas_lint.probe.perf.figures import size
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Occupancy:
 
 
 def occupancy(figures: Mapping[str, int]) -> Occupancy | None:
-    """Of a compiled kernel's figures; None where they do not tell."""
+    """The occupancy from a compiled kernel's figures; None where they do not have it."""
     if not figures.keys() >= {"registers", "threads", "shared_bytes"} or not figures["threads"]:
         return None
     warps = -(-figures["threads"] // _OF_A_WARP)
@@ -57,10 +57,10 @@ def summary(figures: Mapping[str, int]) -> str:
     found = occupancy(figures)
     if found is None:
         return ""
-    spilled = size(figures["spilled_bytes"]) if figures.get("spilled_bytes") else "none"
+    spilled = format_bytes(figures["spilled_bytes"]) if figures.get("spilled_bytes") else "none"
     return (
         f"{figures['registers']} registers a thread, {spilled} spilled; {found.warps} of {_WARPS} warps at a time, "
-        f"limited by {found.limit} ({size(figures['shared_bytes'])} of shared memory a block)"
+        f"limited by {found.limit} ({format_bytes(figures['shared_bytes'])} of shared memory a block)"
     )
 
 
@@ -77,7 +77,7 @@ def findings(launch: LaunchResult, about: FindingBuilder) -> Iterator[Finding]:
             yield about.finding_at(
                 (), "PAL820", Severity.INFO,
                 f"{stage.figures['registers']} registers are too few: each thread moves "
-                f"{size(stage.figures['spilled_bytes'])} to memory and back",
+                f"{format_bytes(stage.figures['spilled_bytes'])} to memory and back",
                 "more warps (num_warps) share a block among more registers; smaller blocks need fewer",
                 **conditions,
             )  # fmt: skip

@@ -5,8 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.probe.perf import charts, whole
-from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached, size
+from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ _BAR = 110  # pixels
 
 
 def section(launch: LaunchResult, line: Callable[[str, int], str | None], place: Callable[[str, int], str]) -> str:
-    """What was asked of a launch's cost; empty where nothing was. `place` links a line."""
+    """The cost of a launch; empty where none was requested. `place` links a line."""
     if not launch.costs:
         return ""
     predicted = [cost for cost in launch.costs if cost["microseconds"] is not None]
@@ -76,8 +77,8 @@ def _cells(cost: Cost) -> Iterator[str]:
     yield f"{microseconds(cost['low'] or 0.0)} to {microseconds(cost['high'] or 0.0)}"
     yield escape(cost["bound"])
     yield f"{reached(cost):.0%}"
-    yield size(cost["bytes"]["read"] + cost["bytes"]["written"])
-    yield size(cost["bytes"]["ideal"])
+    yield format_bytes(cost["bytes"]["read"] + cost["bytes"]["written"])
+    yield format_bytes(cost["bytes"]["ideal"])
     busiest = sorted(cost["units"].items(), key=lambda unit: -unit[1])
     units = [(_unit(unit), share) for unit, share in busiest if share >= _LEAST]
     yield ", ".join(f"{unit} {share:.0%}" for unit, share in units)
@@ -110,8 +111,8 @@ def _traffic(traffic: Sequence[Traffic]) -> str:
         (
             f"{each['operand']} ({each['role']})",
             (
-                _bar(each["moved"] / most, "part0", size(each["moved"])),
-                size(each["ideal"]),
+                _bar(each["moved"] / most, "part0", format_bytes(each["moved"])),
+                format_bytes(each["ideal"]),
                 _times(each["moved"] / max(each["ideal"], 1)),
             ),
         )

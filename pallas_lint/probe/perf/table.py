@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.probe.perf import occupancy
-from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached, size
+from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached
 from pallas_lint.report import stages
 from pallas_lint.report.style import visible
 from pallas_lint.report.wrapping import columns_of, wrapped
@@ -78,8 +79,8 @@ def _row(cost: dict[str, Any]) -> tuple[str, ...]:
         f"{low} to {high}",
         cost["bound"],
         f"{reached(cost):.0%}",
-        size(cost["bytes"]["read"] + cost["bytes"]["written"]),
-        size(cost["bytes"]["ideal"]),
+        format_bytes(cost["bytes"]["read"] + cost["bytes"]["written"]),
+        format_bytes(cost["bytes"]["ideal"]),
         ", ".join(f"{UNITS.get(unit, unit)} {share:.0%}" for unit, share in units if share >= 0.005),
         f"{cost['spills']:.0%}",
     )

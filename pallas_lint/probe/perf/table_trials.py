@@ -149,9 +149,9 @@ class Trials:
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ResultsError("it is no results file of --tune-table") from error
+            raise ResultsError("it is not a results file of --tune-table") from error
         if not isinstance(document, dict) or not isinstance(document.get("calls"), dict):
-            raise ResultsError("it is no results file of --tune-table")
+            raise ResultsError("it is not a results file of --tune-table")
         for name, wanted in self.conditions.items():
             if document.get(name) != wanted:
                 raise ResultsError(f"`{name}` is not as in this run: remove the file, or name another")

@@ -81,7 +81,7 @@ def _json(text: str) -> ast.expr:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        raise TableError(f"it is no JSON: {error.msg}", error.lineno) from error
+        raise TableError(f"it is not JSON: {error.msg}", error.lineno) from error
     except RecursionError as error:
         raise TableError("it is nested too deeply") from error
     tree = _parsed(f"({text}\n)", "eval")
@@ -94,7 +94,7 @@ def _parsed(text: str, mode: str) -> ast.AST:
         with without_warnings():
             return ast.parse(text, mode=mode)
     except SyntaxError as error:
-        raise TableError(f"it is no Python: {error.msg}", error.lineno or 1) from error
+        raise TableError(f"it is not Python: {error.msg}", error.lineno or 1) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise TableError("it cannot be parsed") from error
 
@@ -106,7 +106,7 @@ def _variable(tree: ast.Module, name: str | None) -> ast.expr:
     if len(dicts) == 1:
         return next(iter(dicts.values()))
     if name in found:
-        raise TableError(f"{name} is no dict literal with rows: name the variable that is", found[str(name)].lineno)
+        raise TableError(f"{name} is not a dict literal with rows: name the variable that is", found[str(name)].lineno)
     if not dicts:
         raise TableError(f"no dict literal is assigned to {name or 'a variable of the module'}")
     raise TableError(f"it has several dicts: write FILE::NAME with one of {', '.join(dicts)}")
@@ -236,7 +236,7 @@ class _Reader:
     def _listed(self, node: ast.expr) -> Entry | None:
         """The row that one object of a list has, key and value together; None for one that is not wanted."""
         if not isinstance(node, ast.Dict):
-            raise TableError("it is no object", node.lineno)
+            raise TableError("it is not an object", node.lineno)
         found = self._object(node)
         tuned = self._tuned(found, node.lineno) if self.fields.value else ()
         if not tuned:
@@ -262,7 +262,7 @@ class _Reader:
             configuration = _object(self._constant(key))
             times = self._object(value)[_MEASURED]
             if configuration is None or not isinstance(times, tuple) or not times:
-                raise TableError("it is no configuration with its times", key.lineno)
+                raise TableError("it is not a configuration with its times", key.lineno)
             timed.append((sorted(times)[len(times) // 2], configuration))
         return min(timed, key=operator.itemgetter(0))[1]
 
@@ -301,7 +301,7 @@ class _Reader:
             return node.attr  # jnp.bfloat16
         if isinstance(node, ast.Name) and not self.is_json:
             return node.id  # bfloat16, imported by its name
-        raise TableError(f"`{ast.unparse(node)[:60]}` is no literal", node.lineno)
+        raise TableError(f"`{ast.unparse(node)[:60]}` is not a literal", node.lineno)
 
     def _computed(self, node: ast.BinOp) -> int:
         """`256 * 12`."""
@@ -313,7 +313,7 @@ class _Reader:
                     return value
         except ZeroDivisionError:
             pass
-        raise TableError(f"`{ast.unparse(node)[:60]}` is no literal", node.lineno)
+        raise TableError(f"`{ast.unparse(node)[:60]}` is not a literal", node.lineno)
 
     def _named(self, node: ast.Call) -> dict[str, Any]:
         """The arguments of a call by their names: those of the class's annotations, where it is of the same file."""

@@ -45,7 +45,7 @@ class Tried:
 
 @define
 class Tuning:
-    """All choices of one function. `tell` is told how far it is; `tried` grows while it runs."""
+    """All choices of one function. `tell` is called with the progress; `tried` grows while it runs."""
 
     spec: Spec
     choices: Choices
@@ -162,7 +162,7 @@ _NOT_MEASURED = "an order is predicted of Triton kernels on an H100, where ptxas
 # Of the grid, lowering and compiling. What computes something else, or not all, is no choice.
 _REASONS = {
     "uncovered": "part of the output is never written",
-    "out-of-range": "a block lies outside its array",
+    "out-of-range": "a block is outside its array",
     "memory": "more VMEM than there is",
     "crash": "the compiler crashes",
 }

@@ -1,6 +1,6 @@
 """Findings about the cost of a launch: infos, only where there is something to change.
 
-What happens while others wait costs nothing: what units do is told only where computing is what takes the time.
+What happens while others wait costs nothing: the use of units is reported only where computing takes the time.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pallas_lint.finding import Severity
+from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.probe.cost.chips import CHIPS
-from pallas_lint.probe.perf.figures import device_of, microseconds, reached, size
+from pallas_lint.probe.perf.figures import device_of, microseconds, reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +71,7 @@ def _steps(cost: Cost) -> Iterator[_Verdict]:
         yield _Verdict(
             "PAL801",
             f"{around:.0%} of {_time(cost)} are the cost of {steps} steps themselves: one takes {each}, with "
-            f"{size(moved / steps)} to move",
+            f"{format_bytes(moved / steps)} to move",
             "give each step more to do: larger blocks make fewer steps (`--tune`, in an editor Tune Block Sizes, tries "
             "sizes)",
         )
@@ -87,14 +88,15 @@ def _memory(launch: LaunchResult, cost: Cost) -> Iterator[_Verdict]:
         yield _Verdict(
             "PAL803",
             f"{order['operand']} is fetched {order['fetched']} times, and {order['would']} times would do: another "
-            f"order of the grid's axes moves {size(order['then'])} instead of {size(order['now'])}",
+            f"order of the grid's axes moves {format_bytes(order['then'])} instead of {format_bytes(order['now'])}",
             f"the axes in the order {tuple(order['axes'])}, outermost first, keep blocks for longer; not where a step "
             "needs what another one left",
         )
     elif ideal and moved > _MOVED * ideal:
         yield _Verdict(
             "PAL802",
-            f"most of {_time(cost)} is waiting for memory: {size(moved)} are moved, and {size(ideal)} would do",
+            f"most of {_time(cost)} is waiting for memory: {format_bytes(moved)} are moved, and {format_bytes(ideal)} "
+            "would do",
             "larger blocks fetch less again",
         )
 

@@ -1,4 +1,4 @@
-"""What whole functions cost: for people, and a finding where plain jax is faster."""
+"""Costs of whole functions as text, and findings where plain jax is faster."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class WorkerPool:
             running = {pool.submit(one, item): at for at, item in enumerate(items)}
             for done in as_completed(running):
                 result = done.result()
-                if self._stopped.is_set():  # what its worker said last is that it died
+                if self._stopped.is_set():  # the last event of its worker is that it died
                     return False
                 ended(running[done], result)
             return True

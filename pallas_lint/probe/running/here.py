@@ -24,19 +24,19 @@ def findings(launch: LaunchResult, builder: FindingBuilder, guessed: str, *, exp
     for problem in cast("list[Difference | InInterpreter | Ended]", stage.problems):
         if problem["kind"] == "mismatch":
             device = (stage.detail or "").partition(":")[0]
-            # Who does not say what it is for may be meant for a device that goes through the grid in order.
+            # A launch without a declared device may be meant for one that runs the grid in order.
             sure = not (guessed or explained or launch.facts["targets_guessed"])
             message = f"on {device}, {problem['message']}"
             advice = guessed or "on random operands, beside interpret mode"
             yield builder.finding_at((), "PAL908", Severity.ERROR if sure else Severity.WARNING, message, advice)
         elif problem["kind"] == "out-of-bounds":
-            # What nobody wrote may be read and thrown away.
+            # Unwritten memory may be read and thrown away.
             severity = Severity.WARNING if problem["type"] == "read" or guessed else Severity.ERROR
             yield builder.finding_at(problem["places"], "PAL908", severity, problem["message"], guessed)
         elif problem["kind"] == "raised":
-            message = f"it does not run on the device that is here: {messages.sentence(problem)}"
+            message = f"it fails on the local device: {messages.sentence(problem)}"
             yield builder.finding_at(problem["places"], "PAL908", Severity.ERROR, message)
         else:
             severity = Severity.ERROR if problem["kind"] == "crash" else Severity.WARNING
-            message = f"on the device that is here it does not come to an end: {problem['message']}"
+            message = f"it does not finish on the local device: {problem['message']}"
             yield builder.finding_at((), "PAL908", severity, message)

@@ -106,7 +106,7 @@ def _placed(
     advice: str,
     subject: str = "",
 ) -> Finding:
-    """PAL907, where memory that nobody wrote is read first if that is known."""
+    """PAL907, where unwritten memory is first read if that is known."""
     memory = problem.get("memory", [])
     if memory:
         names = " and ".join(f"`{name}`" for name in memory)

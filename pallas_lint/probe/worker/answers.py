@@ -1,7 +1,7 @@
 """Stand-ins for jax's devices: code that looks them up gets those of the target, which is not there.
 
 Functions that choose their kernel or their sizes by `jax.default_backend()`, `jax.devices()[0].platform` or
-`device_kind`, or that assert them, are traced as on the device in question. jax's own code, which asks the same
+`device_kind`, or that assert them, are traced as on the device in question. jax's own code, which queries the same
 functions, gets the truth.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 _MODULES = ("jax", "jax._src.xla_bridge", "jax.lib.xla_bridge", "jax.extend.backend")
 _LISTS = ("devices", "local_devices", "device_count", "local_device_count")  # they take the name of a backend
 _PLATFORMS = {"tpu": ("tpu",), "gpu": ("gpu", "cuda", "rocm")}  # by the name that a device of them has
-# The libraries that programs ask for by the versions of CUDA 13.
+# The libraries that programs look up by the versions of CUDA 13.
 _LIBRARIES = {
     "cuda_runtime_get_version": 13000, "cuda_runtime_build_version": 13000, "cuda_driver_get_version": 13000,
     "cuda_device_count": 1, "cudnn_get_version": 91200, "cublas_get_version": 130000, "cusolver_get_version": 12000,
@@ -51,7 +51,7 @@ def of(device: Device) -> Iterator[None]:
 
 
 def install() -> None:
-    """Have jax's functions answer as `of` says, by whatever name the user's code has imported them."""
+    """Patch jax's functions to answer as `of` does, by whatever name the user's code has imported them."""
     originals = sys.modules["jax"]
     answers: dict[str, Any] = {name: _listed(getattr(originals, name)) for name in _LISTS}
     answers["default_backend"] = _backend(originals.default_backend)
@@ -62,7 +62,7 @@ def install() -> None:
 
 
 def _called_by_jax(depth: int) -> bool:
-    """Whether code of jax's asks; the kernels that it comes with are like anybody's."""
+    """Whether the caller is jax's code; kernels in jax count as user code."""
     file = sys._getframe(depth).f_code.co_filename
     return file.startswith(_home()) and f"{os.sep}pallas{os.sep}ops{os.sep}" not in file
 
@@ -102,7 +102,7 @@ def _listed(original: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def _describe(owner: Any) -> None:
-    """Have devices, or clients, of a class say what they are as `of` tells."""
+    """Patch the properties of a class of devices, or clients, with the values of `of`."""
     for name, attribute in (("platform", "platform"), ("device_kind", "kind")):
         real = getattr(owner, name, None)
         if real is not None:

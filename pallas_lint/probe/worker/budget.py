@@ -14,7 +14,7 @@ _WEIGHTS: dict[StageName, float] = {
 
 
 class TooLong(devices.Missing):
-    """Running the kernel would take longer than there is time; the message says how long and what to do."""
+    """Running the kernel would take longer than there is time; the message is how long, and what to do."""
 
 
 def shares(stages: list[StageName]) -> list[float]:

@@ -28,7 +28,7 @@ def keep_in(folder: str) -> None:
     write = loaders.set_data
 
     def write_installed(loader: SourceFileLoader, path: str, data: Any, *, _mode: int = 0o666) -> None:
-        # Not of the user's files: they may change twice within a second, which byte code does not tell.
+        # Not of the user's files: they may change twice within a second, which byte code does not show.
         if os.path.realpath(loader.path).startswith(installed):
             write(loader, path, data, _mode=_mode)
 

@@ -35,7 +35,7 @@ _started: ProgramCapture | None = None
 
 
 def start(folder: str) -> ProgramCapture:
-    """Note launches from now on and examine them when the process ends; the same capture when asked again.
+    """Note launches from now on and examine them when the process ends; the same capture when called again.
 
     `folder` takes the events and has the request.
     """
@@ -62,9 +62,9 @@ class ProgramCapture:
         self.recorder = LaunchRecorder(_without_device)
         record = request["record"]
         self.calls = None if record is None else CallRecorder(folder, record)
-        # Describing each launch takes its time: a run that records does so only where more than tracing is asked for.
+        # Describing each launch takes its time: a run that records does so only where more than tracing is requested.
         self.recorder.keep = self.recorder.observe = record is None or request["stages"] != ["trace"]
-        self.known: Callable[[str], list[Event] | None] | None = None  # what is known of a launch, by its digest
+        self.known: Callable[[str], list[Event] | None] | None = None  # results of a launch, by its digest
         self.pid = os.getpid()
         self._finished = False
         self._closing = False
@@ -90,7 +90,7 @@ class ProgramCapture:
                 self.calls.patch(primitive)
 
     def _pretend(self, module: ModuleType) -> None:
-        """Where no TPU is there, programs that ask which one it is are told the target's: they go on, interpreted."""
+        """Where no TPU is there, programs that query it get the target's properties: they go on, interpreted."""
         if module.__name__ == "jax._src.pallas.mosaic.core":
             _count_cores()
         if "get_device_kind" not in vars(module) or not hasattr(module, "get_tpu_info"):
@@ -162,7 +162,7 @@ class ProgramCapture:
 
 
 def _count_cores() -> None:
-    """Let the devices of a CPU say how many cores they have, as those of a TPU do: meshes of cores ask them."""
+    """Give the devices of a CPU a number of cores, as those of a TPU have: meshes of cores read it."""
     from jaxlib import xla_client
 
     kind: Any = xla_client.Device
@@ -202,7 +202,7 @@ def _quiet_jax() -> None:
 
 
 class _Waiting(importlib.abc.MetaPathFinder):
-    """Tells when one of some modules has been imported."""
+    """Calls back when one of some modules has been imported."""
 
     def __init__(self, waiting: dict[str, Callable[[ModuleType], None]]) -> None:
         self.waiting = waiting

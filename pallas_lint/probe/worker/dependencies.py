@@ -1,7 +1,7 @@
 """Dependencies of an answer: files that were imported or read, and folders in which modules were looked for.
 
-Python tells an audit hook of every file that it opens. What a program does beyond that, such as starting another
-program, cannot be seen again: then its answer is not to be kept, and the reason says so.
+Python calls an audit hook for every file that it opens. What a program does beyond that, such as starting another
+program, cannot be seen again: then its answer is not kept, for that reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BEYOND = (
 )  # fmt: skip
 _LISTING = ("os.listdir", "os.scandir")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND
-_PASSING = ("/dev/", "/proc/", "/sys/")  # what they say is of this moment
+_PASSING = ("/dev/", "/proc/", "/sys/")  # their contents hold only at this moment
 
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -43,7 +43,7 @@ class FileWatch:
         self._installed = tuple(
             os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "purelib", "platlib")
         )
-        # They look for packages: what they could find there is known of every folder that is searched.
+        # They look for packages: what they could find there is recorded for every folder that is searched.
         self._searching = (str(pkgutil.__file__), str(importlib.metadata.__file__))
         sys.addaudithook(self._hook)
 
@@ -123,7 +123,7 @@ def _source(file: str) -> str:
 
 
 def _loaded_libraries() -> list[str]:
-    """The libraries in this process's memory, where the system tells: compilers are no modules."""
+    """The libraries in this process's memory, where the system lists them: compilers are not modules."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()

@@ -14,7 +14,7 @@ from . import answers, environment
 
 
 class Missing(Exception):
-    """A part that this stage needs is not there; the message is one sentence that says which."""
+    """A part that this stage needs is not there; the message is one sentence that names it."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def imitated(target: DeviceTarget, seen: DeviceTarget | None = None) -> Iterator
 
     The user's code finds that of `seen`, where one is given.
 
-    The public way is an abstract mesh (from 0.7; before, lowering asks for no device). It is not enough: equations are
+    The public way is an abstract mesh (from 0.7; before, lowering needs no device). It is not enough: equations are
     lowered in the context in which they were traced, which knew of no mesh, so the functions behind it are replaced.
     """
     with _abstract_mesh(target), _attributes(target), answered(seen or target), contextlib.ExitStack() as stack:
@@ -94,11 +94,11 @@ def imitated(target: DeviceTarget, seen: DeviceTarget | None = None) -> Iterator
 
 
 def answered(target: DeviceTarget) -> contextlib.AbstractContextManager[None]:
-    """Context in which the user's code that asks jax for its devices finds the target's."""
+    """Context in which the user's code gets the target's devices from jax."""
     return answers.of(answers.Device("tpu" if target.backend == "tpu" else "gpu", target.kind))
 
 
-# The modules whose functions tell lowering which device it is for, in one release or another.
+# The modules with functions that give lowering its device, in one release or another.
 PLATFORM_MODULES = (
     "jax._src.tpu_info",
     "jax._src.pallas.mosaic.tpu_info",
@@ -156,7 +156,7 @@ def _abstract_mesh(target: DeviceTarget) -> Any:
 
 @contextlib.contextmanager
 def _attributes(target: DeviceTarget) -> Iterator[None]:
-    """Kernels ask `jax.devices()[0]` how many multiprocessors it has, which those of a CPU do not know."""
+    """Kernels read the number of multiprocessors of `jax.devices()[0]`, which CPUs do not have."""
     import jax
 
     first = jax.devices()[0]

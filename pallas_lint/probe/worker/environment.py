@@ -14,7 +14,7 @@ _DEVICES = "--xla_force_host_platform_device_count"
 
 
 class Unusable(Exception):
-    """This interpreter cannot probe; the message is one sentence that says why."""
+    """This interpreter cannot probe; the message is one sentence with the reason."""
 
 
 def set_variables() -> None:

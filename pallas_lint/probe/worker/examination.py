@@ -78,8 +78,8 @@ def examine(
     Tasks to `skip` are over, those that `failed` among them. `budget` has the time that is left for the others.
 
     `whole` returns whether the function that made the launches returns finite numbers only, given whether they do;
-    `schedules` has what compilers write while they compile, where it is asked what launches cost; `together` runs the
-    function, the kernels that stand in a `shard_map` with the parameters of an interpreter that it is given.
+    `schedules` has what compilers write while they compile, where the cost of launches is requested; `together` runs
+    the function, the kernels that stand in a `shard_map` with the parameters of an interpreter that it is given.
     """
     emit({"event": "parts", "parts": environment.parts()})
     emit({"event": "files", "files": imported()})
@@ -114,7 +114,7 @@ class _Task:
     work: Callable[[], StageResult]
     emit: Emit
     ended: Callable[[bool | None], None]
-    applies: Callable[[], bool]  # asked when its turn comes
+    applies: Callable[[], bool]  # evaluated when its turn comes
     launch: Launch
 
     def run(self, share: float) -> None:
@@ -140,7 +140,7 @@ class _Examination:
     failed: Collection[str] = ()
     grid: grid.EvaluatedGrid | None = None
     costs: list[Cost] = field(default_factory=list)  # that were predicted
-    computed: bool = False  # whether results were NaN when it was run, of which memory that nobody wrote is no cause
+    computed: bool = False  # whether results were NaN when it was run, not caused by unwritten memory
     stays_inside: bool = False  # whether it was run, in the order of the grid, and nothing left its buffer
     outcomes: dict[str, bool | None] = field(default_factory=dict)  # of tasks that ran in this process
     step_seconds: float | None = None  # that a grid step takes in an interpreter, where it was measured
@@ -182,7 +182,7 @@ class _Examination:
         if self.terms["real"]:
             yield self._task("run", self._run_here)
 
-    # -- what is told ----------------------------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------------------------
 
     def _targets(self) -> list[str]:
         if self.terms["targets"]:
@@ -441,7 +441,7 @@ class _Examination:
         devices.check_known(target)
         lowered = self._as_made(lambda: lowering.lower(self.launch, target))
         if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
-            with contextlib.suppress(devices.Missing):  # which the stage `compile` tells
+            with contextlib.suppress(devices.Missing):  # which the stage `compile` reports
                 self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
         return {}
 
@@ -483,7 +483,7 @@ class _Examination:
         return {"cost": found}
 
     def _over_budget(self, target: devices.DeviceTarget) -> OverBudget | None:
-        """The problem where the launch surely needs more memory than there is.
+        """The problem where the launch certainly needs more memory than there is.
 
         The compiler finds that out only after a minute of unrolling.
         """
@@ -507,7 +507,7 @@ def _not_judged() -> StageResult:
 
 
 def _is_harmless(problem: RunProblem) -> bool:
-    """Whether it is only to be known of."""
+    """Whether it is only for information."""
     return problem["kind"] == "race" and bool(problem.get("equal"))
 
 

@@ -44,7 +44,7 @@ def of(record: Record) -> str | None:
 
 
 def _packages() -> str:
-    """The installed packages that judge it. Raises _Unknown where jax is not installed, but somebody works on it."""
+    """The installed packages that judge it. Raises _Unknown where jax is a checkout under development."""
     import jax
 
     file = os.path.abspath(jax.__file__ or "")

@@ -15,15 +15,15 @@ from . import processes
 
 # What the probe reads where the command could not be started, in the folder of the capture.
 NOT_STARTED = "not-started"
-_GRACE = 2.0  # seconds for what is guarded to end by itself once it is asked to
-_POLL = 0.2  # seconds between looks at whether whoever started the guard is still there
+_GRACE = 2.0  # seconds for what is guarded to end by itself after SIGTERM
+_POLL = 0.2  # seconds between checks that the parent of the guard is still there
 
 
 def guard(work: Callable[[], int]) -> int:
-    """Do `work` in a child process, and end everything below it once it is over, or once nobody waits for it.
+    """Do `work` in a child process, and end everything below it once it is over, or once its parent is gone.
 
     Returns what `work` returns, in the child; the guard itself ends as the child did and does not return. Where the
-    system lets nobody adopt orphans, the work is done in this very process.
+    system has no way to adopt orphans, the work is done in this very process.
     """
     if not processes.adopt_orphans():
         return work()
@@ -72,7 +72,7 @@ def _status(child: int) -> int | None:
 
 
 def _terminate(child: int) -> int | None:
-    """The child's status where it ends in time after it is asked to."""
+    """The child's status where it ends in time after SIGTERM."""
     os.kill(child, signal.SIGTERM)
     end = time.monotonic() + _GRACE
     while (left := end - time.monotonic()) > 0:

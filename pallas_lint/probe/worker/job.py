@@ -49,7 +49,7 @@ class NotThere(Exception):
 
 
 class NoKernel(Exception):
-    """A function failed before it launched anything; the cause says how."""
+    """A function failed before it launched anything; the cause has the details."""
 
 
 class _Job:
@@ -60,7 +60,7 @@ class _Job:
         self.module: Any = None
         self.program: Any = None  # the function's jaxpr
         self.device: devices.DeviceTarget  # on which the function is traced
-        self.shardings: dict[int, Any] = {}  # of its arrays, by their numbers, where a `shard_map` asks for one
+        self.shardings: dict[int, Any] = {}  # of its arrays, by their numbers, where a `shard_map` needs one
         self.stages = tuple(
             name for name in request["stages"] if name not in ("interpret", "checks") or request["runs"]
         )
@@ -99,7 +99,7 @@ class _Job:
                 self._reference(function)
 
     def _costs(self, function: Any, records: list[Record], schedules: cost.Schedules) -> None:
-        """Tell what the whole function costs on each TPU in question, and the one that it is compared with."""
+        """Predict the cost of the whole function on each target TPU, and of the one that it is compared with."""
         tpu = any(describe(record).backend in (None, "tpu") for record in records)
         targets = [*filter(_is_tpu, self.request["targets"])] or (["tpu:v5e"] if tpu else [])
         for text in targets if not _are_of_gpus(records) else ():
@@ -211,7 +211,7 @@ class _Job:
             return
 
     def _reference(self, function: Any) -> None:
-        """Compare the function, in interpret mode, with the one that the user says is right."""
+        """Compare the function, in interpret mode, with the user's reference."""
         if "reference" in self.skip:
             return
         stage(self.emit, "reference", partial(self._compared, function))
@@ -235,7 +235,7 @@ class _Job:
         if self.request["real"] and not problems:
             positional, keywords = filled = self._filled()
             expected = self._interpreted(wanted, *filled)
-            with contextlib.suppress(devices.Missing):  # which the stage `run` tells
+            with contextlib.suppress(devices.Missing):  # which the stage `run` reports
                 problems += real.compare(partial(function, *positional, **keywords), expected)
         return {"problems": problems}
 
@@ -333,7 +333,7 @@ class _Job:
         except Exception as error:
             failure = error
         before = self.device, self.program
-        # Most kernels of Mosaic GPU ask how many multiprocessors there are, and make a grid of that.
+        # Most kernels of Mosaic GPU read the number of multiprocessors, and make a grid of that.
         for_gpus = _is_tpu(first) and _are_of_gpus(records)
         if failure is not None and not self.request["targets"] and "SparseCore" in str(failure):
             others.insert(0, f"tpu:{SPARSE}")
@@ -361,7 +361,7 @@ class _Job:
         return [gpus[0], "tpu:v5e"] if gpus and not tpus else [tpus[0] if tpus else "tpu:v5e", mosaic]
 
     def _is_usual(self, device: str) -> bool:
-        """Whether the function may be for that device, as far as the request says."""
+        """Whether the function may be for that device, by the request."""
         return not any(map(_is_tpu, self.request["targets"])) or _is_tpu(device)
 
     def _seen(self) -> devices.DeviceTarget | None:
@@ -411,7 +411,7 @@ class _Job:
             return records
 
     def _placed(self, leaves: list[Any]) -> list[Any]:
-        """The types of the function's arrays, with the shardings that its `shard_map` asks for."""
+        """The types of the function's arrays, with the shardings that its `shard_map` needs."""
         import jax
 
         return [
@@ -422,7 +422,7 @@ class _Job:
 
 @contextlib.contextmanager
 def _of_threads() -> Iterator[None]:
-    """Context in which what fails for want of a thread's results says what that thread raised."""
+    """Context in which a failure for want of a thread's results raises the thread's exception."""
     raised: list[BaseException] = []
     original = threading.excepthook
     threading.excepthook = lambda failure: raised.append(failure.exc_value or failure.exc_type())
@@ -491,7 +491,7 @@ def load_module(file: str, texts: dict[str, str], roots: Sequence[str] = ()) -> 
             return module
         # Its package was imported before, from elsewhere: a file of another jax than this one.
     # A file of its own may have a name that another module has, or that is no name at all. Packages around a namespace
-    # are imported when something asks for them, and not before: they may need what this file does not.
+    # are imported when something needs them, and not before: they may need what this file does not.
     spec = importlib.util.spec_from_file_location(dotted, file, loader=unsaved.loader(dotted, file, texts))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -27,7 +27,7 @@ class Process(NamedTuple):
     started: int  # ticks since the system started: a pid may be used again, the two together are not
     memory: int  # bytes that are resident
     cpu: float  # seconds that it has run, and children of which it knows that they have ended
-    ended: bool  # its parent has not asked for its status yet
+    ended: bool  # its parent has not waited for it yet
 
 
 def adopt_orphans() -> bool:

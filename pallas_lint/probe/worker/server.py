@@ -25,7 +25,7 @@ from . import processes
 Limit = Literal["deadline", "task-deadline", "waiting", "memory", "processes"]
 Work = Callable[[Request, Emit], None]
 
-_MOST_CHILDREN = 40  # for one request: then something is so broken that trying on tells nothing new
+_MOST_CHILDREN = 40  # for one request: then further attempts would not help
 _KEPT_OUTPUT = 8_000  # bytes of the child's own output kept at each end
 _RUNNING = 0.1  # of the time that passes: processes that get less of a CPU wait for something else
 _POLL = 0.2  # seconds between looks at the child's memory
@@ -42,7 +42,7 @@ def serve() -> int:
     os.dup2(null, 1)  # whatever the user's code prints does not mix with the replies
     processes.adopt_orphans()
     problem = _prepare()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked decides what an interrupt ends
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client decides what an interrupt ends
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # and the child goes on the way out
     for line in requests:
         try:
@@ -167,7 +167,7 @@ class Supervisor:
             if now - looked >= _POLL:
                 looked = now
                 if os.getppid() != self.parent:
-                    sys.exit(0)  # nobody is left who would read the answer
+                    sys.exit(0)  # the reader of the answer is gone
                 killed = self._over_limit(pid)
                 if killed:
                     break
@@ -208,7 +208,7 @@ class Supervisor:
         return "processes" if len(living) > _MOST_PROCESSES else None
 
     def _event(self, event: Event) -> bool:
-        """Pass on what the child says; True when it has finished."""
+        """Pass on an event of the child; True when it has finished."""
         if event["event"] == "finished":
             return True
         if event["event"] == "begin":
@@ -237,7 +237,7 @@ class Clock:
         self._cpu: float | None = None
 
     def advance(self, living: list[processes.Process]) -> None:
-        """Count what passed since the last call, as these processes tell; all of it where none is listed."""
+        """Add the CPU time of these processes since the last call; the wall time where none is listed."""
         now, cpu = time.monotonic(), sum(each.cpu for each in living)
         passed, self._looked = now - self._looked, now
         ran = 0.0 if self._cpu is None else cpu - self._cpu

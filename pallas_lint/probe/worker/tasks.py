@@ -31,7 +31,7 @@ def problem(error: BaseException, launch: Launch | None = None) -> Raised:
     # Older releases wrap what a lowering rule raises into an exception that prints the kernel.
     while type(telling).__name__ in ("LoweringException", "LoweringError") and telling.__cause__ is not None:
         telling = telling.__cause__
-    while getattr(telling, "exceptions", None):  # of a group, the first one says what is wrong
+    while getattr(telling, "exceptions", None):  # of a group, the first one has the cause
         telling = telling.exceptions[0]  # type: ignore[attr-defined]
     raised: Raised = {
         "kind": "raised",
@@ -47,7 +47,7 @@ def problem(error: BaseException, launch: Launch | None = None) -> Raised:
 
 
 def task(name: str, work: Callable[[], T], emit: Emit) -> T | None:
-    """Run one task and tell its end; None where it failed."""
+    """Run one task and emit its end; None where it failed."""
     emit({"event": "begin", "task": name})
     begun = time.perf_counter()
     try:
@@ -70,7 +70,7 @@ def stage(
     share: float | None = None,
     launch: Launch | None = None,
 ) -> bool | None:
-    """Run a stage and tell how it ended; True: well, False: it failed, None: it could not be tried.
+    """Run a stage and emit how it ended; True: well, False: it failed, None: it could not be tried.
 
     `share` is the part that it may take of the time that is left.
     """

@@ -140,7 +140,7 @@ ROWS = [
         "0.7.0",
         "0.8.3",
     ),
-    Row(  # `x[*at, :]` is no Python before 3.11
+    Row(  # `x[*at, :]` is not Python before 3.11
         "load, unpacked index",
         PL + "def k(x, o):\n    o[...] = pl.load(x, (*at, pl.ds(0, 8), slice(None)))",
         PL + "def k(x, o):\n    o[...] = x[(*at, pl.ds(0, 8), slice(None))]",

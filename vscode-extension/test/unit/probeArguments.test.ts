@@ -26,7 +26,7 @@ test("counts what is given by position and names what is given by name", () => {
 });
 
 for (const [text, message, offset] of [
-  ["f99[8]", "f99 is no dtype: write f32, bf16, i32, bool as jax prints them", 0],
+  ["f99[8]", "f99 is not a dtype: write f32, bf16, i32, bool as jax prints them", 0],
   ["f32[8, n]", "the shape of f32[…] is written in numbers: f32[8,128]", 0],
   ["x", "cannot read x: arrays are written f32[8,128], the rest as literals", 0],
   ["f32[8] f32[8]", 'expected a comma before "f32[8]"', 7],

@@ -62,7 +62,7 @@ def _whole(ref: Ref) -> Ref:
 
 
 def _space(ref: Ref, launch: Launch) -> str | None:
-    """ "HBM", "VMEM", "SMEM" or "VMEM_SHARED", where the ref or the buffer that it is a part of surely lies there."""
+    """ "HBM", "VMEM", "SMEM" or "VMEM_SHARED", where the ref or its buffer is certainly there."""
     return _SPACES.get(tpu_space(_whole(ref), launch) or "")
 
 
@@ -264,7 +264,7 @@ def _packed_part(view: Ref, launch: Launch) -> Problem | None:
 
 
 def _is_cut(start: int | None, size: int, width: int) -> bool:
-    """Whether the slice of a row surely cuts tiles in two, other than the last one."""
+    """Whether the slice of a row certainly cuts tiles in two, other than the last one."""
     if size > LANES:
         if start is None:  # it may be the end of the row
             return size % LANES != 0 and (width - size) % LANES != 0

@@ -1,4 +1,4 @@
-"""Memory of SparseCores that a launch surely needs."""
+"""Memory of SparseCores that a launch certainly needs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _WORD = 4  # bytes: SMEM is allocated in words
 
 
 def is_tiled(launch: Launch) -> bool:
-    """Whether arrays surely lie in tiles of eight rows and 128 lanes, as by default."""
+    """Whether arrays certainly lie in tiles of eight rows and 128 lanes, as by default."""
     return compiler_param(launch, "use_tc_tiling_on_sc") in (None, NONE, Const(True))
 
 
 def subcore_memory(launch: Launch, space: str, analysis: Analysis) -> tuple[Part, ...]:
-    """What a launch surely holds at once of one memory: "vmem" of a vector subcore, "smem" of either, "vmem_shared".
+    """What a launch certainly holds at once of one memory: "vmem" of a vector subcore, "smem" of either, "vmem_shared".
 
     It is scratch, what `run_scoped` allocates where that is most, and in VMEM the buffers of pipelines. Rows are filled
     up to whole lanes.

@@ -1,4 +1,4 @@
-"""What subcores of a SparseCore copy to and from memory that they share, without a barrier between."""
+"""Races between subcores of a SparseCore: copies to and from shared memory without a barrier between them."""
 
 from __future__ import annotations
 

@@ -90,13 +90,13 @@ def shapes_loaded(dtype: str | None, shape: Shape | None, chips: tuple[SparseCor
 
 
 def joined_within_a_tile(op: Op) -> bool:
-    """Whether the operation surely joins parts of a vector that is shorter than a tile."""
+    """Whether the operation certainly joins parts of a vector that is shorter than a tile."""
     shape = op.result.shape if isinstance(op.result, Array) else None
     return bool(shape and len(shape) == 1 and isinstance(shape[0], int) and shape[0] < LANES and op.is_traced)
 
 
 def taken_behind_a_slice(access: Access) -> bool:
-    """Whether a load or store surely takes one element of a dimension behind several of another: `ref[0:8, 3]`."""
+    """Whether a load or store certainly takes one element of a dimension behind several of another: `ref[0:8, 3]`."""
     index, shape = access.index, access.ref.shape
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and not index.open else ()
     if shape is None or any(part in (NONE, Const(...)) for part in parts):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def compare_version(interp: Tracer, function: Callable[[Any, Any], bool], left: Value, right: Value) -> bool | None:
-    """The outcome of comparing jax's version with a constant, where it is the same for every version in question."""
+    """The outcome of comparing jax's version with a constant, where it is the same for every checked version."""
     if not interp.versions:
         return None
     for subject, other, flipped in ((left, right, False), (right, left, True)):

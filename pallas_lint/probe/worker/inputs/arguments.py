@@ -85,7 +85,7 @@ def _required(parameters: list[Any]) -> list[Any]:
 
 
 def _example(parameter: Any) -> str:
-    """What one could pass for a parameter: an array by position, a size by keyword, where nothing says otherwise."""
+    """An example argument for a parameter: by default an array by position, a size by keyword."""
     by_name = parameter.kind is parameter.KEYWORD_ONLY
     annotation = getattr(parameter.annotation, "__name__", str(parameter.annotation))
     usual = "128" if by_name and "Array" not in annotation else "f32[8,128]"

@@ -1,7 +1,7 @@
-"""Where arguments lie that have no sharding: as the `shard_map` that takes them expects.
+"""Shardings of arguments that have none: those that the `shard_map` around the launch expects.
 
 On a mesh with explicit axes, which `jax.make_mesh` gives by default, a `shard_map` refuses arguments that lie otherwise
-than its `in_specs` say. Who calls the function has placed them; a probe comment does not say where.
+than in its `in_specs`. Callers of the function have placed them; a probe comment does not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Reasons why a function cannot be probed as requested, and which functions of a file are kernels.
 
-The text of a file is asked before anything is imported, and the function itself afterwards: both say the same.
+The text of a file is checked before anything is imported, and the function itself afterwards: both give the same
+answer.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _passed(launch: ast.Call, statement: ast.stmt) -> set[str]:
 
 
 def _dotted(node: ast.expr) -> str:
-    """`pl.pallas_call`; empty for what is no name."""
+    """`pl.pallas_call`; empty for what is not a name."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

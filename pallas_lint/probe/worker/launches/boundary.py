@@ -24,7 +24,7 @@ def check(launch: Launch) -> None:
     if any(
         _is_host(operand.memory_space) and not _is_host(_space(aval)) for operand, aval in zip(outs, results(launch))
     ):
-        raise Missing("not judged: the memory of a result on the host is what the function around the launch says")
+        raise Missing("not judged: the memory of a result on the host is decided by the function around the launch")
 
 
 def is_semaphore(aval: Any) -> bool:

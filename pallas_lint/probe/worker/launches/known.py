@@ -2,7 +2,7 @@
 
 A jaxpr is run as far as its inputs are known; kernels, and what is of unknown arrays, are not. So the numbers that tell
 where a kernel reads (offsets of groups, pages, a mask's blocks) are those that the program gives it, or none. Of a
-reference it is known what is in it until somebody may have written to it. What stands in a `shard_map` is run for all
+reference its contents are known until there may be a write to it. What stands in a `shard_map` is run for all
 devices, and then for each with its own slices and at its own place; what devices tell each other outside of kernels is
 not known.
 """
@@ -24,7 +24,7 @@ _LAUNCHES = frozenset(name.removesuffix("_p") for _, name in PRIMITIVES)
 _LARGEST = 1 << 20  # elements of a result that is computed
 _MOST_DEVICES = 64  # of a mesh whose devices are looked at one by one
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"}
-_SAME = {"pvary"}  # it tells types that a value varies along axes of a mesh
+_SAME = {"pvary"}  # it marks in types that a value varies along axes of a mesh
 _REFERENCES = {"mutable_array", "ref", "new_ref"}  # to what is there; the first to 0.7
 _LOOPS = {"scan", "while"}
 _LEFT = {"while", "pure_callback"}  # what may take for ever, and what is the user's own
@@ -159,7 +159,7 @@ def _is_reference(atom: Any) -> bool:
 
 
 def _handed_on(equation: Any, jaxpr: Any, values: list[Any]) -> list[Any]:
-    """What is known of the operands of a jaxpr in an equation that launches: of a loop, what is the same each time."""
+    """The known operands of a jaxpr in an equation that launches: of a loop, those that are the same each time."""
     name, params = str(equation.primitive), equation.params
     handed: list[Any] = []
     if name == "scan":

@@ -47,7 +47,7 @@ class Operand:
 
     @property
     def index_map_place(self) -> Place | None:
-        """Where its index map says what it returns; None where there is none, or it is not in a file of the user's."""
+        """The place of the result of its index map; None where there is none, or it is not in a file of the user's."""
         place = _defined(_source(getattr(self.mapping, "index_map_jaxpr", None)))[1]
         return None if place is None else names.returned(place)
 
@@ -110,7 +110,7 @@ class Launch:
 
     @property
     def subcores(self) -> int:
-        """How many of its SparseCores' subcores run it; jax's interpreter knows of one."""
+        """How many of its SparseCores' subcores run it; jax's interpreter has one."""
         meshes = [mesh for mesh in self._meshes if "Subcore" in type(mesh).__name__]
         return sum(math.prod(dict(mesh.shape).values()) for mesh in meshes) or 1
 
@@ -161,7 +161,7 @@ class Launch:
 
     @property
     def guessed(self) -> list[str]:
-        """The integer operands whose values nobody told: where the kernel reads and writes may hang on them."""
+        """The integer operands with unknown values: where the kernel reads and writes may depend on them."""
         names = [
             self.input_name(at)
             for at, (aval, value) in enumerate(zip(self.record.avals, self.record.values))
@@ -425,7 +425,7 @@ def _limit(params: dict[str, Any]) -> int | None:
 
 
 def _backend(record: Record, operands: list[Operand]) -> str | None:
-    """The backend that the launch is surely for; None where it does not say."""
+    """The backend that the launch is certainly for; None where it is not declared."""
     words = [word for word, _ in compiler_params(record.params)]
     words.append(str(record.params.get("backend") or ""))
     meshes = (record.params.get("mesh"), *(record.params.get("meshes") or ()))

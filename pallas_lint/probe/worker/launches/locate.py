@@ -1,4 +1,4 @@
-"""From an exception, a frame or a traceback of jax's to places in the user's files.
+"""Places in the user's files of an exception, a frame or a traceback of jax.
 
 The lowering interpreters keep the equation at hand in a local `eqn`, whose source info is exact in every version from
 0.4.35 to 0.12, also for code inside nested jits, of which the message shows only jax's own frames. Compilers' messages
@@ -79,7 +79,7 @@ def stack(depth: int = 1) -> list[Place]:
 
 
 def places(error: BaseException) -> list[Place]:
-    """Where the error came about, the most telling place first."""
+    """The places of an error, the most informative first."""
     by_equation: list[Place] = []
     by_traceback: list[Place] = []
     by_message: list[Place] = []

@@ -12,7 +12,7 @@ from ..devices import Missing
 
 
 def mesh_of(axes: dict[str, int], devices: Sequence[Any] | None = None) -> Any:
-    """A mesh with these axes, of these devices; of what this process has where none are told. Raises Missing."""
+    """A mesh with these axes, of these devices; by default, of those of this process. Raises Missing."""
     import jax
     import numpy as np
 

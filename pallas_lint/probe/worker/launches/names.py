@@ -16,7 +16,7 @@ _MADE_UP = re.compile(r"(?:args|refs|xs|operands|\w{0,40}alloc\w{0,40})(?:\[[^\[
 
 
 def returned(place: Place) -> Place:
-    """Where the function that is defined there says what it returns; the place itself where that is not one."""
+    """The place of the result of the function defined there; the place itself where there is no function."""
     found: list[ast.expr] = []
     for node in ast.walk(_tree(place)):
         if isinstance(node, ast.Lambda) and node.lineno == place["line"]:

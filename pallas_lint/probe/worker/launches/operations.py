@@ -1,4 +1,4 @@
-"""Lines of a kernel for what compilers say of operations without a line of theirs.
+"""Lines of a kernel for compiler messages about operations that have no line.
 
 Operations that jax's own functions are made of (`jnp.remainder`, `pltpu.sync_copy`) have a name in Mosaic's locations
 and no source; those of SparseCores have neither, and index maps are functions of their own.

@@ -1,4 +1,4 @@
-"""Launches as they are bound: every `pallas_call` and `pl.kernel` that runs or is traced, whoever wrote it.
+"""Launches as they are bound: every `pallas_call` and `pl.kernel` that runs or is traced, also in libraries.
 
 `bind` is replaced on the primitives themselves, so that names imported early, jit, vmap and custom derivatives are all
 seen (jax 0.4.35 to 0.12).
@@ -37,7 +37,7 @@ class Record:
     stack: list[Place] = field(default_factory=list)
     times: int = 1
     axes: dict[str, int] = field(default_factory=dict)  # of the mesh whose `shard_map` it stands in, with their sizes
-    # Values that are known of single devices of that mesh, by coordinates in the order of the axes, and operand.
+    # Known values of single devices of that mesh, by coordinates in the order of the axes, and operand.
     own: dict[tuple[int, ...], dict[int, Any]] = field(default_factory=dict)
     awaited: set[int] = field(default_factory=set)  # operands whose values are kept when the program has computed them
     settings: dict[str, Any] = field(default_factory=dict)  # of jax that it was made under
@@ -96,7 +96,7 @@ class LaunchRecorder:
     def __init__(self, replace: Callable[[Record], dict[str, Any]] | None = None) -> None:
         self.records: dict[tuple[Any, ...], Record] = {}
         self.replace = replace
-        self.keep = True  # whether launches are noted, or only run as `replace` says
+        self.keep = True  # whether launches are recorded, or only run with `replace`
         self.observe = False  # whether the values of operands are looked at while the program runs
         self._kept = 0  # bytes of such values
         self._patched: list[Any] = []
@@ -193,7 +193,7 @@ class LaunchRecorder:
 
 
 def is_gpu_interpreter(interpret: Any) -> bool:
-    """Whether a launch is asked for in jax's interpreter of Mosaic GPU kernels."""
+    """Whether a launch is to run in jax's interpreter of Mosaic GPU kernels."""
     return type(interpret).__name__ == "InterpretGPUParams"
 
 
@@ -223,7 +223,7 @@ def _axes() -> dict[str, int]:
     try:
         sizes = dict(core.get_axis_env().axis_sizes)
         named = jax.sharding.get_abstract_mesh().axis_names
-    except Exception:  # before 0.5 it is told in another way
+    except Exception:  # before 0.5 it has another form
         return {}
     return {name: sizes[name] for name in (*named, *(set(sizes) - set(named))) if name in sizes}
 

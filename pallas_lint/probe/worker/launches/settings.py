@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _OF_KERNELS = ("jax_pallas_", "jax_mosaic_")
-_OF_TARGETS = ("jax_pallas_use_mosaic_gpu",)  # which are told apart from the program
+_OF_TARGETS = ("jax_pallas_use_mosaic_gpu",)  # which are separate from the program
 _OF_NUMBERS = (
     "jax_enable_x64",
     "jax_default_matmul_precision",

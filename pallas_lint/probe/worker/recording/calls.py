@@ -43,7 +43,7 @@ class CallRecorder:
         launch = primitive.bind
 
         def bind(*operands: Any, **params: Any) -> Any:
-            if getattr(self._running, "launch", False):  # how jax runs a launch is nobody's call
+            if getattr(self._running, "launch", False):  # jax's own calls while it runs a launch do not count
                 return launch(*operands, **params)
             call = self._call(params)
             self._running.launch = True
@@ -82,7 +82,7 @@ class CallRecorder:
         return None
 
     def _spelled_call(self, frame: FrameType) -> tuple[str, dict[str, str]] | None:
-        """A function and what it got; None where it has no name, or nothing is known of its arguments."""
+        """A function and what it got; None where it has no name, or no argument is known."""
         name = _qualified(frame.f_code)
         if name is None or name.startswith("<"):
             return None
@@ -117,7 +117,7 @@ class CallRecorder:
             named = (path for _, path in files if path is not None and f"/{path}".endswith(f"/{file}"))
             return f"{next(named, file)}{test['name']}"
         callers = [(each, path) for each, path in files[1:] if path is not None]
-        # A wrapper that a decorator made, or a lambda, tells less than who called it.
+        # A wrapper that a decorator made, or a lambda, is less informative than its caller.
         telling = (each for each in callers if not re.search(r"<l(?:ocals|ambda)>", _qualified(each[0].f_code) or ""))
         return next((f"{path}:{each.f_lineno}" for each, path in (*telling, *callers)), "")
 
@@ -139,7 +139,7 @@ def _outward(frame: FrameType | None) -> list[FrameType]:
 
 
 def _launching(frame: FrameType | None) -> FrameType | None:
-    """The frame of whoever called what `pallas_call` made.
+    """The frame that called the result of `pallas_call`.
 
     None where jax evaluates a launch again that has been traced before, for vmap or a gradient: who does so is nobody's
     launcher.
@@ -201,7 +201,7 @@ def _qualified(code: CodeType) -> str | None:
 
 
 def _on(params: dict[str, Any]) -> str:
-    """On what the program asked the launch to run."""
+    """Where the launch was to run."""
     import jax
 
     config = sys.modules.get("jax._src.config")

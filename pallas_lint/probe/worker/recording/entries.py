@@ -1,7 +1,7 @@
 """Arguments that a running function was called with, whatever its body has bound to its parameters since.
 
 A parameter that no instruction of the function binds has its argument still, and a container is as it was where the
-function changes none. What the others had is caught as the function is entered, which Python tells from 3.12 on;
+function changes none. What the others had is caught as the function is entered, which Python reports from 3.12 on;
 before, it is left out.
 """
 
@@ -30,7 +30,7 @@ class Entries:
         self._path_of = path_of
         self._spell = speller.spelled
         self._watched: dict[int, tuple[CodeType, tuple[str, ...]]] = {}  # by identity: codes compare by content
-        # The last call of each: a frame that is not the last has been called before, and is not told.
+        # The last call of each: a frame that is not the last has been called before, and is not recorded.
         self._caught: dict[tuple[int, int], tuple[int, dict[str, str | None]]] = {}
         self._watch()
 
@@ -123,7 +123,7 @@ def _bound_in(code: CodeType) -> set[str]:
 
 
 def _is_changeable(value: Any) -> bool:
-    """Whether a value is a container that code can change in place; arrays tell their type, which stays."""
+    """Whether a value is a container that code can change in place; arrays are recorded by type, which stays."""
     if isinstance(value, (tuple, frozenset)):
         return any(map(_is_changeable, value))
     made = getattr(type(value), "__dataclass_params__", None)

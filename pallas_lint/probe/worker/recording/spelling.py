@@ -34,7 +34,7 @@ class Speller:
         """The value as text; None for what is left out."""
         try:
             text = self._spelled(value, 0)
-        except Exception:  # values of the program's own may do anything when they are asked
+        except Exception:  # values of the program's own classes may do anything when attributes are read
             return None
         return text if text is None or len(text) <= _LONGEST else None
 
@@ -59,7 +59,7 @@ class Speller:
         return _dtype(value) or self._function(value)
 
     def _may_be_written(self, text: str) -> bool:
-        """Names choose what a function does; anything else may be of this machine, or nobody's business."""
+        """Names choose what a function does; anything else may be of this machine, or private."""
         if _IDENTIFIER.fullmatch(text):
             return True
         return self._free and len(text) <= _LONGEST_STRING and not {"/", "\\"} & set(text)
@@ -92,7 +92,7 @@ class Speller:
         return f"fn:{name}" if name is not None else None
 
     def _named(self, value: Any) -> str | None:
-        """ "module:name" of what a name of a module leads to; modules of the project are told by their file."""
+        """ "module:name" of what a name of a module leads to; modules of the project are given by their file."""
         home, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
         if not isinstance(home, str) or not isinstance(name, str) or not _NAME.fullmatch(name):
             return None

@@ -22,6 +22,6 @@ def _zeros(aval: Any) -> Any:
 
 
 def _varying(aval: Any) -> Any:
-    """The axes of a mesh along which a value varies under `shard_map`: its type must say so."""
+    """The axes of a mesh along which a value varies under `shard_map`: its type must declare them."""
     manual = getattr(aval, "manual_axis_type", None)  # from 0.10 on; before, `vma`
     return sorted(manual.varying) if manual is not None else sorted(getattr(aval, "vma", None) or ())

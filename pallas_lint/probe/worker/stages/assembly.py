@@ -1,7 +1,7 @@
 """GPU resources of a kernel: registers, spills and shared memory, as ptxas and XLA print them.
 
 XLA runs the ptxas of the CUDA folder that it is given. It gets one in which ptxas is a script that runs the real one,
-and keeps what that says of each kernel. Mosaic GPU writes the same by itself, where its environment says so.
+and keeps its output for each kernel. Mosaic GPU writes the same by itself, with an environment variable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _SCRIPT = """#!/bin/sh
-# Runs ptxas as it was asked to, and keeps what it says of each kernel, and the PTX.
+# Runs ptxas with its arguments, and keeps its output for each kernel, and the PTX.
 [ -s "$1" ] && cp "$1" {log}.ptx.$$
 {ptxas} "$@" -v 2>{log}.$$
 code=$?
@@ -72,7 +72,7 @@ class Assembly:
     def figures(self) -> dict[str, int]:
         """Of one kernel: registers and bytes spilled by a thread, threads and bytes of shared memory of a block.
 
-        Empty where that was not told, or of several.
+        Empty where that is not known, or of several.
         """
         report = _read(self.log) or self._last(".ptxas")
         used, spilled = _USED.findall(report), _SPILLED.findall(report)

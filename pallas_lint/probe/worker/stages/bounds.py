@@ -1,7 +1,7 @@
-"""Whether checkify has anything to look for in a kernel: it compiles the kernel once more for that.
+"""Decides whether checkify has anything to look for in a kernel, for which it compiles the kernel once more.
 
-Most kernels take whole blocks, or parts whose places the text says. Of the others, jax's TPU interpreter is watched: as
-long as nothing that it reads or writes leaves its buffer, checkify finds nothing, either.
+Most kernels take whole blocks, or parts at indices known from the text. Of the others, jax's TPU interpreter is
+watched: as long as nothing that it reads or writes leaves its buffer, checkify finds nothing, either.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _at_a_known_place(equation: Any) -> bool:
 
 @dataclass
 class Accesses:
-    """`inside`: whether all were surely within their buffers, as far as they could be watched."""
+    """`inside`: whether all were certainly within their buffers, as far as they could be watched."""
 
     inside: bool
 

@@ -1,7 +1,7 @@
 """checkify on a launch: NaN, division by zero, indices out of bounds and the user's own checks, at their lines.
 
-To 0.9 checkify goes through a `pallas_call` in interpret mode; from 0.10 it silently tells nothing. There the launch is
-run as the plain HLO that interpret mode is made of, which checkify sees through.
+To 0.9 checkify goes through a `pallas_call` in interpret mode; from 0.10 it silently reports nothing. There the launch
+is run as the plain HLO that interpret mode is made of, which checkify sees through.
 """
 
 from __future__ import annotations

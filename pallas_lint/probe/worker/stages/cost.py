@@ -135,7 +135,7 @@ def named(operation: str, found: Mapping[str, str]) -> str | None:
 
 
 def unknown(launch: Launch, target: DeviceTarget, why: str) -> Cost:
-    """Nothing can be told, for this reason."""
+    """No cost, for this reason."""
     return _as_cost(launch, target, Prediction(doubts=(why,)))
 
 

@@ -32,7 +32,7 @@ class Elsewhere:
         self.stuck = False  # whether an earlier kernel still runs in an interpreter with one memory for all
 
     def leave(self, at: int, launch: Launch, target: devices.DeviceTarget, lowered: Any) -> LeftToCompile:
-        """The event that asks for the compilation. Raises Missing."""
+        """The event that requests the compilation. Raises Missing."""
         boundary.check(launch)
         file = os.path.join(self.folder, f"{os.getpid()}-{at}-{target.text.replace(':', '-')}.mlir")
         with open(file, "wb") as stream:
@@ -66,7 +66,7 @@ class Elsewhere:
             if not box:
                 callbacks.end(thread)
                 self.stuck |= callbacks.used and thread.is_alive()
-                raise TooLong(f"it did not come to an end within {seconds:g} s; smaller shapes")
+                raise TooLong(f"it did not finish within {seconds:g} s; smaller shapes")
         ok, value = box[0]
         if not ok:
             raise value

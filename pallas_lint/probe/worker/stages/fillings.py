@@ -22,7 +22,7 @@ def causes(launch: Launch, values: list[Any], fails: Callable[[list[Any]], bool 
 
     Where there is no time to try all, it may hang on those that are left.
 
-    `fails` tells whether the fault is there on other values, None where that cannot be told. `kinds`: of the operands
+    `fails` returns whether the fault is there on other values, None where that is not known. `kinds`: of the operands
     that are filled otherwise, "b" for booleans, "i" for integers, "f" for floating-point numbers.
     """
     begun = time.process_time()
@@ -31,14 +31,14 @@ def causes(launch: Launch, values: list[Any], fails: Callable[[list[Any]], bool 
         for filled in _FILLINGS[kind](launch, values, chosen) if chosen else ():
             late = time.process_time() - begun > _SECONDS
             there = None if late else fails(filled)
-            # With other integers a kernel may fail in another way, which says nothing of this one.
+            # With other integers a kernel may fail in another way, which is not this failure.
             if late or there is False or (there is None and kind == "i"):
                 return list(dict.fromkeys(map(launch.input_name, chosen)))
     return []
 
 
 def made_up(launch: Launch) -> list[int]:
-    """The operands whose values nobody told."""
+    """The operands with unknown values."""
     return [at for at, value in enumerate(launch.record.values) if value is None]
 
 

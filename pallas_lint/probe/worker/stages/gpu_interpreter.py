@@ -27,7 +27,7 @@ def parameters(*, races: bool = True) -> Any:
 
 @contextlib.contextmanager
 def left_alone(launches: Iterable[Launch]) -> Iterator[None]:
-    """Context in which these launches run, and jax does not import this interpreter to find that it is not asked for.
+    """Context in which these launches run, and jax does not import this interpreter to find that it is not needed.
 
     From 0.10 on it does, for every launch that is interpreted; all of Mosaic GPU comes along, which takes longer than
     many a kernel. Where it cannot be imported jax goes on without.
@@ -47,7 +47,7 @@ def left_alone(launches: Iterable[Launch]) -> Iterator[None]:
 def reads_before_copies() -> Iterator[None]:
     """Context in which a copy into SMEM does not race with reads that its thread knows to be over.
 
-    The interpreter asks for a `commit_smem` between a read and the copy that fills the buffer anew. On the device that
+    The interpreter requires a `commit_smem` between a read and the copy that fills the buffer anew. On the device that
     fence makes *writes* visible to the copy engine; for reads the order of the program, or a barrier, is enough, and
     jax's own pipelines rely on it.
     """
@@ -89,7 +89,7 @@ def reads_before_copies() -> Iterator[None]:
 
 
 class _Write(tuple[Any, ...]):
-    """A write as the interpreter notes it, and what tells the values and the place of it from others."""
+    """A write as the interpreter records it, with a key for its values and place."""
 
     values: bytes | None = None
 
@@ -98,7 +98,7 @@ class _Write(tuple[Any, ...]):
 def equal_writes(reported: list[str]) -> Iterator[None]:
     """Context in which two writes of the same values to the same place do not race: whichever is first, they are there.
 
-    What is so is `told` as races are.
+    Such writes are reported as races are.
     """
     callbacks = environment.optional(f"{_INTERNALS}.gpu_callbacks")
     memory = environment.found(environment.optional(f"{_INTERNALS}.shared_memory"), "GPUSharedMemory")
@@ -183,7 +183,7 @@ def by_axis_index(launch: Launch) -> dict[str, Any]:
     if "program_id" not in launch.primitives or not jaxprs:
         return {}
     if any(mesh.cluster for mesh in meshes):
-        raise devices.Missing("jax's interpreter knows no program_id in clusters: ask for jax.lax.axis_index")
+        raise devices.Missing("jax's interpreter has no program_id in clusters: use jax.lax.axis_index")
     axis_index = lax.axis_index_p
 
     def replaced(value: Any, names: tuple[str, ...]) -> Any:

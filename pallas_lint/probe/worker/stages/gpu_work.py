@@ -11,7 +11,7 @@ from ..launches.launch import Launch, Operand, compiler_params, jaxprs_in, kerne
 from . import ptx
 
 _LINE = 128  # bytes
-_STAGES = 3  # of software pipelining, where nothing is said
+_STAGES = 3  # of software pipelining, by default
 _READS = ("get", "masked_load")
 _WRITES = ("swap", "masked_swap")
 _LOOPS = ("scan", "while")

@@ -17,7 +17,7 @@ _PARALLEL = ("parallel", "core_parallel", "subcore_parallel")
 
 
 class Unjudged(Exception):
-    """The grid cannot be evaluated; the message says why."""
+    """The grid cannot be evaluated; the message is the reason."""
 
 
 class EvaluatedGrid:
@@ -198,7 +198,7 @@ class EvaluatedGrid:
     def _unread(self, at: int, operand: Operand) -> list[GridProblem]:
         """Blocks that a sum leaves out: those behind the last one that an axis comes to which no output depends on.
 
-        An axis whose length is an operand goes as far as the data of a call say.
+        An axis whose length is an operand is as long as in the data of a call.
         """
         results = [each for each, other in enumerate(self.launch.operands) if other.role == "out"]
         ahead = self.launch.record.params["grid_mapping"].num_dynamic_grid_bounds

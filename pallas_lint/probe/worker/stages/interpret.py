@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Literal
 
+from ...byte_sizes import format_bytes
 from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Raised, RunProblem, Side
 from .. import devices, environment
 from ..launches import boundary, locate
@@ -26,7 +27,7 @@ _MAKES_MEMORY = frozenset({"run_scoped", "dma_start", "empty"})  # operations th
 _OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
 _ACCESS = re.compile(r"(read|write) of ")
 _PLACE = re.compile(r", (/[^\s:]+\.py):(\d+):(\d+)")
-# What jax's interpreter of Mosaic GPU kernels says of barriers and copies that are not waited for as they must be.
+# Messages of jax's interpreter of Mosaic GPU kernels about barriers and copies that are not awaited correctly.
 _PROTOCOL = re.compile(
     r"Barrier completed phase|observed (?:that )?barrier up to phase|arrivals pending|Not all copy_smem_to_gmem"
     r"|is waiting at barrier|violates the invariant that threads must",
@@ -46,11 +47,11 @@ def size(launch: Launch) -> int:
 def check_size(launch: Launch) -> None:
     """Raise Missing where operands and results are too large to be made."""
     if size(launch) > _MOST_BYTES:
-        raise devices.Missing(f"too large: its operands and results take {size(launch) / (1 << 30):.1f} GiB")
+        raise devices.Missing(f"too large: its operands and results take {format_bytes(size(launch))}")
 
 
 def operands(launch: Launch, seed: int = 0, *, positive: bool = False) -> list[Any]:
-    """Values for the operands: what is known of them, else random ones, indices small and not negative.
+    """Values for the operands: known ones, else random ones, indices small and not negative.
 
     `positive`: floating-point values between a half and two, in the domain of logarithms, roots and divisions.
     Raises Missing where they are too large.
@@ -179,7 +180,7 @@ def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], s
 
 
 def plainly(launch: Launch) -> dict[str, Any]:
-    """The parameters that change so that a launch runs without a device, in the interpreter that knows of none."""
+    """The parameters that change so that a launch runs without a device, in the interpreter, which has none."""
     return {"interpret": True}
 
 
@@ -194,7 +195,7 @@ def as_on_its_device(launch: Launch) -> dict[str, Any]:
 
 
 def on_memory(memory: str, launch: Launch) -> dict[str, Any]:
-    """The same where memory that nobody wrote holds "nan" or "zero", as far as an interpreter can be told so."""
+    """The same with unwritten memory filled with "nan" or "zero", where an interpreter has that option."""
     if launch.backend == "mosaic_gpu":
         return as_on_its_device(launch)
     params = tpu_interpreter(memory=memory, cores=launch.cores) if _runs_as_on_tpu(launch) else None
@@ -217,7 +218,7 @@ def _unfounded(launch: Launch, found: list[RunProblem]) -> Raised | None:
 
 
 def _judged(found: list[RunProblem], how: str) -> tuple[list[RunProblem], str]:
-    """What an interpreter cannot run is not the kernel's fault: lowering says whether the kernel is wrong."""
+    """What an interpreter cannot run is not the kernel's fault: lowering decides whether the kernel is wrong."""
     refusal = _refusal(found)
     if refusal is not None and len(found) == 1:
         raise devices.Missing(f"{how.partition(';')[0]} cannot run it: {first_line(refusal['message'])}")
@@ -265,7 +266,7 @@ def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes:
 def _faults(
     execute: Callable[[list[Any]], list[Any]], values: list[Any]
 ) -> tuple[list[Race | InInterpreter | Raised], list[Any] | None]:
-    """What an interpreter says of a run, and the results; None where there are none."""
+    """The problems of an interpreted run, and the results; None where there are none."""
     printed = io.StringIO()
     problems: list[Race | InInterpreter | Raised] = []
     results: list[Any] | None = None
@@ -309,7 +310,7 @@ def raised(error: Exception) -> Race | InInterpreter | Raised:
 
 
 def sentence(error: Exception) -> str:
-    """What an interpreter says of the kernel that it cannot run."""
+    """The problem of a kernel that an interpreter cannot run."""
     return first_line(raised(error)["message"]) or type(error).__name__
 
 
@@ -404,7 +405,7 @@ def _quietly(execute: Callable[[list[Any]], list[Any]], values: list[Any]) -> li
 
 
 def _poisoned(runs: _Runs, values: list[Any], results: list[Any]) -> list[RunProblem]:
-    """Results that depend on memory that nobody wrote, and NaN that the kernel makes of finite operands."""
+    """Results that depend on unwritten memory, and NaN that the kernel makes of finite operands."""
     launch = runs.launch
     bad = [at for at, result in enumerate(results) if not is_finite(result)]
     if not bad and (not _holds_integers(launch) or _holds_no_fill(launch, results)):
@@ -422,7 +423,7 @@ def _poisoned(runs: _Runs, values: list[Any], results: list[Any]) -> list[RunPro
 
 
 def _holds_integers(launch: Launch) -> bool:
-    """Whether memory that is no NaN where nobody wrote it may reach a result."""
+    """Whether unwritten memory that is not filled with NaN may reach a result."""
     mine = [each for each in launch.operands if each.role == "out" or each.name in launch.reads]
     return any(not each.dtype.startswith(("f", "bf", "c")) and each.memory_space != "semaphore" for each in mine)
 
@@ -479,7 +480,7 @@ def _not_finite(result: Any, otherwise: Any = None) -> Any:
 
 
 def _failing(runs: _Runs, origin: str, at: int) -> Callable[[list[Any]], bool | None]:
-    """What tells whether that result is NaN on other values."""
+    """A predicate: whether that result is NaN on other values."""
     execute = runner(runs.launch) if origin == "computed" else runs.nan
 
     def fails(values: list[Any]) -> bool | None:
@@ -492,7 +493,7 @@ def _failing(runs: _Runs, origin: str, at: int) -> Callable[[list[Any]], bool | 
 
 
 def _of_result(launch: Launch, at: int, wrong: Any) -> NotANumber:
-    """What is said of the values of a result that are `wrong`."""
+    """A description of the values of a result that are `wrong`."""
     import numpy as np
 
     outs = [operand for operand in launch.operands if operand.role == "out"]
@@ -504,7 +505,7 @@ def _of_result(launch: Launch, at: int, wrong: Any) -> NotANumber:
 
 
 def _different(runs: _Runs, values: list[Any], results: list[Any], zeroed: list[Any]) -> list[NotANumber]:
-    """Results that are not the same where memory that nobody wrote holds something else."""
+    """Results that differ where unwritten memory holds something else."""
     launch = runs.launch
     suspects = [at for at, one in enumerate(results) if is_finite(one) and (one != zeroed[at]).any()]
     try:
@@ -530,7 +531,7 @@ def _different(runs: _Runs, values: list[Any], results: list[Any], zeroed: list[
 
 
 def _depends(runs: _Runs, at: int, values: list[Any]) -> bool:
-    """Whether that result depends on memory that nobody wrote on these operands, too."""
+    """Whether that result depends on unwritten memory on these operands, too."""
     try:
         one, other = runs.nan(values), runs.zeros(values)
     except Exception:
@@ -543,14 +544,14 @@ def _runs_as_on_tpu(launch: Launch) -> bool:
 
 
 def _name_memory(runs: _Runs, values: list[Any], problem: NotANumber, shows: Callable[[list[Any]], bool]) -> None:
-    """Say which memory it is, and where it is first read. `shows`: whether results show the problem."""
+    """Find which memory it is, and where it is first read. `shows`: whether results show the problem."""
     found = filling.read_before_written(runs.launch, partial(runs.nan_only_in, values=values), shows)
     if found:
         problem["memory"], problem["places"] = [each.name for each in found], reads.first(runs.launch, found[0])
 
 
 def _in_grid_order(launch: Launch, values: list[Any], at: int, problem: NotANumber, wrong: Any) -> None:
-    """Say whether parallel axes are to blame, and whether one core that goes through the grid in order is wrong, too.
+    """Find whether parallel axes are the cause, and whether one core that goes through the grid in order is wrong, too.
 
     The TPU interpreter takes the steps of parallel axes in any order and on two cores, `interpret=True` does not.
     """
@@ -563,7 +564,7 @@ def _in_grid_order(launch: Launch, values: list[Any], at: int, problem: NotANumb
 
 
 def counted(launch: Launch) -> list[Any]:
-    """Operands whose integers are 0, 1, 2, … where nobody told them."""
+    """Operands whose integers are 0, 1, 2, … where they are unknown."""
     import numpy as np
 
     made = operands(launch)
@@ -582,7 +583,7 @@ def _finite_on(launch: Launch, values: list[Any], at: int) -> bool:
 
 
 def _zero_filled(launch: Launch, values: list[Any]) -> list[Any] | None:
-    """The results where memory that nobody wrote holds zeros instead of NaN; None where that cannot be had."""
+    """The results where unwritten memory holds zeros instead of NaN; None where that cannot be had."""
     params = tpu_interpreter(memory="zero", cores=launch.cores) if _runs_as_on_tpu(launch) else None
     if params is not None:
         with contextlib.suppress(Exception):  # it refuses what interpret=True runs

@@ -29,14 +29,14 @@ _USED = re.compile(r'used_scoped_memory_configs":\[[^\[\]]*"size":"(\d+)"')
 
 @dataclass(frozen=True)
 class Alone:
-    """How a launch is compiled of which more is asked. `keep` is given the text of the program around it."""
+    """How a launch is compiled for further stages. `keep` is given the text of the program around it."""
 
     options: dict[str, str]
     keep: Callable[[str], None]
 
 
 class Unfinished(Exception):
-    """The compiler went as far as it could without a fault of the kernel's; the message says what the rest needs."""
+    """The compiler went as far as it could without a fault of the kernel's; the message is what the rest needs."""
 
 
 def needs_mesh(error: BaseException) -> bool:
@@ -64,7 +64,7 @@ def _lowered(launch: Launch, target: DeviceTarget, device: Any, row_major: bool)
     import jax
 
     if launch.traced_for_interpreter:
-        raise Missing("not judged: parts of it were traced for jax's interpreter, which the program asks for")
+        raise Missing("not judged: parts of it were traced for jax's interpreter, which the program selects")
     changes = _changes(launch, target)
 
     def call(*operands: Any) -> Any:
@@ -96,7 +96,7 @@ def _lowered(launch: Launch, target: DeviceTarget, device: Any, row_major: bool)
             return traced.lower(lowering_platforms=(target.platform,))
     except Exception as error:
         if needs_mesh(error):
-            raise Missing("a kernel that asks for a mesh axis is lowered only with the shard_map around it") from error
+            raise Missing("a kernel that uses a mesh axis is lowered only with the shard_map around it") from error
         if target.backend == "mosaic_gpu" and _NO_LAYOUTS in str(error):
             _raise_from_lane_semantics(launch, avals, changes, target)
         raise
@@ -105,7 +105,7 @@ def _lowered(launch: Launch, target: DeviceTarget, device: Any, row_major: bool)
 def _raise_from_lane_semantics(launch: Launch, avals: list[Any], changes: dict[str, Any], target: DeviceTarget) -> None:
     """Raise what lane semantics refuse in a kernel, and where, to which warpgroup semantics find no layouts.
 
-    They only say that there are none. It is a second opinion: what lanes cannot do, warpgroups sometimes can.
+    They are only missing. It is a second opinion: what lanes cannot do, warpgroups sometimes can.
     """
     import jax
 
@@ -132,7 +132,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def compiled(launch: Launch, target: DeviceTarget, alone: Alone | None = None) -> dict[str, int]:
-    """Compile the launch; returns the figures that the compiler tells."""
+    """Compile the launch; returns the compiler's figures."""
     boundary.check(launch)
     lowered = lower(launch, target, devices.device(target), row_major=alone is not None and target.backend == "tpu")
     return figures_of(lowered, target, alone)
@@ -171,7 +171,7 @@ def compiled_elsewhere(data: bytes, module: LeftToCompile, target: DeviceTarget)
 
     structs = [jax.ShapeDtypeStruct(*aval, sharding=place(kind)) for aval, (_, _, kind) in zip(avals, ins)]
     # jax compiles only what it lowered itself: the module of a function of the same type, on devices of the target, is
-    # replaced. Where operands lie is said by that function alone: the module was made for this process's devices.
+    # replaced. The memory of operands is set by that function alone: the module was made for this process's devices.
     with devices.imitated(target):
         if mesh is None:
             function = jax.jit(stand_in, out_shardings=place(None), keep_unused=True)
@@ -192,7 +192,7 @@ def _types(typed: Typed) -> tuple[tuple[int, ...], Any]:
 
 
 def _lies_in(module: Any, at: int, memory: str) -> None:
-    """Say in a lowered module in which memory an operand of the program lies."""
+    """Set the memory of an operand of the program in a lowered module."""
     from jax._src.lib.mlir import ir
 
     main = next(each for each in module.body.operations if ir.StringAttr(each.attributes["sym_name"]).value == "main")
@@ -204,12 +204,12 @@ def _lies_in(module: Any, at: int, memory: str) -> None:
 
 
 def figures_of(lowered: Any, target: DeviceTarget, alone: Alone | None = None) -> dict[str, int]:
-    """Compile; returns the figures that the compiler tells."""
+    """Compile; returns the compiler's figures."""
     try:
         done = lowered.compile() if alone is None else _compiled_with(lowered, alone.options)
     except ValueError as error:
         if "Could not find memory addressable by device" in str(error):
-            return {}  # 0.8 says so after the GPU compiler is through
+            return {}  # 0.8 raises it after the GPU compiler is through
         _no_older_compiler(error)
         raise
     except Exception as error:
@@ -271,7 +271,7 @@ def _struct(aval: Any, device: Any, memory: str | None) -> Any:
 
 
 def _place(device: Any, memory: str | None = None) -> Any:
-    """Where an operand lies that is in a memory of a device: its own where none is told."""
+    """Where an operand lies that is in a memory of a device: its own by default."""
     import jax
 
     memories = {} if memory is None else {"memory_kind": memory}
@@ -290,7 +290,7 @@ def _changes(launch: Launch, target: DeviceTarget) -> dict[str, Any]:
         return changes
     is_requested = any("mosaic_gpu" in word for word, _ in compiler_params(launch.record.params))
     if target.backend == "mosaic_gpu" and not is_requested and not (0, 9) <= version < (0, 11):
-        raise Missing("pallas_call means Mosaic GPU only where compiler_params say so in this jax")
+        raise Missing("pallas_call means Mosaic GPU only with compiler_params in this jax")
     if launch.backend == target.backend:
         return changes
     if is_gpu_interpreter(launch.record.params.get("interpret")):

@@ -25,7 +25,7 @@ def buffers(operand: Operand, launch: Launch, constant: bool) -> int:
 def needed(launch: Launch, constants: dict[int, bool], device: str) -> Needed | None:
     """The sum over the VMEM operands on a device, and its parts; None where the launch is not for a TPU.
 
-    `constants` tells by position which operands have an index map that always gives the same block.
+    `constants` has by position which operands have an index map that always gives the same block.
     """
     if launch.backend not in (None, "tpu") or launch.record.kind != "pallas_call":
         return None

@@ -38,7 +38,7 @@ def overwritten(launch: Launch, axes_of: dict[int, set[int]]) -> dict[int, list[
 
 
 def _concurrent(launch: Launch) -> set[int]:
-    """The axes of the grid whose steps run at the same time: of Mosaic GPU those that are said to be parallel."""
+    """The axes of the grid whose steps run at the same time: of Mosaic GPU those that are declared parallel."""
     semantics = launch.semantics or ()
     return {
         axis
@@ -48,7 +48,7 @@ def _concurrent(launch: Launch) -> set[int]:
 
 
 def _stored(equation: Any) -> tuple[Any, Any, list[Any]]:
-    """The ref, the value, and what says where in the ref it goes, mask included; three times nothing for no store."""
+    """The ref, the value, and its indices in the ref, mask included; three times None where it is not a store."""
     name, atoms = str(equation.primitive), equation.invars
     if name == "swap":
         return atoms[0], atoms[1], atoms[2:]

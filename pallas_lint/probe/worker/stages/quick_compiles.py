@@ -34,7 +34,7 @@ def of_program(jaxpr: Any) -> Iterator[None]:
 
 
 def numbers(jaxpr: Any) -> float:
-    """How many numbers a program computes; infinite where nobody knows."""
+    """How many numbers a program computes; infinite where it is not known."""
     found = 0.0
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         found += sum(math.prod(getattr(var.aval, "shape", ())) for var in equation.outvars)

@@ -1,4 +1,4 @@
-"""Run a launch on the device that this machine has, beside an interpreter."""
+"""Runs a launch on the local device, and compares it with an interpreter."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _devices(platforms: Iterable[str]) -> Iterator[Any]:
 def examine(launch: Launch, predicted: Iterable[Cost] = ()) -> StageResult:
     """Whether results are those of an interpreter, and how long a run takes. Raises what the device raises.
 
-    A cost that was predicted for this very device is told beside the time.
+    A cost that was predicted for this very device is reported with the time.
     """
     import jax
 
@@ -81,7 +81,7 @@ def examine(launch: Launch, predicted: Iterable[Cost] = ()) -> StageResult:
     device = device_for(launch)
     values = interpret.operands(launch)
     try:
-        with jax.default_device(device):  # whom lowering asks what it is
+        with jax.default_device(device):  # which lowering queries
             results, seconds = _ran(launch, values, device)
     except Exception as error:
         if type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError"):
@@ -154,7 +154,7 @@ def _interpreted(launch: Launch, values: list[Any]) -> list[Any]:
         if params is None:
             raise devices.Missing("this jax has no interpreter of Mosaic GPU kernels")
         return interpret.run(launch, values, params, **gpu_interpreter.by_axis_index(launch))
-    # What nobody wrote is NaN there, and may be anything on the device.
+    # Unwritten memory is NaN there, and may be anything on the device.
     params = interpret.tpu_interpreter(cores=launch.cores) if launch.backend == "tpu" else None
     return interpret.run(launch, values, params or True)
 
@@ -191,7 +191,7 @@ def _by_the_clock(run: Any, given: Any) -> float:
 
 
 def _profiler() -> Any:
-    """What tells the time that kernels take on a GPU, without that of starting them; None where jax has none."""
+    """A profiler of the time that kernels take on a GPU, without that of starting them; None where jax has none."""
     profiler = environment.optional("jax.experimental.mosaic.gpu.profiler")
     measure = environment.found(profiler, "measure")
     if measure is None:

@@ -1,7 +1,7 @@
 """NVIDIA's compute-sanitizer, where it is installed: a launch runs once more in a process that it watches.
 
 Its memcheck sees what no comparison does: accesses behind an array that find memory of another. Tried on an H200 with
-compute-sanitizer 2025.3 and jax 0.11.2. Its racecheck is not asked: it mostly ends XLA's process with the kernels that
+compute-sanitizer 2025.3 and jax 0.11.2. Its racecheck is not used: it mostly ends XLA's process with the kernels that
 race, and the stage `verify` judges shared memory in every order.
 """
 
@@ -78,7 +78,7 @@ def _output_of(tool: str, request: FunctionRequest) -> str:
 
 
 def _accesses(text: str) -> list[InInterpreter]:
-    """The first of each kind at one place: it tells each instruction of a line, and each thread."""
+    """The first of each kind at one place: it reports each instruction of a line, and each thread."""
     found: dict[str, InInterpreter] = {}
     for access in _ACCESS.finditer(text):
         near, block = _BESIDE.search(access["more"]), _BLOCK.search(access["more"])

@@ -61,7 +61,7 @@ def _examined(run: Run, params: Any) -> list[RunProblem]:
 
 
 def _poisoned(results: list[Any], run: Run) -> list[RunProblem]:
-    """Results that are no numbers because memory that nobody wrote is none, either."""
+    """Results that are NaN because unwritten memory is filled with NaN."""
     import numpy as np
 
     bad = [at for at, result in enumerate(results) if not interpret.is_finite(result)]

@@ -1,4 +1,4 @@
-"""The time that interpreting a kernel takes: at the least, as its loops say, and as measured with a few grid steps."""
+"""The time that interpreting a kernel takes: a lower bound from its loops, and as measured with a few grid steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ELEMENT = 5e-11  # seconds for each element of a result
 
 
 def least_seconds(launch: Launch) -> float:
-    """A time below which no interpreter is through with a launch; loops whose turns nobody knows count as one."""
+    """A lower bound of the time to interpret a launch; loops with an unknown number of iterations count as one."""
     jaxpr = kernel_jaxpr(launch.record.params)
     return 0.0 if jaxpr is None else launch.points * _seconds(jaxpr)
 

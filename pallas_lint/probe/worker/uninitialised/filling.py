@@ -114,7 +114,7 @@ def _buffers(launch: Launch) -> list[_Buffer]:
 def read_before_written(
     launch: Launch, run: Callable[[Operand], list[Any]], shows: Callable[[list[Any]], bool]
 ) -> list[Operand]:
-    """The outputs and scratch whose first contents `shows` finds in the results; empty where it cannot be told.
+    """The outputs and scratch whose first contents `shows` finds in the results; empty where that is not known.
 
     `run` gives the launch's results where only memory of that operand holds NaN, or the largest integer.
     """

@@ -1,4 +1,4 @@
-"""Where a kernel first reads one of its references."""
+"""First reads of a kernel's references."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class _SteeringFlow:
     steered: dict[str, _NAMES] = field(default_factory=dict)
 
     def run(self, jaxpr: Any, given: list[_Value], guards: _NAMES) -> list[_Value]:
-        """The results of a jaxpr that runs only if values of the operands `guards` say so."""
+        """The results of a jaxpr that runs only for some values of the operands `guards`."""
         body = getattr(jaxpr, "jaxpr", jaxpr)
         # The last operands of an operation are its inner jaxpr's, or those that this closes over.
         variables = body.constvars if body.constvars and len(body.constvars) == len(given) else body.invars

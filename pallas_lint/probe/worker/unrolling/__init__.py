@@ -1,1 +1,1 @@
-"""From a kernel's jaxpr to what each device does, event after event: it is partially evaluated at its coordinates."""
+"""Event traces of each device from a kernel's jaxpr, by partial evaluation at the device's coordinates."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...devices.events import EventTraces
 from ..launches.launch import Launch, Operand, kernel_jaxpr
-from . import communication, control, forks, scheduling, warpgroups  # noqa: F401  they say what operations do
+from . import communication, control, forks, scheduling, warpgroups  # noqa: F401  they register operations
 from .references import UNKNOWN, Buffer, UnknownValue, Unmodelled
 from .scopes import MOST_VALUES, allocate
 from .unroller import Core, Unroller
@@ -34,7 +34,7 @@ def lines_of(launch: Launch, *, shared: int | None = None) -> EventTraces:
 
 
 def _lines(launch: Launch, cores: list[Core], lost: frozenset[Any]) -> tuple[EventTraces, list[Unroller]]:
-    """What each device does where nothing is known of what is in some buffers. Raises Unmodelled."""
+    """The events of each device, where the contents of some buffers are not known. Raises Unmodelled."""
     axes = launch.record.axes
     count = math.prod(axes.values()) * len(cores)
     if count > MOST_LINES:
@@ -184,7 +184,7 @@ def _bounds(launch: Launch) -> int:
 
 
 def _fill(buffer: Buffer, aval: Any, value: Any) -> None:
-    """Say what is in an operand of the launch, where it holds integers that the kernel can be steered by."""
+    """Set the contents of an operand of the launch that holds integers which steer the kernel."""
     import numpy as np
 
     size = math.prod(buffer.shape)

@@ -11,7 +11,7 @@ from ...devices.events import Kind, Region, Semaphore
 
 
 class UnknownValue:
-    """A value that hangs on data: on those of an operand of the launch, where it is known of which."""
+    """A value that depends on data: on those of an operand of the launch, where that is known."""
 
     def __init__(self, operand: str | None = None) -> None:
         self.operand = operand
@@ -24,7 +24,7 @@ UNKNOWN = UnknownValue()
 
 
 class Unmodelled(Exception):
-    """What cannot be followed; the message is a phrase that says what, the place says where.
+    """Code that cannot be followed; the message is a phrase that names it, with its place.
 
     `data` is the value that would have to be known.
     """
@@ -87,10 +87,10 @@ class View:
     box: tuple[tuple[int | None, int, int], ...]
     dims: tuple[int, ...] | None  # None: another shape than the buffer's, the box is all of it that is known
     shape: tuple[int, ...]
-    data: UnknownValue = UNKNOWN  # what would tell the starts that are not known
+    data: UnknownValue = UNKNOWN  # whose values would give the unknown starts
 
     def region(self, home: int | None = None) -> Region:
-        """The part, in the memory of another device where `home` is told."""
+        """The part, in the memory of another device where `home` is given."""
         buffer = self.buffer
         return Region(
             buffer.home if home is None else home, buffer.key, buffer.name, buffer.shape, self.box, buffer.space

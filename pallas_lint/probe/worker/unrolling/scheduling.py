@@ -17,7 +17,7 @@ _MOST_TAKEN = 4  # enough to come back to every slot of two or three
 def taken_over(grid: tuple[int, ...], point: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The points of the grid that the cluster there gets: the first one some of the others, and the last one none.
 
-    Which ones there are to be had when a cluster asks is the hardware's choice: all of it is possible.
+    Which ones a cluster gets is the hardware's choice: all of it is possible.
     """
     if any(point):
         return []
@@ -26,7 +26,7 @@ def taken_over(grid: tuple[int, ...], point: tuple[int, ...]) -> list[tuple[int,
 
 @rule("try_cluster_cancel")
 def _try_cancel(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    """All warpgroups of a cluster arrive, the first one asks, and the answer goes to all of its blocks."""
+    """All warpgroups of a cluster arrive, the first one queries, and the answer goes to all of its blocks."""
     given = Given(run, equation, values, 2)
     work, core = work_of(run, given.place), run.core
     response = given.view(0, "result_transforms_tree")

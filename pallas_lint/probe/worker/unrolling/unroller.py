@@ -46,7 +46,7 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Say what an operation of a kernel does."""
+    """Register the handler of an operation of kernels."""
 
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
@@ -103,13 +103,13 @@ class Unroller:
         self._steps = 0
         self._places: dict[int, Place | None] = {}
         self._used: dict[Any, set[Any]] = {}
-        self.used: set[Any] = set()  # the variables that somebody reads, of the jaxpr that is run
+        self.used: set[Any] = set()  # the variables that are read, of the jaxpr that is run
 
     @property
     def line(self) -> int:
         return self.home.line
 
-    # -- what it tells ---------------------------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------------------------
 
     @property
     def step(self) -> str:
@@ -214,7 +214,7 @@ class Unroller:
 
 
 def address(equation: Any) -> int:
-    """What tells an operation of the kernel from all others, on every device: releases differ in how they compare."""
+    """A key for an operation of the kernel, the same on every device: releases differ in how they compare."""
     return id(equation)
 
 

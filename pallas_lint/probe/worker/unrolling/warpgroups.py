@@ -154,7 +154,7 @@ class Given:
             self.happens = bool(predicate)
 
     def view(self, at: int, tree: str) -> View:
-        """The part of a reference; to be asked for in the order in which the operands stand."""
+        """The part of a reference; to be read in the order of the operands."""
         shape = self.params.get(tree)
         leaves = [] if shape is None else [self.rest.pop(0) for _ in range(shape.num_leaves)]
         return part(self.refs[at], () if shape is None else shape.unflatten(leaves), self.place)
@@ -291,7 +291,7 @@ def begin(
     what: str = "copy",
     size: int = 1,
 ) -> None:
-    """Tell a work of a unit. `writes`: with the blocks whose memory it is."""
+    """Emit an operation of a unit. `writes`: with the blocks whose memory it is."""
     cluster = work_of(run, place).cluster
     source = tuple(view.region() for view in reads)
     target = tuple(_of_block(cluster, view, block) for view, block in writes)
@@ -390,7 +390,7 @@ def _moved(cluster: Cluster, view: View, block: int) -> View:
 
 
 def _signal_done(run: Unroller, view: View, blocks: list[int], place: Any) -> None:
-    """Arrive at a barrier of these blocks when all is done that the unit was told before."""
+    """Arrive at a barrier of these blocks when all earlier operations of the unit are done."""
     work = work_of(run, place)
     for block in blocks:
         barrier = work.barrier(view, place, block)
