@@ -22,11 +22,12 @@ from pallas_lint.api import (
     nodes,
 )
 from pallas_lint.checker.backend_failures import up_to
-from pallas_lint.compat.chips import LANES, SUBLANES, compiles_for, sublanes
+from pallas_lint.compat.chips import LANES, compiles_for, sublanes
 from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
+from pallas_lint.probe.chip_memory import SUBLANES
 from pallas_lint.records import evolve
 
 
