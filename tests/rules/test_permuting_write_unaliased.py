@@ -168,6 +168,18 @@ def test_a_row_made_of_several_loads_is_advice() -> None:
     assert [finding.severity.value for finding in lint(code, select="PAL408")] == ["info"]
 
 
+def test_a_row_and_what_a_loop_carries_is_advice() -> None:
+    body = """\
+        def body(i, state):
+            state = lax.cond(index_ref[i] > 0, lambda _: jnp.zeros((128,)), lambda _: state, None)
+            state = state * jnp.exp(x_ref[i, :])
+            o_ref[index_ref[i], :] = state
+            return state
+        lax.fori_loop(0, 16, body, jnp.zeros((128,)))
+    """
+    assert [finding.severity.value for finding in lint(module(body), select="PAL408")] == ["info"]
+
+
 @pytest.mark.parametrize(("spec", "expected"), [("memory_space=pltpu.SEMAPHORE", []), ("(16, 128)", ["output 1 has"])])
 def test_semaphores_want_no_alias(spec: str, expected: list[str]) -> None:
     specs = f"input_output_aliases={{2: 0}}, out_specs=[pl.BlockSpec((16, 128)), pl.BlockSpec({spec})]"

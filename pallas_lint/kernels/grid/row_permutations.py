@@ -9,7 +9,20 @@ from pallas_lint.kernels.grid.grid_points import axis_of
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PALLAS, PROGRAM_ID
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
-from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Sym, Value
+from pallas_lint.kernels.model.values import (
+    NONE,
+    Array,
+    CallResult,
+    Const,
+    Func,
+    OneOf,
+    Ref,
+    Seq,
+    Slice,
+    Sym,
+    Unknown,
+    Value,
+)
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -50,7 +63,8 @@ def row_permutations(trace: KernelTrace) -> list[RowPermutation]:
                 continue
             how = _difference(_index(event), _index(load), loads)
             if how is not None:
-                found.append(RowPermutation(event.ref, load.ref, event, how, alone=len(sources) == 1))
+                alone = len(sources) == 1 and _is_followed(event.value, loads)
+                found.append(RowPermutation(event.ref, load.ref, event, how, alone=alone))
                 break
     return [*found, *_copies(trace, loads)]
 
@@ -101,6 +115,22 @@ def _loads(trace: KernelTrace) -> dict[ById, Access]:
 def _sources(value: Value, loads: dict[ById, Access]) -> Iterator[Access]:
     """The loads that a value was made of row by row."""
     yield from _walk(value, loads, _row_operands)
+
+
+def _is_followed(value: Value, loads: dict[ById, Access]) -> bool:
+    """Whether it is known what a value was made of: no carry of a loop, no choice, and no result of unknown code."""
+    stack = [value]
+    for current in iter_unique(stack):
+        if isinstance(current, Array) and ById(current) not in loads:
+            if current.origin is None:
+                return False
+            if ById(current.origin.result) not in loads:
+                stack.extend(_row_operands(current.origin))
+        elif isinstance(current, Seq):
+            stack.extend(current.items)
+        elif isinstance(current, Unknown | OneOf | Func | CallResult):
+            return False
+    return True
 
 
 def _walk(value: Value, loads: dict[ById, Access], operands: Callable[[Op], Iterable[Value]]) -> Iterator[Access]:
