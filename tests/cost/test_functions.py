@@ -258,6 +258,16 @@ DIVIDED = """
 """
 
 
+def test_a_pointer_that_was_spilled() -> None:
+    spilled = """ ;;  %9 = sst [smem:[#allocation9_spill]] %s15_s8 }
+   0x2   :  { %s37_s14 = smov 0  ;;  %s66_s8 = sld [smem:[#allocation9_spill]]  ;;"""
+    text = WITHIN_HBM.replace(" }\n   0x2   :  { %s37_s14 = smov 0  ;;", spilled).replace("/*src=*/%s15_s8", "%s66_s8")
+    assert (
+        "%s66_s8, /*size" in text
+        and predict(text, "", "v5e").microseconds == predict(WITHIN_HBM, "", "v5e").microseconds
+    )
+
+
 def test_results_of_divisions_are_popped() -> None:
     assert predict(DIVIDED, "", "v5e").read == 3 * 32
     assert predict(DIVIDED.replace("smov 20", "smov 21"), "", "v5e").read == 0

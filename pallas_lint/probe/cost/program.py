@@ -29,6 +29,7 @@ _TARGET = re.compile(r"target bundleno = (\d+)")
 _TARGET_REGION = re.compile(r"target = \$region(\d+)")
 _OPERAND_NUMBER = re.compile(r"index: (\d+)")
 _IN_MEMORY = re.compile(r"(?:int_to_ptr|scalar_lea|inlined_call_operand)\.(hbm|vmem)")
+_SPILLED = re.compile(r"\[smem:\[(#\w+_spill)\]\][^%]*(%\w+)?")
 _DIVISION = re.compile(r"(.*\S)\s+(kDiv|kRem|kDivAndRem)", re.DOTALL)
 # Addresses are below 2^31: operands lie at 2^20, 2 x 2^20 and so on, and then allocations of up to 2^18 words each.
 _ALLOCATION_BITS = 18
@@ -180,6 +181,10 @@ class _Translation:
                 raise UnknownForm(f"an instruction like `{text[:40]}`")
             if match[1] and (memory := _IN_MEMORY.match(match[2])):
                 self.memories[match[1]] = memory[1]
+            elif match[2] in ("sst", "sld") and (place := _SPILLED.match(match[3])):  # pointers wait there, too
+                source, result = (place[2], place[1]) if match[2] == "sst" else (place[1], match[1])
+                if source in self.memories:
+                    self.memories[result or ""] = self.memories[source]
             self._instruct(bundle.address, match[1], match[2], match[3], step)
         return step
 
