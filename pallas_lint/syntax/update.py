@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # Of tree-sitter's nodes: what consists of statements.
 _STATEMENTS = re.compile(r"^(?:module|block)$|_(?:statement|definition|clause)$")
+_MAX_EDITED = 64  # pieces that are compared with all new ones
 _MAX_REVISIONS = 12  # so many texts ago a piece was there that may come back
 
 
@@ -175,6 +176,8 @@ def _adopted(
             result[at] = _moved(same.popleft(), piece, kept, alike, taken)
     rest = [piece for same in left.values() for piece in same]
     rest += [piece for piece in earlier if piece not in taken and _is_refused(piece)]
+    if len(rest) > _MAX_EDITED:  # nobody types in so many
+        return result
     for at, piece in enumerate(found) if rest else ():
         if result[at] is piece and piece not in taken:
             old = next((old for old in rest if alike.take_over(old, piece)), None)
@@ -197,10 +200,8 @@ class _Alike:
 
         `lines_then` are the lines of `old` if it is of an earlier text.
         """
-        if not (_may_be_alike(old) and _may_be_alike(new)):
-            return False
         about, now = ((piece.kind, piece.names, piece.nested, piece.suspect) for piece in (old, new))
-        if about != now or not self._are_words_unread(old, new):
+        if about != now or not (_may_be_alike(old) and _may_be_alike(new)) or not self._are_words_unread(old, new):
             return False
         if new.suspect:
             return self._are_both_broken(old, new)
