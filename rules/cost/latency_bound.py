@@ -100,9 +100,9 @@ class LatencyBound(Rule):
                 o_ref[i, j] = x_ref[i, j] * 2.0
 
             def double(x):
-                return pl.pallas_call(  #!
+                return pl.pallas_call(
                     kernel,
-                    grid=(1024, 1024),
+                    grid=(1024, 1024),  #!
                     out_shape=jax.ShapeDtypeStruct((1024, 1024), jnp.float32),
                     compiler_params=plgpu.CompilerParams(),
                 )(x)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.library.operators import equal
 from pallas_lint.kernels.model.values import UNKNOWN, Const, Dictionary, Seq, Sym, SymbolOwner, Value
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def look_up(interp: Tracer, table: Dictionary, key: Value, name: str, default: V
     if isinstance(key, Const):
         return next((value for known, value in table.items if known == key), UNKNOWN if default is None else default)
     interp.count(len(table.items) // _ENTRIES_PER_STEP)
-    compared = [(equal(known, key), value) for known, value in table.items]
+    compared = [(_is_same(known, key), value) for known, value in table.items]
     there = [value for same, value in compared if same]
     found = there or [value for same, value in compared if same is None]
     if not found:
@@ -34,6 +33,18 @@ def look_up(interp: Tracer, table: Dictionary, key: Value, name: str, default: V
     if len(found) == 1 and (there or default is None):
         return found[0]
     return _any_of(found, f"{name}[...]", SymbolOwner(), None if there else default)
+
+
+def _is_same(known: Value, key: Value) -> bool | None:
+    """Whether two keys are equal; None where that is not known."""
+    if isinstance(known, Const) and isinstance(key, Const):
+        return bool(known.value == key.value)
+    if not isinstance(known, Seq) or not isinstance(key, Seq) or known.open or key.open:
+        return None
+    if known.kind != key.kind or len(known.items) != len(key.items):
+        return False
+    parts = [_is_same(one, other) for one, other in zip(known.items, key.items, strict=True)]
+    return False if False in parts else None if None in parts else True
 
 
 def _any_of(values: list[Value], name: str, owner: SymbolOwner, default: Value | None) -> Value:
