@@ -54,7 +54,7 @@ def test_no_file_says_nothing(tmp_path: Path) -> None:
         ('version = 1\n\n["../etc"]\ncalls = []\n', "names no function", 3),
         ('version = 1\n["k.py::f"]\ncall = []\n', "no list of `calls`", 2),
         ('version = 1\n["k.py::f"]\ncalls = [{ args = { x = 8 } }]\n', "are texts", 2),
-        ('version = 1\n["k.py::f"]\ncalls = [{ args = { x = "f99[8]" } }]\n', "no dtype", 2),
+        ('version = 1\n["k.py::f"]\ncalls = [{ args = { x = "f99[8]" } }]\n', "not a dtype", 2),
         ('version = 1\n["k.py::f"]\ncalls = [{ args = { x = "open(1)" } }]\n', "cannot read", 2),
         ('version = 1\n["k.py::f"]\ncalls = [{ args = { x = "f32[999999999,999999999]" } }]\n', "no memory", 2),
         ("x = " + "[" * 5000, "cannot read", 1),

@@ -27,8 +27,9 @@ OF_PYTHON = re.compile(
     |(builtins\.)?(eval|exec|compile|__import__)|importlib\.(import_module|__import__)|.*\.exec_module""",
     re.VERBOSE,
 )
-# What Node.js and VS Code have for it. Of a name that is imported from one of the modules every use counts.
-MODULES = re.compile(r'import (?:\* as )?\{?([^;]*?)\}? from "(?:node:)?(?:child_process|cluster|worker_threads|vm)"')
+# What Node.js and VS Code have for it. Of a name that is imported from one of the modules every use counts, except
+# those of types.
+MODULES = re.compile(r'import (?!type\b)(?:\* as )?\{?([^;]*?)\}? from "(?:node:)?(?:child_process|cluster|worker_threads|vm)"')
 OF_TYPESCRIPT = re.compile(
     r"""\b(?:eval|Function|require|import|LanguageClient|ProcessExecution|ShellExecution|CustomExecution|createTerminal
     |registerTerminal\w+|sendText|executeTask|startDebugging|registerDebug\w+|openExternal)\(
@@ -59,6 +60,7 @@ REASONS = {
     "vscode-extension/src/commands.ts openExternal(": "the documentation, in the browser",
     "vscode-extension/src/panel.ts openExternal(": "a report that the user has just saved, in the browser",
     # Python that is run or imported
+    "pallas_lint/cli/dispatch.py _dispatch: importlib.import_module": OWN,
     "pallas_lint/compat/__init__.py __getattr__: importlib.import_module": OWN,
     "pallas_lint/probe/capture.py start_here: importlib.import_module": OWN,
     "pallas_lint/probe/capture.py start_here: spec.loader.exec_module": OWN,
@@ -187,6 +189,7 @@ def test_a_start_in_python_is_found(line: str, name: str) -> None:
     [
         ('import { exec, spawn as start } from "child_process";\nexec(1); start(2);', {"exec": 1, "start": 1}),
         ('import * as programs from "node:child_process";\nprograms.fork(1);', {"programs": 1}),
+        ('import type { ChildProcess } from "node:child_process";\nlet one: ChildProcess;', {}),
         ('const programs = require("child_process");', {"require(": 1}),
         ('await import("node:child_process");', {"import(": 1}),
         ("vscode.window.createTerminal();", {"createTerminal(": 1}),

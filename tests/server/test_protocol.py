@@ -233,7 +233,7 @@ def run():
     open_document(client, uri, code)
     shown = await client.text_document_hover_async(lsp.HoverParams(document(uri), lsp.Position(8, 20)))
     assert shown is not None and isinstance(shown.contents, lsp.MarkupContent)
-    for each in ("SMEM: at least **32 KiB**", "`s_smem` 32 KiB", "`b` 8 bytes", "14 % of 227 KiB"):
+    for each in ("SMEM: at least **32.01 KiB**", "`s_smem` 32 KiB", "`b` 8 bytes", "14 % of 227 KiB"):
         assert each in shown.contents.value
     everything = lsp.Range(lsp.Position(0, 0), lsp.Position(20, 0))
     hints = await client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everything))
