@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """No workers for tests that are asked for by name: these take longer to start than a few tests do."""
+    """No workers for tests that are requested by name: these take longer to start than a few tests do."""
     named = any(".py" in argument for argument in config.args)
     return 0 if named or config.option.keyword or config.getoption("lf", False) else None
 

@@ -47,15 +47,15 @@ def go(program: Path, times: int = 1) -> None:
 def launch(file: Path, line: int, kernel: str = "kernel", **facts: Any) -> dict[str, Any]:
     """The event that describes a launch on a line of a file."""
     place = {"file": str(file), "line": line, "column": 1}
-    told: dict[str, Any] = {"event": "launch", "launch": 0, "kind": "pallas_call", "kernel": kernel, "times": 1}
-    told |= dict.fromkeys(("backend", "semantics", "memory", "picture", "causes"))
-    told |= dict.fromkeys(("interpret", "waits", "targets_guessed"), False)
-    told |= {name: [] for name in ("stack", "aliases", "reads", "guessed", "stages", "operands")}
-    return {**told, "place": place, "kernel_place": place, "grid": [1], "axes": {}, **facts}
+    reported: dict[str, Any] = {"event": "launch", "launch": 0, "kind": "pallas_call", "kernel": kernel, "times": 1}
+    reported |= dict.fromkeys(("backend", "semantics", "memory", "picture", "causes"))
+    reported |= dict.fromkeys(("interpret", "waits", "targets_guessed"), False)
+    reported |= {name: [] for name in ("stack", "aliases", "reads", "guessed", "stages", "operands")}
+    return {**reported, "place": place, "kernel_place": place, "grid": [1], "axes": {}, **facts}
 
 
 def ended(stage: str, target: str | None = None, *, ok: bool | None = True, **more: Any) -> dict[str, Any]:
     """The event that says how a stage ended."""
     task = f"{stage}:0" + (f":{target}" if target else "")
-    told = {"event": "end", "task": task, "launch": 0, "stage": stage, "target": target}
-    return {**told, "ok": ok, "seconds": 0.1, **more}
+    reported = {"event": "end", "task": task, "launch": 0, "stage": stage, "target": target}
+    return {**reported, "ok": ok, "seconds": 0.1, **more}

@@ -32,7 +32,7 @@ def run(x):
     out = jax.ShapeDtypeStruct((8, 128), jnp.float32)
     return pl.pallas_call(kernel, out_shape=out)(x)
 """
-TOLD = """\
+REPORTED = """\
 import jax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import {module} as other
@@ -45,7 +45,7 @@ def copy(x_ref, o_ref):
 def run(x):
     return pl.pallas_call(copy, out_shape=x, compiler_params=other.CompilerParams())(x)
 """
-TPU, TRITON, MOSAIC = (TOLD.format(module=module) for module in ("tpu", "triton", "mosaic_gpu"))
+TPU, TRITON, MOSAIC = (REPORTED.format(module=module) for module in ("tpu", "triton", "mosaic_gpu"))
 ON_TPU, ANYWHERE = ("warning", "tpu"), ("info", None)
 
 
@@ -74,7 +74,7 @@ def verdicts(folder: Path, jax: str = "0.10.2", target: str | None = None, *, ca
     return [(each.severity.value, each.backend) for each in found(folder, jax, target, cached=cached)]
 
 
-def test_the_projects_other_kernels_tell(folder: Path) -> None:
+def test_other_kernels_of_the_project_are_evidence(folder: Path) -> None:
     assert verdicts(folder) == [ANYWHERE]  # two of the backends have no lowering
     write(folder, one=TPU)
     (finding,) = found(folder)
@@ -86,12 +86,12 @@ def test_the_projects_other_kernels_tell(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [TRITON, MOSAIC])
-def test_a_project_for_several_backends_tells_nothing(folder: Path, other: str) -> None:
+def test_a_project_for_several_backends_is_no_evidence(folder: Path, other: str) -> None:
     write(folder, one=TPU, two=TPU, three=other)
     assert verdicts(folder) == [ANYWHERE]
 
 
-def test_what_is_told_counts_and_nothing_else(folder: Path) -> None:
+def test_only_configured_backends_count(folder: Path) -> None:
     write(folder, one=TPU)
     assert verdicts(folder, target="tpu") == [("error", "tpu")]
     assert verdicts(folder, target="triton") == []
@@ -128,7 +128,9 @@ def test_contradicting_imports_in_the_file_stay_open(folder: Path) -> None:
         ("poetry.lock", '[[package]]\nname = "jax"\n\n[package.extras]\ntpu = ["libtpu (==0.1)"]\n', [ANYWHERE]),
     ],
 )
-def test_requirements_tell_where_no_kernel_does(folder: Path, name: str, text: str, expected: list[object]) -> None:
+def test_requirements_are_evidence_where_no_kernel_is(
+    folder: Path, name: str, text: str, expected: list[object]
+) -> None:
     (folder / name).write_text(text)
     # Triton has a lowering for cumsum.
     assert verdicts(folder, "0.8.3") == expected
@@ -175,7 +177,7 @@ def test_installed_packages_and_hidden_folders_are_not_the_project(folder: Path)
     assert project.evidence(folder).launches == ()
 
 
-def test_without_a_project_the_files_beside_tell(folder: Path) -> None:
+def test_without_a_project_neighbouring_files_are_evidence(folder: Path) -> None:
     (folder / "pyproject.toml").unlink()
     write(folder, one=TPU)
     (folder / "sub").mkdir()

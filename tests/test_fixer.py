@@ -38,7 +38,7 @@ def planned(source: Source, *findings: Finding) -> str:
     return source.edited(plan.replacements.get(source.path, ())).text
 
 
-def test_choose_takes_safe_fixes_unless_asked_for_more() -> None:
+def test_choose_takes_safe_fixes_by_default() -> None:
     source = Source("a.py", "abc")
     safe, unsafe = (Fix(kind, kind, (edit(source, 0, 1, "x"),)) for kind in ("safe", "unsafe"))
     found = finding(edit(source, 0, 1, "x"))

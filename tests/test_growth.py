@@ -202,7 +202,7 @@ def _files(kind: str, size: int) -> dict[str, str]:
 def test_cost_grows_with_the_text(kind: str) -> None:
     # Calls are followed 14 deep: 3, 6 and 12 helpers of which each has an inner function are all seen in part.
     small, twice, more = (_cost(_files(kind, size)) for size in (3, 6, 12))
-    # Up to 128 events of a call are told again one by one, and of longer calls with other arrays four are made in
+    # Up to 128 events of a call are reported again one by one, and of longer calls with other arrays four are made in
     # earnest, so that short chains may grow faster, once: without a memory twelve helpers would take tens of thousands.
     assert twice <= 2.5 * small + 1000
     assert more <= 2.5 * twice + 5000
@@ -211,5 +211,7 @@ def test_cost_grows_with_the_text(kind: str) -> None:
 def test_chains_keep_their_findings() -> None:
     # The block is stored under every combination of conditions: none of the stores is lost, or made up.
     for kind in ("helpers under `if`", "helpers under `pl.when`"):
-        told = [{finding.code for finding in lint_text(TEXTS[kind](size), select="PAL4")} for size in (1, 2, 3, 4, 5)]
-        assert told == told[:1] * 5, kind
+        reported = [
+            {finding.code for finding in lint_text(TEXTS[kind](size), select="PAL4")} for size in (1, 2, 3, 4, 5)
+        ]
+        assert reported == reported[:1] * 5, kind

@@ -298,7 +298,7 @@ def test_comments_leave_verdicts_and_places(text: str) -> None:
                 assert places(found.analysis.module.outline) == places(outline(Source(FILE.as_posix(), edited)))
 
 
-# Lines that say nothing, at the indentation of the line below, and what is typed behind a line.
+# Lines that are silent, at the indentation of the line below, and what is typed behind a line.
 SPACES = ("\n", "    \n", "\n\n\n", "# typed\n", "\n    # é\n")
 
 
@@ -371,7 +371,7 @@ def test_spaces_within_statements_count(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     "comment", ["pallas-lint: assume rows=8", "pl.pallas_call(", "stop_gradient", "copy_kernel", "rows"]
 )
-def test_comments_that_somebody_may_read_count(comment: str) -> None:
+def test_visible_comments_count(comment: str) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     judged(SHARED, project)
     edited = SHARED.replace("    o_ref[...] = x_ref[...]", f"    o_ref[...] = x_ref[...]  # {comment}", 1)
@@ -488,9 +488,9 @@ def test_an_outdated_analysis_is_abandoned() -> None:
     text = composed(250)
     source = Source(FILE.as_posix(), text)
     project.overlay = {FILE: source}
-    asked = iter([False] * 4 + [True] * 1000)
+    requested = iter([False] * 4 + [True] * 1000)
     with pytest.raises(Abandoned):
-        check_file(source, CHOSEN, project, lambda: next(asked))
+        check_file(source, CHOSEN, project, lambda: next(requested))
     edited = text.replace("128", "256", 1)
     assert reported(result(edited, project)) == reported(result(edited, Project(Path("/nonexistent"))))
 
@@ -526,9 +526,9 @@ def test_an_interrupted_analysis_sees_later_changes(tmp_path: Path) -> None:
     for runs in range(1, 7):
         helper.write_text("ROWS = 96\n")
         project.forget(helper)
-        asked = iter([False] * runs + [True])
+        requested = iter([False] * runs + [True])
         with pytest.raises(Abandoned):
-            check_file(source, CHOSEN, project, lambda: next(asked))  # noqa: B023
+            check_file(source, CHOSEN, project, lambda: next(requested))  # noqa: B023
         helper.write_text("ROWS = 7\n")
         project.forget(helper)
         after = again(Project(tmp_path, project.overlay))

@@ -46,7 +46,7 @@ def auto(folder: Path, python: str | None = None, **options: Any) -> JaxVersions
     return resolve_jax_version("auto", folder, python, **options)
 
 
-def test_nothing_tells_the_version(root: Path) -> None:
+def test_no_version_is_known(root: Path) -> None:
     assert auto(root) == JaxVersions(
         (compat.newest(),), exact=True, assumed=True, source="newest known", text=compat.newest()
     )
@@ -96,7 +96,7 @@ def test_the_environment_goes_before_the_lock_file_before_the_requirements(
         ("pyproject.toml", '[project]\ndependencies = ["jax>=0.11,<0.12", "libtpu==0.0.44"]\n'),
     ],
 )
-def test_the_place_that_tells_of_jax_tells_of_libtpu(root: Path, file: str, text: str) -> None:
+def test_the_source_of_jax_is_the_source_of_libtpu(root: Path, file: str, text: str) -> None:
     (root / file).write_text(text)
     assert auto(root).versions[0] == "0.11.0"
     assert auto(root).libtpu == "0.0.44"

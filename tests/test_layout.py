@@ -38,7 +38,7 @@ def found_by(project: Project, dotted: str, importer: str) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("told", "kern", "name"),
+    ("reported", "kern", "name"),
     [
         ("[project]\nname = 'pkg'", "src/pkg/kern.py", "pkg.kern"),
         ("[build-system]\nbuild-backend = 'flit_core.buildapi'\n[tool.flit.module]\nname = 'pkg'", KERN, "pkg.kern"),
@@ -61,14 +61,14 @@ def found_by(project: Project, dotted: str, importer: str) -> str | None:
         ("[tool.pytest]\npythonpath = ['lib']", "lib/pkg/kern.py", "pkg.kern"),
     ],
 )
-def test_pyproject_tells_where_packages_lie(tmp_path: Path, told: str, kern: str, name: str) -> None:
-    put(tmp_path, "pyproject.toml", told)
+def test_pyproject_has_the_folders_of_packages(tmp_path: Path, reported: str, kern: str, name: str) -> None:
+    put(tmp_path, "pyproject.toml", reported)
     put(tmp_path, kern)
     assert found(tmp_path, name) == kern
 
 
 @pytest.mark.parametrize(
-    ("file", "told"),
+    ("file", "reported"),
     [
         ("setup.py", "setup(name='pkg', package_dir={'': 'lib'}, packages=find_packages('lib'))"),
         ("setup.py", "setup(packages=setuptools.find_packages(where='lib'))"),
@@ -78,15 +78,15 @@ def test_pyproject_tells_where_packages_lie(tmp_path: Path, told: str, kern: str
         ("pytest.ini", "[pytest]\npythonpath =\n    other\n    lib\n"),
     ],
 )
-def test_older_files_tell_it_too(tmp_path: Path, file: str, told: str) -> None:
+def test_older_files_have_them_too(tmp_path: Path, file: str, reported: str) -> None:
     put(tmp_path, "setup.py")
-    put(tmp_path, file, told)
+    put(tmp_path, file, reported)
     put(tmp_path, "lib/pkg/kern.py")
     assert found(tmp_path, "pkg.kern") == "lib/pkg/kern.py"
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         "[tool.uv.workspace]\nmembers = ['packages/*']\nexclude = ['packages/old']",
         "[tool.uv.workspace]\nmembers = ['packages/a']",
@@ -95,14 +95,14 @@ def test_older_files_tell_it_too(tmp_path: Path, file: str, told: str) -> None:
         "[project]\nname = 'whole'",  # nobody says how they are installed, and nobody else has a package of that name
     ],
 )
-def test_projects_of_one_repository_import_each_other(tmp_path: Path, told: str) -> None:
-    put(tmp_path, "pyproject.toml", told)
+def test_projects_of_one_repository_import_each_other(tmp_path: Path, reported: str) -> None:
+    put(tmp_path, "pyproject.toml", reported)
     put(tmp_path, "packages/a/pyproject.toml", "[project]\nname = 'a'")
     put(tmp_path, "packages/a/src/pkg/kern.py")
     put(tmp_path, "packages/b/pyproject.toml", "[project]\nname = 'b'")
     assert found(tmp_path, "pkg.kern") == "packages/a/src/pkg/kern.py"
     beside = found(tmp_path, "pkg.kern", "packages/b/tests/test_b.py")
-    assert beside == ("packages/a/src/pkg/kern.py" if "packages/*" in told else None)
+    assert beside == ("packages/a/src/pkg/kern.py" if "packages/*" in reported else None)
     (tmp_path / ".git").mkdir()
     assert found(tmp_path, "pkg.kern", "packages/b/tests/test_b.py") == "packages/a/src/pkg/kern.py"
 
@@ -141,7 +141,7 @@ def test_a_src_that_is_a_package_is_no_start(tmp_path: Path) -> None:
     assert found(tmp_path, "src.pkg.kern") == "src/pkg/kern.py"
 
 
-def test_what_is_said_goes_before_what_is_usual(tmp_path: Path) -> None:
+def test_declared_folders_go_before_usual_ones(tmp_path: Path) -> None:
     put(tmp_path, "pyproject.toml", "[tool.setuptools]\npackage-dir = {'' = 'lib'}")
     put(tmp_path, "src/pkg/kern.py")
     put(tmp_path, "lib/pkg/other.py")
@@ -177,7 +177,7 @@ def test_nothing_leads_out_of_the_repository(tmp_path: Path, place: str) -> None
         "a = " + "[" * 5000,
     ],
 )
-def test_broken_files_tell_nothing(tmp_path: Path, text: str) -> None:
+def test_broken_files_declare_nothing(tmp_path: Path, text: str) -> None:
     for name in ("pyproject.toml", "setup.cfg", "pytest.ini", "setup.py"):
         put(tmp_path, name, text)
     put(tmp_path, "src/pkg/kern.py")
@@ -203,13 +203,13 @@ def test_a_change_of_pyproject_is_noticed(tmp_path: Path) -> None:
     assert found_by(project, "pkg.kern", "tests/test_kern.py") == KERN
 
 
-def test_what_says_so_is_rested_on(tmp_path: Path) -> None:
-    told = put(tmp_path, "pyproject.toml")
+def test_declaring_files_are_dependencies(tmp_path: Path) -> None:
+    reported = put(tmp_path, "pyproject.toml")
     put(tmp_path, KERN)
     project = Project(cwd=tmp_path)
     graph = project.graph()
     importer = graph.add(Source("tests/test_kern.py", ""), project.file("tests/test_kern.py"))
     graph.find("os.path", importer)
-    assert told not in graph.touched
+    assert reported not in graph.touched
     graph.find("torch", importer)
-    assert told in graph.touched
+    assert reported in graph.touched

@@ -69,7 +69,7 @@ def test_a_named_file_is_linted_and_fixed(tmp_path: Path, capsys: pytest.Capture
     assert guide.read_text() == fixed
 
 
-def test_folders_have_them_where_settings_say_so(
+def test_folders_have_them_where_settings_include_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "docs").mkdir()

@@ -118,7 +118,7 @@ def test_each_query_is_evaluated_once_a_revision(world: World) -> None:
     assert sorted(world.evaluated) == ["a", "b", "c"]
 
 
-def test_queries_nobody_depends_on_any_more_are_not_evaluated(world: World) -> None:
+def test_queries_without_dependents_are_not_evaluated(world: World) -> None:
     world.sum("a")
     for _ in range(50):
         world.revise()

@@ -257,7 +257,7 @@ def test_what_a_magic_gives_is_not_known() -> None:
         (b"[" * 100_000, "nested too deeply", None),
     ],
 )
-def test_what_is_no_notebook_says_why_and_where(data: bytes, message: str, line: int | None) -> None:
+def test_an_invalid_notebook_has_a_reason_and_a_place(data: bytes, message: str, line: int | None) -> None:
     with pytest.raises(SourceError) as caught:
         Notebook.from_bytes(data, "n.ipynb")
     assert message in caught.value.message
@@ -419,7 +419,7 @@ def test_suppressions_of_a_line_a_statement_and_the_notebook() -> None:
     assert late == [("PAL002", 2, 1), ("PAL101", 3, 2)]
 
 
-def test_a_comment_at_the_end_of_a_cell_says_nothing_of_the_next() -> None:
+def test_a_comment_at_the_end_of_a_cell_does_not_affect_the_next() -> None:
     source = notebook(
         IMPORTS + "\n# pallas-lint: disable=PAL101",
         KERNEL.splitlines()[0] + " o_ref[...] = jnp.cumsum(x_ref[...], axis=1)",

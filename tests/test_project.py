@@ -291,7 +291,7 @@ def test_processes_share_the_engine_where_they_are_forked(root: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_in_the_cache_is_told_without_the_engine(root: Path) -> None:
+def test_cached_results_need_no_engine(root: Path) -> None:
     make(root, "a.py")
     program = (
         "import sys\n"
@@ -301,8 +301,8 @@ def test_what_is_in_the_cache_is_told_without_the_engine(root: Path) -> None:
     )
     (root / "pallas-lint.toml").touch()  # what belongs to no project is not kept
     command = [sys.executable, "-c", program]
-    told = [subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout for _ in range(2)]
-    assert [each.splitlines()[-1] == "[]" for each in told] == [False, True]
+    reported = [subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert [each.splitlines()[-1] == "[]" for each in reported] == [False, True]
 
 
 def test_a_module_outside_is_named_alike_however_it_is_met(tmp_path: Path) -> None:

@@ -80,13 +80,13 @@ def answers(made: ModuleType) -> dict[str, Any]:
     shapes = Shapes(made)
     point, other, named, bag = shapes.Point(1), shapes.Point(1, y=2), shapes.Named(1, 2, "q"), shapes.Bag([1], [2, 3])
 
-    def told(ask: Callable[[], object]) -> object:
+    def reported(query: Callable[[], object]) -> object:
         try:
-            return ask()
+            return query()
         except (TypeError, AttributeError) as error:
             return type(error)
 
-    asked: dict[str, Callable[[], object]] = {
+    requested: dict[str, Callable[[], object]] = {
         "equal": lambda: (point == shapes.Point(1, 0), point == other, point != other, point == (1, 0)),
         "of another class": lambda: (named == shapes.Point(1, 2), shapes.Point(1, 2) == named),
         "not compared": lambda: named == shapes.Named(1, 2, "r"),
@@ -118,7 +118,7 @@ def answers(made: ModuleType) -> dict[str, Any]:
         "matched": lambda: [cls.__match_args__ for cls in vars(shapes).values()],
         "names": lambda: [(cls.__name__, cls.__module__, cls.__doc__) for cls in vars(shapes).values()],
     }
-    return {name: told(ask) for name, ask in asked.items()}
+    return {name: reported(query) for name, query in requested.items()}
 
 
 def test_it_is_as_with_attrs() -> None:

@@ -42,11 +42,11 @@ def test_files_that_extend_each_other(tmp_path: Path) -> None:
     assert wrong_in(tmp_path) == [("extend: there is no file other.toml", 1)]
 
 
-def test_everything_that_is_wrong_is_told(tmp_path: Path) -> None:
+def test_every_problem_is_reported(tmp_path: Path) -> None:
     (tmp_path / "pallas-lint.toml").write_text('selct = ["PAL1"]\ntarget = "gpu9"\nfail-on = "never"\n')
-    told = wrong_in(tmp_path)
-    assert [line for _, line in told] == [1, 2, 3]
-    assert [word in message for (message, _), word in zip(told, ("selct", "gpu9", "fail-on"), strict=True)] == [
+    reported = wrong_in(tmp_path)
+    assert [line for _, line in reported] == [1, 2, 3]
+    assert [word in message for (message, _), word in zip(reported, ("selct", "gpu9", "fail-on"), strict=True)] == [
         True
     ] * 3
 

@@ -203,7 +203,7 @@ def test_findings_in_other_files_pass() -> None:
     assert suppressions.apply(source, [elsewhere], ENABLED, report_unused=False) == [elsewhere]
 
 
-def test_comments_in_use_are_told_by_their_own_line() -> None:
+def test_used_comments_are_known_by_their_own_line() -> None:
     source, findings = source_and_findings("# pallas-lint: disable=PAL301\nx = §f(1)\n# noqa: PAL3\ny = §f(2)\n")
     kept, used = suppressions.silence(source, findings)
     assert kept == findings[1:]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory, an empty cache, and an environment that says nothing about jax or colours."""
+    """An empty working directory, an empty cache, and an environment that is silent about jax or colours."""
     place = Path(os.path.realpath(tmp_path))
     monkeypatch.chdir(place)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("user-cache")))

@@ -40,12 +40,12 @@ def test_a_second_finding_of_the_same_kind_is_new(kernel_file: Path, lint: Lint)
     assert len(json.loads(ran.out)["findings"]) == 1
 
 
-def test_what_is_gone_is_said_and_dropped(kernel_file: Path, lint: Lint, folder: Path) -> None:
+def test_entries_that_are_gone_are_reported_and_dropped(kernel_file: Path, lint: Lint, folder: Path) -> None:
     (folder / "other.py").write_text(KERNEL)
     lint(*OLD, "--baseline", "known.json", "--write-baseline")
     kernel_file.write_text(KERNEL.replace("i * 8", "i"))
     assert "1 finding of known.json no longer there" in lint(*OLD, "--baseline", "known.json").out
-    # A run on one file says nothing about the others, and keeps what is known of them.
+    # A run on one file is silent about the others, and keeps what is known of them.
     assert "no longer" not in lint(*OLD, "--baseline", "known.json", "other.py").out
     lint(*OLD, "--baseline", "known.json", "--write-baseline", "kernel.py")
     known = json.loads((folder / "known.json").read_text())["findings"]

@@ -57,7 +57,7 @@ def tokens(text: str) -> int:
     return len(re.findall(r"\w+|[^\w\s]", text))
 
 
-def test_one_line_for_findings_that_say_the_same(folder: Path, lint: Lint) -> None:
+def test_one_line_for_equal_findings(folder: Path, lint: Lint) -> None:
     (folder / "k.py").write_text(SIX)
     ran = lint(*NEW, "--output-format", "agent", "--target", "tpu:v5e")
     *findings, judged = ran.out.splitlines()
@@ -73,7 +73,7 @@ def test_one_line_for_findings_that_say_the_same(folder: Path, lint: Lint) -> No
     assert ran.out == lint(*NEW, "--output-format", "agent", "--target", "tpu:v5e").out
 
 
-def test_the_last_line_says_what_is_missing(kernel_file: Path, lint: Lint) -> None:
+def test_the_last_line_has_what_is_missing(kernel_file: Path, lint: Lint) -> None:
     kernel_file.write_text(KERNEL.replace("i * 8", "i"))
     (line,) = lint(*NEW, "--output-format", "agent").out.splitlines()
     assert line.startswith("judged for jax 0.12.0.1; shapes known for 0 of 1 launch: add calls with literal shapes")
@@ -86,9 +86,7 @@ def test_a_file_without_kernels(folder: Path, lint: Lint) -> None:
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_an_agent_gets_it_without_asking(
-    kernel_file: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_an_agent_gets_it_by_default(kernel_file: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.delenv("PALLAS_LINT_AGENT")
     for other in VARIABLES:
         monkeypatch.delenv(other, raising=False)

@@ -129,8 +129,8 @@ def test_sarif(files: Path, lint: Lint) -> None:
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
     (invocation,) = run["invocations"]
     assert invocation["executionSuccessful"] is False
-    (told,) = invocation["toolExecutionNotifications"]
-    assert told["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "latin.py"
+    (reported,) = invocation["toolExecutionNotifications"]
+    assert reported["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "latin.py"
     mine = next(result for result in run["results"] if uri_of(result) == "kernel.py")
     (fix,) = mine["fixes"]
     (change,) = fix["artifactChanges"]

@@ -35,7 +35,7 @@ def test_a_finding_is_shown_with_its_line_and_makes_the_status_1(kernel_file: Pa
     assert ran.err == ""
 
 
-def test_what_python_warns_of_in_the_code_is_not_said(kernel_file: Path, lint: Lint) -> None:
+def test_warnings_of_python_about_the_code_are_not_printed(kernel_file: Path, lint: Lint) -> None:
     text = kernel_file.read_text().replace("grid=(4,)", 'name="a\\-" "b\\-", grid=(4,)', 1)
     assert "a\\-" in text
     kernel_file.write_text(text)
@@ -53,7 +53,7 @@ def test_clean_code_is_status_0(folder: Path, lint: Lint) -> None:
     assert ran.out == "No findings in 0 kernels, 1 file.\n"
 
 
-def test_what_is_named_and_no_python_is_said(folder: Path, lint: Lint) -> None:
+def test_named_files_that_are_not_python_are_reported(folder: Path, lint: Lint) -> None:
     for name in ("README.txt", "LICENSE"):
         (folder / name).write_text("prose\n")
     (folder / "script").write_text("#!/usr/bin/env python3\nprint(1)\n")
@@ -134,14 +134,14 @@ def test_severity_and_fail_on_come_from_the_settings(kernel_file: Path, lint: Li
     assert lint(*OLD).status == 1
 
 
-def test_an_assumed_jax_version_is_said_once(kernel_file: Path, lint: Lint, folder: Path) -> None:
+def test_an_assumed_jax_version_is_printed_once(kernel_file: Path, lint: Lint, folder: Path) -> None:
     (folder / "other.py").write_text(KERNEL)
     assert lint("--isolated").out.count("judged as") == 1
     assert "judged as" not in lint("--isolated", "-q").out
     assert "judged as" not in lint("--isolated", *OLD).out
 
 
-def test_an_unknown_version_is_judged_as_the_one_below_and_says_so(kernel_file: Path, lint: Lint) -> None:
+def test_an_unknown_version_is_judged_as_the_one_below_with_a_note(kernel_file: Path, lint: Lint) -> None:
     assert "judged as" in lint("--isolated", "--jax-version", "0.99.1").out
 
 
@@ -289,7 +289,7 @@ def test_a_file_name_that_is_not_utf8(lint: Lint, folder: Path) -> None:
         assert lint("--isolated", *OLD, "--output-format", output_format).status == 1
 
 
-def test_verbose_says_what_was_used(kernel_file: Path, lint: Lint) -> None:
+def test_verbose_prints_what_was_used(kernel_file: Path, lint: Lint) -> None:
     (kernel_file.parent / "pallas-lint.toml").write_text("")
     assert "settings of pallas-lint.toml, " in lint(*OLD, "-v").out
     assert "jax 0.4.35 (--jax-version)" in lint(*OLD, "-v").out

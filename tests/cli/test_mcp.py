@@ -49,7 +49,7 @@ async def test_tools_that_read(tmp_path: Path) -> None:
         assert "VMEM of v5e" in await text(session, "facts", {"target": "tpu:v5e"})
 
 
-async def test_fixes_are_written_only_where_that_is_asked_for(tmp_path: Path) -> None:
+async def test_fixes_are_written_only_on_request(tmp_path: Path) -> None:
     file = tmp_path / "kernel.py"
     file.write_text(KERNEL)
     async with client(tmp_path) as session:

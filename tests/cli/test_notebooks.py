@@ -74,9 +74,9 @@ def test_fixes_are_written_into_the_notebook(lint: Lint, folder: Path) -> None:
 
 def test_standard_input(lint: Lint, folder: Path) -> None:
     data = write(folder, IMPORTS, KERNEL, LAUNCH).read_bytes()
-    told = ("--stdin-filename", "sub/x.ipynb", "-")
-    assert "sub/x.ipynb:cell 3:2:46" in lint(*NEW, *told, stdin=data).out
-    assert lint(*NEW, "--fix", *told, stdin=data).out == data.decode().replace("i * 8", "i")
+    reported = ("--stdin-filename", "sub/x.ipynb", "-")
+    assert "sub/x.ipynb:cell 3:2:46" in lint(*NEW, *reported, stdin=data).out
+    assert lint(*NEW, "--fix", *reported, stdin=data).out == data.decode().replace("i * 8", "i")
 
 
 def test_comments_and_settings_silence(lint: Lint, folder: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_baseline_knows_cells_that_moved(lint: Lint, folder: Path) -> None:
     assert lint(*NEW, *known).status == 0
 
 
-def test_what_cannot_be_judged_is_told(lint: Lint, folder: Path) -> None:
+def test_unchecked_files_are_reported(lint: Lint, folder: Path) -> None:
     write(folder, IMPORTS, KERNEL, SILENT, name="r.ipynb", language_info={"name": "R"})
     (folder / "bad.ipynb").write_text('{"cells": [],\n "pallas" 1}')
     ran = lint(*NEW, ".")

@@ -36,19 +36,19 @@ def test_exit_zero_is_for_findings_only(kernel_file: Path, lint: Lint) -> None:
 
 @pytest.mark.parametrize("output_format", ["full", "json", "sarif"])
 def test_a_report_in_a_file(folder: Path, kernel_file: Path, lint: Lint, output_format: str) -> None:
-    asked = ("--isolated", *OLD, "--output-format", output_format)
-    printed = lint(*asked)
-    ran = lint(*asked, "--output-file", "report", "--color", "always")
+    requested = ("--isolated", *OLD, "--output-format", output_format)
+    printed = lint(*requested)
+    ran = lint(*requested, "--output-file", "report", "--color", "always")
     assert (ran.status, ran.out, ran.err) == (1, "", "")
-    told = (folder / "report").read_text()
-    assert told == printed.out
-    assert "\x1b" not in told
+    reported = (folder / "report").read_text()
+    assert reported == printed.out
+    assert "\x1b" not in reported
 
 
 def test_reports_besides_what_is_printed(folder: Path, kernel_file: Path, lint: Lint) -> None:
-    asked = ("--isolated", *OLD, "--color", "always")
-    printed = lint(*asked)
-    ran = lint(*asked, "--report", "sarif=a=b.sarif", "--report", "concise=lines")
+    requested = ("--isolated", *OLD, "--color", "always")
+    printed = lint(*requested)
+    ran = lint(*requested, "--report", "sarif=a=b.sarif", "--report", "concise=lines")
     assert (ran.status, ran.out, ran.err) == (1, printed.out, printed.err)
     for output_format, name in (("sarif", "a=b.sarif"), ("concise", "lines")):
         assert (folder / name).read_text() == lint("--isolated", *OLD, "--output-format", output_format).out
@@ -117,8 +117,8 @@ def test_text_fits_the_terminal(
 
 def test_statistics_fit_the_terminal(kernel_file: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    told = lint("--isolated", *OLD, "--statistics").out.splitlines()
-    assert told[:2] == ["1  PAL301  index-map-element-offset", "   [1 fixable]"]
+    reported = lint("--isolated", *OLD, "--statistics").out.splitlines()
+    assert reported[:2] == ["1  PAL301  index-map-element-offset", "   [1 fixable]"]
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
@@ -142,15 +142,15 @@ def test_wrapping_loses_nothing_and_fits(words: list[str], width: int, first: in
 
 
 def test_numbers_keep_together_with_their_units() -> None:
-    told = list(wrapped("blocks take 448 KiB of 16 MiB in 5.85 µs and 3 steps of 2 s", 14))
-    assert told == ["blocks take", "448 KiB of", "16 MiB in", "5.85 µs and 3", "steps of 2 s"]
+    reported = list(wrapped("blocks take 448 KiB of 16 MiB in 5.85 µs and 3 steps of 2 s", 14))
+    assert reported == ["blocks take", "448 KiB of", "16 MiB in", "5.85 µs and 3", "steps of 2 s"]
 
 
 def test_colours_and_links_take_no_columns() -> None:
     style = Style(colour=True, links=True)
-    told = style.link(style.bold("a.py:1:2"), "a.py")
-    assert "\x1b]8;;file:///" in told
-    assert columns_of(told) == len("a.py:1:2")
+    reported = style.link(style.bold("a.py:1:2"), "a.py")
+    assert "\x1b]8;;file:///" in reported
+    assert columns_of(reported) == len("a.py:1:2")
 
 
 def test_settings_name_a_cache_folder_only_if_the_user_names_them(

@@ -48,7 +48,7 @@ def modules_after(arguments: list[str], cwd: Path) -> set[str]:
 
 @cache
 def modules_of_every_run() -> frozenset[str]:
-    """Those that are imported whatever is asked for."""
+    """Those that are imported whatever is requested."""
     return frozenset(modules_after(["--version"], Path.cwd()))
 
 

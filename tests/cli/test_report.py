@@ -64,7 +64,7 @@ def render(output_format: str, *findings: Finding, text: str = TEXT, **options: 
     return "".join(report.render(output_format, given))
 
 
-def test_what_is_said_of_a_launch_stands_together() -> None:
+def test_findings_of_a_launch_are_together() -> None:
     """Findings that are about no launch come first; of each launch its findings, their charts, and its stages."""
     first, second, apart = (evolve(FINDING, message=message, fixes=()) for message in ("alpha", "beta", "gamma"))
     launched = [("a.py:9: other", [second]), ("a.py:1: kernel", [first])]
@@ -217,15 +217,15 @@ def test_an_assumed_version_is_a_note() -> None:
 
 
 def test_an_assumed_version_names_the_files_that_it_holds_for() -> None:
-    told = JaxVersions(("0.8.1",), exact=True, assumed=False, source="from uv.lock", text="0.8.1")
+    reported = JaxVersions(("0.8.1",), exact=True, assumed=False, source="from uv.lock", text="0.8.1")
     unknown = JaxVersions(("0.12.0",), exact=True, assumed=True, source="newest known", text="0.12.0")
     judged = {f"{name}.py": unknown for name in "abcd"}
-    assert Assumed.of({"t.py": told}) is None
+    assert Assumed.of({"t.py": reported}) is None
     assert Assumed.of(judged) == Assumed("0.12.0")
-    two = render("concise", FINDING, assumed=Assumed.of({"a.py": unknown, "b.py": unknown, "t.py": told}))
+    two = render("concise", FINDING, assumed=Assumed.of({"a.py": unknown, "b.py": unknown, "t.py": reported}))
     assert "note: jax version unknown for 2 of 3 files, a.py, b.py (no environment" in two
     assert "for 4 of 5 files, a.py, b.py, c.py, … (no" in render(
-        "concise", FINDING, assumed=Assumed.of({**judged, "t.py": told})
+        "concise", FINDING, assumed=Assumed.of({**judged, "t.py": reported})
     )
 
 

@@ -44,13 +44,13 @@ def shown(lint: Lint, folder: Path, code: str, *options: str) -> str:
     ran = lint(*SHOWN, *options)
     assert (ran.status, ran.err) == (0, "")
     line, _ = ran.out.splitlines()
-    place, told = line.split(": ", 1)
+    place, reported = line.split(": ", 1)
     assert place.startswith("kern.py:")
-    return told
+    return reported
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "reported"),
     [
         (
             ROWS,
@@ -102,8 +102,8 @@ def shown(lint: Lint, folder: Path, code: str, *options: str) -> str:
         ),
     ],
 )  # fmt: skip
-def test_a_line_for_each_launch(code: str, told: str, lint: Lint, folder: Path) -> None:
-    assert shown(lint, folder, code) == told
+def test_a_line_for_each_launch(code: str, reported: str, lint: Lint, folder: Path) -> None:
+    assert shown(lint, folder, code) == reported
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_what_is_only_named_like_a_launch_is_none(lint: Lint, folder: Path) -> N
 
 def test_many_operands_are_cut(lint: Lint, folder: Path) -> None:
     args = ", ".join(f"jnp.ones(({number}, 128))" for number in range(1, 40))
-    told = shown(lint, folder, f"pl.pallas_call(kernel, out_shape=jnp.ones((8, 128)))({args}, *unknown())\n")
-    assert "f32[1,128], f32[2,128], " in told
-    assert ", … → f32[8,128], as in the text" in told
-    assert len(told) < 160
+    reported = shown(lint, folder, f"pl.pallas_call(kernel, out_shape=jnp.ones((8, 128)))({args}, *unknown())\n")
+    assert "f32[1,128], f32[2,128], " in reported
+    assert ", … → f32[8,128], as in the text" in reported
+    assert len(reported) < 160
 
 
 def test_findings_are_not_shown_and_do_not_count(kernel_file: Path, lint: Lint) -> None:
@@ -206,7 +206,7 @@ def test_how_far_it_saw_is_the_same_from_the_cache_and_from_several_processes(li
     assert "test_kern.py:4" in ran[0]
 
 
-def test_a_clean_run_says_what_it_has_judged(lint: Lint, folder: Path) -> None:
+def test_a_clean_run_prints_what_it_checked(lint: Lint, folder: Path) -> None:
     (folder / "kern.py").write_text(f"{HEAD}{ROWS}\n")
     assert lint(*HELD).out == (
         "No findings in 1 file.\n1 kernel judged for tpu, jax 0.10.2 (--jax-version); none with known shapes\n"

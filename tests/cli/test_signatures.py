@@ -65,8 +65,8 @@ X = "f32[8,128]"
     ],
 )
 def test_refused(function: str, arguments: list[str], words: str) -> None:
-    told = mismatch(parse_target(f"k.py::{function}", arguments), TEXT)
-    assert told is not None and words in told and "\n" not in told
+    reported = mismatch(parse_target(f"k.py::{function}", arguments), TEXT)
+    assert reported is not None and words in reported and "\n" not in reported
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ def text(*launches: dict[str, Any], width: int | None = None) -> list[str]:
 
 
 def test_stages_memory_and_why_something_failed_or_was_not_judged() -> None:
-    [told] = text(launch())
-    assert told.splitlines() == [
+    [reported] = text(launch())
+    assert reported.splitlines() == [
         "src/a.py:13: kernel, 8 steps, VMEM 128 KiB of 16 MiB (v5e)",
         "  grid ok, interpret not judged",
         "    interpret: this jax cannot run it",
@@ -45,12 +45,12 @@ def test_stages_memory_and_why_something_failed_or_was_not_judged() -> None:
     ]
 
 
-def test_launches_that_came_to_the_same_are_told_once() -> None:
-    told = text(launch(), launch(), launch(line=20), launch())
-    assert len(told) == 2
-    assert told[0].endswith("the same for 2 more")
+def test_equal_launches_are_printed_once() -> None:
+    reported = text(launch(), launch(), launch(line=20), launch())
+    assert len(reported) == 2
+    assert reported[0].endswith("the same for 2 more")
 
 
 def test_it_fits() -> None:
-    [told] = text(launch(), width=40)
-    assert max(map(len, told.splitlines())) <= 40
+    [reported] = text(launch(), width=40)
+    assert max(map(len, reported.splitlines())) <= 40

@@ -146,8 +146,8 @@ def test_every_name_that_pallas_removed_is_accounted_for() -> None:
         for name in {name for version in VERSIONS for name in compat.names_in(owner, version)}:
             history = compat.api(f"{owner}.{name}")
             assert history is not None
-            told = history.message or compat.replacement(f"{owner}.{name}")
-            if history.removed and name not in ignored and not told:
+            reported = history.message or compat.replacement(f"{owner}.{name}")
+            if history.removed and name not in ignored and not reported:
                 missing.append(f"{owner}.{name}")
     assert not missing
 

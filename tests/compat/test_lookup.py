@@ -160,15 +160,15 @@ def test_generations_that_were_not_compiled_for() -> None:
     assert status("jax.numpy.add", "tpu", "0.12.0.1", "f32", "tpu8i") == "unknown"
 
 
-def test_rules_that_ask_for_the_generation() -> None:
+def test_rules_that_depend_on_the_generation() -> None:
     """jax lowers `top_k` of bfloat16 from the sixth generation on; lowered and compiled with jax 0.12.0.1."""
     top_k = support("jax.lax.top_k")
-    told = {
+    reported = {
         device: top_k.verdict("tpu", "0.12.0.1", dtype="bf16", device=device, variant="unstable").status
         for device in ("v4", "v5e", "v5p", "v6e", "tpu7x")
     }
-    assert [device for device, status in told.items() if status == "supported"] == ["v6e", "tpu7x"]
-    assert {told[device] for device in ("v4", "v5e", "v5p")} == {"unsupported"}
+    assert [device for device, status in reported.items() if status == "supported"] == ["v6e", "tpu7x"]
+    assert {reported[device] for device in ("v4", "v5e", "v5p")} == {"unsupported"}
 
 
 def test_between_measured_versions_only_what_is_certain_counts() -> None:
@@ -310,7 +310,7 @@ def test_what_compiles_neither_before_nor_after_does_not_compile_between() -> No
 
 
 def test_a_case_that_was_not_measured_may_work() -> None:
-    """`full_like` lowers with a scalar, not with an array; no compiler of v4 was asked about either."""
+    """`full_like` lowers with a scalar, not with an array; no compiler of v4 was queried about either."""
     found = compat.function("jax.numpy.full_like")
     assert found is not None
     assert [found.verdict("tpu", "0.8.3", device=each).status for each in ("v4", "v5e")] == ["depends", "depends"]
@@ -321,19 +321,19 @@ def test_mosaic_gpu_is_known_in_either_semantics() -> None:
     """Lowered with jax 0.6.2 to 0.12.0.1; `erf` has a rule in both, but none that infers its layouts."""
     erf = compat.function("jax.lax.erf")
     assert erf is not None
-    told = {
+    reported = {
         (version, semantics): erf.verdict("mosaic_gpu", version, dtype="f32", device=semantics).status
         for version in ("0.8.3", "0.12.0.1")
         for semantics in ("lane", "warpgroup", None)
     }
-    assert {semantics for (version, semantics), status in told.items() if status == "supported"} == {"lane", None}
-    assert [status for (version, _), status in told.items() if version == "0.8.3"] == ["unsupported"] * 3
+    assert {semantics for (version, semantics), status in reported.items() if status == "supported"} == {"lane", None}
+    assert [status for (version, _), status in reported.items() if version == "0.8.3"] == ["unsupported"] * 3
     tanh = compat.function("jax.numpy.tanh")
     assert tanh is not None and tanh.verdict("mosaic_gpu", "0.6.2", dtype="f32").status == "supported"
     assert tanh.verdict("mosaic_gpu", "0.4.35").status == "unknown", "no Mosaic GPU to choose semantics of"
 
 
-def test_a_form_of_which_nothing_is_known_takes_back_what_another_says() -> None:
+def test_an_unmeasured_form_takes_back_the_verdict_of_another() -> None:
     """With a number to fill it with, `full_like` needs no `device_put`; that form could not be measured."""
     full_like = compat.function("jax.numpy.full_like")
     assert full_like is not None

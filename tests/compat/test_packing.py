@@ -104,10 +104,10 @@ def test_a_new_version_is_added_at_the_end(tools: dict[str, Any], tmp_path: Path
 def test_what_calls_functions_is_not_blamed_for_what_they_do() -> None:
     """TPUs add no numbers of 8 bits, and reduce few types: loops and branches take them all the same."""
     for name in ("jax.lax.fori_loop", "jax.lax.cond", "jax.lax.while_loop", "jax.lax.switch", "jax.jit"):
-        told = compat.function(name)
-        assert told is not None
+        reported = compat.function(name)
+        assert reported is not None
         for dtype in ("f32", "bf16", "i32", "i8", "u32", "bool"):
-            assert told.verdict("tpu", "0.10.2", dtype=dtype, device="v6e").status == "supported", (name, dtype)
+            assert reported.verdict("tpu", "0.10.2", dtype=dtype, device="v6e").status == "supported", (name, dtype)
 
 
 def test_functions_are_replaced_and_nothing_else(tools: dict[str, Any], tmp_path: Path) -> None:
@@ -126,8 +126,8 @@ def test_functions_are_replaced_and_nothing_else(tools: dict[str, Any], tmp_path
     after = outcomes(tools["unpack"], out)
     assert {key for key in before if before[key] != after[key]} == {("jax.jit", "plain")}
     last = len(VERSIONS["measured"]) - 1
-    told = {target: by_version for target, by_version in after["jax.jit", "plain"].items() if by_version}
-    assert told == {"tpu": {last: {"f32": ("l", None, "no")}}}
+    reported = {target: by_version for target, by_version in after["jax.jit", "plain"].items() if by_version}
+    assert reported == {"tpu": {last: {"f32": ("l", None, "no")}}}
 
 
 def test_a_device_is_added_to_a_version_that_is_there(tools: dict[str, Any], tmp_path: Path) -> None:
@@ -143,17 +143,17 @@ def test_a_device_is_added_to_a_version_that_is_there(tools: dict[str, Any], tmp
         {"f": "jax.numpy.exp", "v": "plain", "d": "f32", "tpu": ["k", "", None, "direct", "two"]},
         {"f": "jax.numpy.exp", "v": "plain", "d": "bf16", "tpu": ["k", "", None, "direct", "three"]},
     ]
-    said = [{"k": "one", "r": ["k", "", None]}, {"k": "two", "r": ["c", "too new", "exp"]}]
+    text = [{"k": "one", "r": ["k", "", None]}, {"k": "two", "r": ["c", "too new", "exp"]}]
     last = len(VERSIONS["measured"]) - 1
-    asked = {("v5p", last - 1), ("v6e", last)}  # for the first time, and anew
-    for device, index in asked:
+    requested = {("v5p", last - 1), ("v6e", last)}  # for the first time, and anew
+    for device, index in requested:
         version = VERSIONS["measured"][index]
         (work / f"lower-{version}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        (work / f"compile-{version}-{device}.jsonl").write_text("\n".join(map(json.dumps, said)))
+        (work / f"compile-{version}-{device}.jsonl").write_text("\n".join(map(json.dumps, text)))
         (work / "done" / f"compile-{version}-{device}").touch()
     tools["add_devices"](work, out, ("v5p", "v6e"), VERSIONS["measured"][-2:])
     after = outcomes(tools["unpack"], out)
-    for device, index in asked:
+    for device, index in requested:
         assert after["jax.lax.top_k", "plain"][f"tpu:{device}"][index]["bf16"] == ("k", None, None)
         assert after["jax.numpy.exp", "plain"][f"tpu:{device}"][index]["f32"] == ("c", "exp", "too new")
     exp = after["jax.numpy.exp", "plain"]

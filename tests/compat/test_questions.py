@@ -227,7 +227,7 @@ def test_every_form_has_words() -> None:
     assert [variant for variant, text in told.items() if "_" in text] == []
 
 
-def test_data_say_how_a_state_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_have_the_evidence_of_a_state(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("jnp.tanh", output_format="json") == 0
     (match,) = json.loads(capsys.readouterr().out)["matches"]
     states = {backend: shown["states"]["f32"][-1] for backend, shown in match["backends"].items()}

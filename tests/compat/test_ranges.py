@@ -37,7 +37,7 @@ def packagings(text: str) -> SpecifierSet | None:
 @example(">=0.8,<0.11", ["0.8", "0.8.0", "0.10.2", "0.11"])
 @example("~=0.4.30", ["0.4.30", "0.4.35", "0.5"])
 @example("==0.9.*,!=0.9.0.*", ["0.9.0", "0.9.0.1", "0.9.1", "0.90"])
-def test_a_range_has_the_versions_that_packaging_says(text: str, versions: list[str]) -> None:
+def test_a_range_has_the_same_versions_as_in_packaging(text: str, versions: list[str]) -> None:
     known = packagings(text)
     if known is None:
         with pytest.raises(ValueError, match=r"."):

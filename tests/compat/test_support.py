@@ -22,7 +22,7 @@ def test_functions_show_both_backends(query: str, capsys: pytest.CaptureFixture[
     assert "\x1b[" not in out
 
 
-def test_an_unsupported_function_says_why_and_what_instead(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unsupported_function_has_reason_and_replacement(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("jnp.cumsum") == 0
     out = capsys.readouterr().out
     assert "no lowering rule for the primitive `cumsum`" in out
@@ -30,7 +30,7 @@ def test_an_unsupported_function_says_why_and_what_instead(capsys: pytest.Captur
     assert "measured by lowering" in out
 
 
-def test_a_removed_name_says_when_and_what_instead(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_removed_name_has_release_and_replacement(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("pl.load") == 0
     out = capsys.readouterr().out
     assert "deprecated since 0.7.1" in out

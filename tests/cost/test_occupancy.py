@@ -39,7 +39,7 @@ def test_what_limits_it() -> None:
     assert summary({"vmem_bytes": 4}) == "", "what is compiled for others has no such figures"
 
 
-SAYS = """\
+OUTPUT = """\
 ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'kernel' for 'sm_90a'
 ptxas info    : Function properties for kernel
@@ -54,7 +54,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> assembly.Assemb
     cuda = tmp_path / "with 'quotes'" / "cuda"
     (cuda / "bin").mkdir(parents=True)
     (cuda / "nvvm").mkdir()
-    (cuda / "says").write_text(SAYS)
+    (cuda / "says").write_text(OUTPUT)
     script = f'#!/bin/sh\necho "$@" >"{cuda}/asked"\ncat "{cuda}/says" >&2\nexit 3\n'
     (cuda / "bin" / "ptxas").write_text(script)
     (cuda / "bin" / "ptxas").chmod(0o700)
@@ -64,11 +64,11 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> assembly.Assemb
     return assembly.Assembly(str(folder))
 
 
-def test_ptxas_is_asked_and_answers_as_ever(compiled: assembly.Assembly, tmp_path: Path) -> None:
+def test_ptxas_is_run_and_answers_as_ever(compiled: assembly.Assembly, tmp_path: Path) -> None:
     own = compiled.options["xla_gpu_cuda_data_dir"]
     assert (tmp_path / "own folder" / "cuda" / "nvvm").is_dir()
     done = subprocess.run([f"{own}/bin/ptxas", "a b.ptx", "-o", "x"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (3, SAYS)
+    assert (done.returncode, done.stderr) == (3, OUTPUT)
     assert (tmp_path / "with 'quotes'" / "cuda" / "asked").read_text() == "a b.ptx -o x -v\n"
     assert compiled.figures() == {}, "how it is launched is not told"
     dump = tmp_path / "own folder" / "dump"
@@ -91,6 +91,6 @@ def test_the_ptx_of_one_kernel_is_kept(compiled: assembly.Assembly, tmp_path: Pa
         assert compiled.ptx() == (text if "one" in text else None), "of several kernels nobody knows which is which"
 
 
-def test_without_ptxas_nothing_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ptxas_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assembly, "_cuda", lambda: None)
     assert assembly.Assembly(str(tmp_path)).options == {}

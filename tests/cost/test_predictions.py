@@ -65,8 +65,8 @@ def test_what_it_costs(name: str) -> None:
     found = predicted(name, limits=Limits(steps=400_000, seconds=1000))
     assert found.microseconds is not None, found.doubts
     assert found.low is not None and found.high is not None and found.low < found.microseconds < found.high
-    told = round(found.microseconds, 2), found.bound, found.issue, found.read, found.written, found.cores
-    assert told == EXPECTED[name]
+    reported = round(found.microseconds, 2), found.bound, found.issue, found.read, found.written, found.cores
+    assert reported == EXPECTED[name]
     shares = [line.share for line in found.lines]
     assert shares == sorted(shares, reverse=True) and 0.98 < sum(shares) < 1.01
     assert {line.place[0] for line in found.lines if line.place is not None} == {"kernels.py"}

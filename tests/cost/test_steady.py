@@ -58,5 +58,5 @@ def test_growing_numbers(now: int, by: int, steps: list[tuple[str, int]], limit:
         return
     for stretch in range(min(bound.stretches, 50)):
         plain = result(now + by * stretch, steps, limit)
-        told = [each.now + each.by * stretch if isinstance(each, Growing) else each for each in found]
-        assert told == plain, (stretch, bound.stretches)
+        reported = [each.now + each.by * stretch if isinstance(each, Growing) else each for each in found]
+        assert reported == plain, (stretch, bound.stretches)

@@ -21,7 +21,7 @@ class Device:
     """What one device does. Buffers are "a" and "b", of two elements; semaphores "s" count, "d" are of copies."""
 
     def __init__(self, number: int, text: int | None = None) -> None:
-        """`text`: which of several texts it runs; a text of its own where none is told."""
+        """`text`: which of several texts it runs; a text of its own where none is reported."""
         self.number = number
         self.text = number if text is None else text
         self.line: list[Event] = []

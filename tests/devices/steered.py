@@ -10,7 +10,7 @@ from tests.devices.warpgroups import launch, store
 
 
 def _copies(copied_gmem, x_gmem, o_gmem, smem, arrived):
-    """Waits for a copy that begins only where the operand says so."""
+    """Waits for a copy that begins only where the operand reports it."""
 
     @pl.when(copied_gmem[0] != 0)
     def _():
@@ -129,6 +129,6 @@ def scheduled(x, defect=""):
 
 
 def without_a_message(x):
-    """It asks for what only a GPU has, and goes wrong there for another reason."""
+    """It requests what only a GPU has, and goes wrong there for another reason."""
     assert jax.devices()[0].core_count
     raise ValueError("of GPUs")

@@ -20,7 +20,7 @@ ASTRAY = ["logical, not there", "tuple, not there", "dict, not there"]
 
 
 @pytest.mark.parametrize("form", RIGHT)
-def test_who_is_meant(worker: Worker, form: str) -> None:
+def test_which_device_is_addressed(worker: Worker, form: str) -> None:
     result, found = probe(worker, "addresses.py::post", X, f"form={form!r}", stage="interpret")
     assert found == []
     [launch] = result.launches
@@ -32,12 +32,12 @@ def test_who_is_meant(worker: Worker, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ASTRAY)
-def test_who_is_not_there(worker: Worker, form: str) -> None:
+def test_a_device_that_is_not_there(worker: Worker, form: str) -> None:
     _, found = probe(worker, "addresses.py::post", X, f"form={form!r}", stage="verify")
     assert {finding.code for finding in found} == {"PAL910", "PAL912"}
 
 
-def test_another_than_who_waits(worker: Worker) -> None:
+def test_another_device_than_the_waiting_one(worker: Worker) -> None:
     _, found = probe(worker, "addresses.py::post", X, "form='another'", stage="verify")
     assert {finding.code for finding in found} == {"PAL910"}
 
@@ -50,7 +50,7 @@ def test_a_number_on_one_axis(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize("awaited", [True, False])
-def test_semaphores_that_outlive_a_launch_are_said(worker: Worker, awaited: bool) -> None:
+def test_semaphores_that_outlive_a_launch_are_reported(worker: Worker, awaited: bool) -> None:
     why = why_not(worker, "addresses.py::split", X, f"awaited={awaited}")
     assert why.startswith("not modelled: `")
     assert "a semaphore that outlives the launch (line" in why

@@ -77,7 +77,7 @@ def why_not(worker: Worker, *words: str) -> str:
 
 
 @pytest.mark.parametrize(("function", "defect", "codes"), DEFECTS, ids=[f"{f} {d}".strip() for f, d, _ in DEFECTS])
-def test_every_defect_is_told(worker: Worker, function: str, defect: str, codes: set[str]) -> None:
+def test_every_defect_is_reported(worker: Worker, function: str, defect: str, codes: set[str]) -> None:
     # Two devices hide some, eight take longer and show no more.
     for count in (2, 4, 8) if function == "gather" else (4,):
         shape = f"f32[8,{128 * count}]"
@@ -87,8 +87,8 @@ def test_every_defect_is_told(worker: Worker, function: str, defect: str, codes:
         stage = launch.stage("verify")
         assert stage is not None
         assert stage.ok is not None, stage.detail
-        told = {finding.code for finding in found}
-        assert told == codes or (count == 2 and told <= codes), (count, found)
+        reported = {finding.code for finding in found}
+        assert reported == codes or (count == 2 and reported <= codes), (count, found)
         if defect and count > 2:
             assert stage.charts
             assert all(finding.span.path == "kernels.py" for finding in found)
@@ -98,11 +98,11 @@ def test_a_right_kernel_goes_through_all_stages(worker: Worker) -> None:
     result, found = probe(worker, "gather", "f32[8,512]", "count=4", targets=("tpu:v5e", "tpu:v5p"), timeout=300.0)
     assert found == []
     [launch] = result.launches
-    told = {(stage.stage, stage.target): (stage.ok, stage.detail) for stage in launch.stages}
-    assert told["interpret", None] == (True, "TPU interpreter on several devices, copies late and early")
+    reported = {(stage.stage, stage.target): (stage.ok, stage.detail) for stage in launch.stages}
+    assert reported["interpret", None] == (True, "TPU interpreter on several devices, copies late and early")
     for target in ("tpu:v5e", "tpu:v5p"):
-        assert told["lower", target] == (True, None)
-        assert told["compile", target] == (True, None)
+        assert reported["lower", target] == (True, None)
+        assert reported["compile", target] == (True, None)
 
 
 def test_what_never_ends_is_not_run(worker: Worker) -> None:
@@ -113,12 +113,12 @@ def test_what_never_ends_is_not_run(worker: Worker) -> None:
     assert (stage.ok, stage.detail) == (None, "not run: it waits for ever")
 
 
-def test_what_is_told_to_a_race_is_told_once(worker: Worker) -> None:
+def test_a_race_is_reported_once(worker: Worker) -> None:
     _, found = probe(worker, "permute", "f32[8,512]", "count=4", "defect='no wait_recv'", stage="interpret")
     assert [finding.code for finding in found] == ["PAL911"]
 
 
-def test_devices_that_are_told_by_values(worker: Worker) -> None:
+def test_devices_chosen_by_values(worker: Worker) -> None:
     result, found = probe(worker, "told", "i32[4]=[1,2,3,0]", "f32[8,512]", stage="verify")
     assert found == []
     assert [stage.ok for stage in result.launches[0].stages if stage.stage == "verify"] == [True]
@@ -162,8 +162,10 @@ def test_values_of_each_device_while_a_program_runs(space: str, tmp_path: Path) 
     done = run(*options, cwd=tmp_path, env=around)
     report = json.loads(done.stdout)
     assert report["findings"] == []
-    told = [stage["ok"] for launch in report["launches"] for stage in launch["stages"] if stage["stage"] == "verify"]
-    assert told == [True], done.stderr
+    reported = [
+        stage["ok"] for launch in report["launches"] for stage in launch["stages"] if stage["stage"] == "verify"
+    ]
+    assert reported == [True], done.stderr
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_a_fault_that_hangs_on_values_that_were_made_up(worker: Worker, defect: 
     assert all(finding.help.startswith("on random values of `table_ref`") == ("some" in defect) for finding in found)
 
 
-def test_a_place_that_is_asked_for_outside_of_the_kernel(worker: Worker) -> None:
+def test_an_index_that_is_computed_outside_of_the_kernel(worker: Worker) -> None:
     result, found = probe(worker, "told_by_place", "f32[8,512]", "step=1", stage="verify")
     assert found == []
     assert [stage.ok for stage in result.launches[0].stages if stage.stage == "verify"] == [True]

@@ -26,8 +26,8 @@ def verdict(worker: Worker, name: str, *words: str) -> tuple[str, list[str]]:
     """What the stage says, and what is found."""
     result, found = findings(worker, f"steered.py::{name}", *words)
     [stage] = [stage for stage in result.launches[-1].stages if stage.stage == "verify"]
-    told = [finding for finding in found if finding.code != "PAL907"]
-    return str(stage.detail), [finding.code for finding in told]
+    reported = [finding for finding in found if finding.code != "PAL907"]
+    return str(stage.detail), [finding.code for finding in reported]
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -77,7 +77,7 @@ def test_work_of_other_clusters(worker: Worker, defect: str, wanted: list[str]) 
     assert "every order" in detail and found == []
 
 
-def test_what_goes_wrong_on_a_gpu_that_was_asked_for(worker: Worker) -> None:
+def test_failures_on_a_requested_gpu(worker: Worker) -> None:
     target = parse_target("steered.py::without_a_message", [X])
     result = Session(worker, HERE, ProbeOptions(targets=("mosaic-gpu:sm90",))).probe(target)
     [found], _ = findings_of(result, HERE, Lines(HERE).line)

@@ -57,7 +57,7 @@ def test_a_barrier_that_waits_for_too_few() -> None:
     assert "too-early" not in kinds(ring(2, barrier=1))
 
 
-def test_who_is_waited_for_in_vain_comes_before_who_waits_for_it() -> None:
+def test_the_cause_of_a_wait_comes_before_the_wait() -> None:
     first = Device(0).wait(2)
     second = Device(1).signal(0).wait().signal(2)
     third = Device(2).wait().signal(1)
@@ -72,7 +72,7 @@ def test_devices_that_wait_for_each_other() -> None:
     assert "which device 1 would bring after a wait that never ends" in verdicts[0].message
 
 
-def test_a_copy_that_nobody_waits_for() -> None:
+def test_a_copy_never_awaited() -> None:
     verdict = only(ring(4, recv=False), "unfinished")
     assert (
         "device 1 may leave the kernel while the copy that device 0 starts in line 4 still writes `b`"
@@ -176,12 +176,12 @@ def test_the_verdicts_are_those_of_every_interleaving(sure: bool) -> None:
         except TooMany:
             assume(False)
         found = check_traces(given).found
-        told = {verdict.kind for verdict in found}
-        assert ("deadlock" in told) == all_of_them.deadlock
+        reported = {verdict.kind for verdict in found}
+        assert ("deadlock" in reported) == all_of_them.deadlock
         assert uses(given, found, sure=sure) == as_lines(given, all_of_them.races, sure=sure)
         if not all_of_them.deadlock:
             [left] = all_of_them.left
-            assert bool({"left-over", "unfinished"} & told) == bool(left)
+            assert bool({"left-over", "unfinished"} & reported) == bool(left)
             if sure:
                 early = {given.event(moment).place["line"] for moment, _ in all_of_them.unfinished}
                 assert {v.places[0]["line"] for v in found if v.kind == "unfinished"} == early

@@ -97,7 +97,7 @@ def test_what_is_written_has_to_be_committed() -> None:
     assert kinds(block(Warpgroup(0).load(shared("a"), "full").awaits("full").multiply(shared("a")).multiplied())) == []
 
 
-def test_who_writes_has_to_commit() -> None:
+def test_writes_have_to_be_committed() -> None:
     reader = Warpgroup(1).awaits("full").fence().multiply(shared("a")).multiplied()
     assert kinds(block(Warpgroup(0).write(shared("a")).arrive("full"), reader)) == ["unfenced"]
     assert kinds(block(Warpgroup(0).write(shared("a")).arrive("full").fence(), reader)) == ["unfenced"]
@@ -118,11 +118,11 @@ def test_the_verdicts_are_those_of_every_interleaving() -> None:
         def placed(races: set[frozenset]) -> set[frozenset[int]]:
             return {frozenset(given.event(moment).place["line"] for moment, _ in race) for race in races}
 
-        told = [verdict for verdict in found if verdict.kind == "device-race"]
-        races = {frozenset(place["line"] for place in verdict.places): verdict.sure for verdict in told}
+        reported = [verdict for verdict in found if verdict.kind == "device-race"]
+        races = {frozenset(place["line"] for place in verdict.places): verdict.sure for verdict in reported}
         assert races.keys() <= placed(any_way.races)
         assert {race for race, certain in races.items() if certain} <= placed(sure.races)
-        # Of those with the same cause one is told: they have a work in common.
+        # Of those with the same cause one is reported: they have a work in common.
         assert all(race & set().union(*races) for race in placed(any_way.races))
         if not any_way.deadlock:
             late = {given.event(moment).place["line"] for moment in any_way.overruns}

@@ -274,7 +274,7 @@ def multicast(x, y, defect=""):
 
 
 def scopes(x, defect=""):
-    """A barrier that begins anew at every turn: what nobody waits for in one does not count in the next."""
+    """A barrier that begins anew at every turn: what is not awaited in one does not count in the next."""
 
     def kernel(x_gmem, o_gmem):
         def turn(step, _):

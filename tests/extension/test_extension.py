@@ -76,15 +76,15 @@ def test_targets_are_those_of_pallas_lint() -> None:
 def test_the_server_takes_the_defaults_of_all_settings() -> None:
     from pallas_lint.server.workspace.client_settings import parse
 
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     for name, value in settings().items():
         *groups, key = name.removeprefix("pallasLint.").split(".")
-        inner = told
+        inner = reported
         for group in groups:
             inner = inner.setdefault(group, {})
         inner[key] = value["default"]
-    del told["layoutView"], told["refColors"], told["mcp"]  # the extension's own
-    assert parse(told).problems == ()
+    del reported["layoutView"], reported["refColors"], reported["mcp"]  # the extension's own
+    assert parse(reported).problems == ()
 
 
 def test_versions_are_the_same() -> None:
@@ -126,10 +126,10 @@ def test_tasks_find_problems() -> None:
 def test_the_server_describes_its_interpreter(tmp_path: Path) -> None:
     described = run(str(SERVER), "--describe", cwd=tmp_path)
     assert described.returncode == 0, described.stderr
-    said = json.loads(described.stdout)
-    assert Path(said["executable"]) == Path(sys.executable)
-    assert said["version"] == ".".join(map(str, sys.version_info[:3])) or sys.version_info.releaselevel != "final"
-    assert said["pallasLint"]
+    phrase = json.loads(described.stdout)
+    assert Path(phrase["executable"]) == Path(sys.executable)
+    assert phrase["version"] == ".".join(map(str, sys.version_info[:3])) or sys.version_info.releaselevel != "final"
+    assert phrase["pallasLint"]
 
 
 @pytest.mark.parametrize("safe_path", ["", "1"])
@@ -143,7 +143,7 @@ def test_no_file_of_the_folder_is_imported(tmp_path: Path, safe_path: str) -> No
         assert "hijacked" not in result.stdout + result.stderr
 
 
-def test_without_fitting_libraries_it_says_what_to_do(tmp_path: Path) -> None:
+def test_without_fitting_libraries_it_prints_what_to_do(tmp_path: Path) -> None:
     tool = tmp_path / "bundled" / "tool" / "server.py"
     tool.parent.mkdir(parents=True)
     tool.write_bytes(SERVER.read_bytes())

@@ -17,7 +17,7 @@ FILES = sorted(file.name for file in HERE.glob("test_*.py") if file.name != Path
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", FILES)
-def test_examples_that_nobody_has_seen(name: str) -> None:
+def test_random_examples(name: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", str(HERE / name)]
     environment = {**os.environ, VARIABLE: os.environ.get(VARIABLE, "30")}
     ran = subprocess.run(

@@ -78,9 +78,9 @@ def _used(folder: Path, name: str, data: bytes) -> None:
     assert not found.errors
     settings = finder.for_folder(folder)
     settings.fingerprint()
-    told = ProbeOptions.of(settings.probe)
-    assert 0 < told.timeout <= MAX_SECONDS
-    assert told.memory_limit >= LEAST_MEMORY
+    reported = ProbeOptions.of(settings.probe)
+    assert 0 < reported.timeout <= MAX_SECONDS
+    assert reported.memory_limit >= LEAST_MEMORY
     result = lint_source(Source("kernel.py", KERNEL), settings, Project(folder))
     assert not result.errors, result.traceback
 
@@ -119,7 +119,9 @@ evidence = st.tuples(
 
 @examples(100)
 @given(st.dictionaries(st.sampled_from(PATHS), paths, max_size=2), st.none() | evidence)
-def test_whatever_a_subfolder_says_the_rest_is_linted(table: dict[str, str], told: tuple[str, str, str] | None) -> None:
+def test_settings_of_a_subfolder_do_not_stop_the_rest(
+    table: dict[str, str], reported: tuple[str, str, str] | None
+) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
         sub = folder / "sub"
@@ -129,8 +131,8 @@ def test_whatever_a_subfolder_says_the_rest_is_linted(table: dict[str, str], tol
             (each / "k.py").write_text(KERNEL)
         text = "".join(f"{key} = {toml(value)}\n" for key, value in table.items())
         (sub / "pallas-lint.toml").write_bytes(text.encode("utf-8", "surrogatepass"))
-        if told is not None:
-            name, pattern, value = told
+        if reported is not None:
+            name, pattern, value = reported
             (sub / name).parent.mkdir(exist_ok=True)
             (sub / name).write_bytes(pattern.replace("{}", value).encode("utf-8", "surrogatepass"))
         finder = SettingsFinder(cwd=folder)

@@ -150,7 +150,7 @@ def sensible(most: int = 3) -> st.SearchStrategy[str]:
     return kernels(SENSIBLE, most)
 
 
-SAID = [
+MESSAGES = [
     *("", "", "# coding: latin-1\n", "# -*- coding: utf-8-sig -*-\n", "# coding: hex\n", "# coding: cp932\n"),
     *("#!/x\n# vim: set fileencoding=utf-7 :\n", "# coding: \x00\n"),
 ]
@@ -159,9 +159,9 @@ SAID = [
 @st.composite
 def files(draw: Any) -> bytes:
     """What a file may hold: a kernel in some encoding, said or not, with some bytes changed."""
-    said = draw(st.sampled_from(SAID))
+    phrase = draw(st.sampled_from(MESSAGES))
     encoding = draw(st.sampled_from(["utf-8", "utf-8", "utf-8-sig", "latin-1", "utf-16", "utf-32-be", "cp932"]))
-    data: bytes = (said + draw(kernels())).encode(encoding, "replace")
+    data: bytes = (phrase + draw(kernels())).encode(encoding, "replace")
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(data)))
         data = data[:at] + draw(st.binary(max_size=4)) + data[at + draw(st.integers(0, 2)) :]

@@ -98,8 +98,19 @@ def _environment(cwd: Path, home: Path | None, env: Mapping[str, str] | None) ->
     """That of a user whose folder is `home`, who has said nothing about jax or colours."""
     home = home or cwd.parent / "home"
     home.mkdir(exist_ok=True)
-    told = ("VIRTUAL_ENV", "CONDA_PREFIX", "NO_COLOR", "FORCE_COLOR", *(n for n in os.environ if n.startswith("XDG_")))
-    return {**os.environ, **dict.fromkeys(told, ""), "HOME": str(home), **(env or {})}  # empty is as good as not set
+    reported = (
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        *(n for n in os.environ if n.startswith("XDG_")),
+    )
+    return {
+        **os.environ,
+        **dict.fromkeys(reported, ""),
+        "HOME": str(home),
+        **(env or {}),
+    }  # empty is as good as not set
 
 
 def _limited(command: list[str], memory: int) -> list[str]:

@@ -99,11 +99,11 @@ def test_the_server_answers_others(tmp_path: Path) -> None:
         assert wire.end() == 0
 
 
-def test_a_file_beyond_the_budget_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_beyond_the_budget_has_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pallas_lint.kernels.interpreter.interpreter._MAX_TOTAL_STEPS", 300)
-    told = lint_text(attack.KERNEL * 8)
-    assert "PAL001" in codes(told)
-    assert [finding.severity.name for finding in told if finding.code == "PAL001"] == ["WARNING"]
+    reported = lint_text(attack.KERNEL * 8)
+    assert "PAL001" in codes(reported)
+    assert [finding.severity.name for finding in reported if finding.code == "PAL001"] == ["WARNING"]
 
 
 _DEEP = "".join(f"def f{at}(x):\n    return f{at + 1}(x){' + 1' * 150}\n\n" for at in range(12))
@@ -118,13 +118,13 @@ _DEEP = "".join(f"def f{at}(x):\n    return f{at + 1}(x){' + 1' * 150}\n\n" for 
     ],
     ids=["a launcher", "a kernel", "depth"],
 )
-def test_a_run_beyond_its_budget_says_so(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_a_run_beyond_its_budget_has_a_warning(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     if "f0" not in text:
         monkeypatch.setattr("pallas_lint.kernels.interpreter.interpreter._MAX_STEPS", 300)
     text = attack.KERNEL + text.removeprefix(_HEAD).replace("kernel", "body").replace("def run", "def launch")
-    told = [each for each in lint_text(text) if each.code in ("PAL001", "PAL301")]
-    assert [(each.code, each.severity.name) for each in told] == [("PAL301", "ERROR"), ("PAL001", "WARNING")]
-    assert text.splitlines()[told[1].span.start.line - 1].startswith("def launch(")
+    reported = [each for each in lint_text(text) if each.code in ("PAL001", "PAL301")]
+    assert [(each.code, each.severity.name) for each in reported] == [("PAL301", "ERROR"), ("PAL001", "WARNING")]
+    assert text.splitlines()[reported[1].span.start.line - 1].startswith("def launch(")
 
 
 def test_loops_in_comprehensions_keep_the_launch() -> None:

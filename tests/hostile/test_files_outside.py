@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SECRET = "s3cr3t"
 TABLE = "[tool.pallas-lint]\n"
-# Name of the file outside, its text, and what is said of it.
+# Name of the file outside, its text, and what is reported of it.
 OUTSIDE = (
     ("target.toml", f'target = "{SECRET}"', "target: this setting cannot have that value"),
     ("version.toml", f'jax-version = "{SECRET}"', "jax-version: this setting cannot have that value"),
@@ -78,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check(text: str) -> None:
-    """Whether errors of all files are told, and none with what the file holds."""
+    """Whether errors of all files are reported, and none with what the file holds."""
     for name, _, message in OUTSIDE:
         lines = [line for line in text.splitlines() if name in line.partition(" error: ")[0]]
         assert len(lines) == 2 and all(message in line for line in lines), (name, lines)
@@ -104,8 +104,8 @@ def test_the_server(folder: Path) -> None:
         wire.open((folder / "z.py").as_uri(), attack.KERNEL)
         assert "PAL301" in wire.codes((folder / "z.py").as_uri())
         # What stands at the file itself is shown to its reader only.
-        said = [each for each in wire.notifications if each["method"] != "textDocument/publishDiagnostics"]
-        assert SECRET not in str(said)
+        phrase = [each for each in wire.notifications if each["method"] != "textDocument/publishDiagnostics"]
+        assert SECRET not in str(phrase)
         assert SECRET not in wire.errors.decode()
         assert wire.end() == 0
 

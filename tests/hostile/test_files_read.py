@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTINGS = ("pallas-lint.toml", "pyproject.toml")  # without them a folder cannot be judged
-TOLD = ("uv.lock", "poetry.lock", "requirements.txt", "setup.cfg", ".gitignore")  # without them it can
+REPORTED = ("uv.lock", "poetry.lock", "requirements.txt", "setup.cfg", ".gitignore")  # without them it can
 SILENT = (".venv/pyvenv.cfg",)
 ENDLESS = "/dev/zero"
 
@@ -26,7 +26,7 @@ def place(name: str) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for each file that is read beside the code, with a device or a pipe in its place."""
     top = tmp_path_factory.mktemp("read") / "project"
-    for number, name in enumerate((*SETTINGS, *TOLD, *SILENT)):
+    for number, name in enumerate((*SETTINGS, *REPORTED, *SILENT)):
         file = top / place(name) / name
         file.parent.mkdir(parents=True)
         (top / place(name) / "k.py").write_text(attack.KERNEL)
@@ -62,12 +62,12 @@ def test_the_command_line(folder: Path) -> None:
     for name in SETTINGS:
         assert f"{place(name)}/{name}: error: cannot read the configuration: it is not a regular file" in ran.err
         assert f"{place(name)}/k.py" not in ran.out
-    for name in TOLD:
+    for name in REPORTED:
         assert f"{place(name)}/{name}: error: cannot read the file: it is not a regular file" in ran.err
     assert "large/requirements.txt: error: cannot read the file: it is larger than 64 MiB" in ran.err
     assert "large/huge.py: error: cannot read the file: it is larger than 64 MiB" in ran.err
     assert "known/known.json: error: cannot read the baseline: it is not a regular file" in ran.err
-    for folder_name in (*map(place, (*TOLD, *SILENT)), "large", "known", "many"):
+    for folder_name in (*map(place, (*REPORTED, *SILENT)), "large", "known", "many"):
         assert f"{folder_name}/k.py:" in ran.out, folder_name
 
 
@@ -75,7 +75,7 @@ def test_the_hook(folder: Path) -> None:
     names = [str(file.relative_to(folder)) for file in sorted(folder.rglob("k.py"))]
     ran = attack.hook("pallas-lint", *names, "large/pipe.py", cwd=folder)
     assert ran.calm and ran.status == 2
-    assert all(f"{place(name)}/k.py:" in ran.out for name in TOLD)
+    assert all(f"{place(name)}/k.py:" in ran.out for name in REPORTED)
     assert "large/pipe.py: error: neither a file nor a folder" in ran.err
 
 

@@ -57,11 +57,11 @@ def test_comments_and_baselines_stay_in_the_project(project: Path) -> None:
     assert ran.calm and ran.status == 2 and "out.py: error: cannot write" in ran.err
     assert "disable=PAL301" in (project / "plain.py").read_text()
     (project / "plain.py").write_text(attack.KERNEL)
-    for told in ("../outside/settings.json", "../new.json", "outside/settings.json", "outside/new.json"):
-        (project / "pallas-lint.toml").write_text(f'baseline = "{told}"\n')
+    for reported in ("../outside/settings.json", "../new.json", "outside/settings.json", "outside/new.json"):
+        (project / "pallas-lint.toml").write_text(f'baseline = "{reported}"\n')
         ran = attack.run("--write-baseline", *NEW, "plain.py", cwd=project)
         assert ran.calm and ran.status == 2
-        assert "new.json" not in told or "cannot write the baseline: it leads out of the project" in ran.err
+        assert "new.json" not in reported or "cannot write the baseline: it leads out of the project" in ran.err
     assert everything(outside) == before
     assert not (project.parent / "new.json").exists()
 

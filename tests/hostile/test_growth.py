@@ -74,11 +74,11 @@ def _nested(header: str, *inside: str, first: str = "m = 0") -> Callable[[int], 
 
 def _grid(n: int) -> str:
     where = "in_specs=[pl.BlockSpec((8, 128), lambda *a: (sum(a), 0))], out_specs=pl.BlockSpec((8, 128), where), "
-    asked = [f"i{at} = pl.program_id({at})" for at in range(n)]
+    requested = [f"i{at} = pl.program_id({at})" for at in range(n)]
     total = " + ".join(f"i{at}" for at in range(n))
     when = [f"@pl.when({total} == 0)", "def _():", "    o_ref[...] = jnp.zeros_like(o_ref)"]
     before = "def where(*a):\n    return a[0], 0\n"
-    return _kernel(*asked, *when, "o_ref[...] += x_ref[...]", grid=", ".join("2" * n), before=before, specs=where)
+    return _kernel(*requested, *when, "o_ref[...] += x_ref[...]", grid=", ".join("2" * n), before=before, specs=where)
 
 
 _STORE = "o_ref[...] = x_ref[...]"

@@ -138,7 +138,7 @@ def test_a_shapes_file_ends_with_a_message(project: Path, name: str) -> None:
 
 
 def test_launches_that_are_left_out_are_named() -> None:
-    """A place to which many functions lead is judged for the first of them, and this is said once, there."""
+    """A place to which many functions lead is judged for the first of them, and this is reported once, there."""
     few, many = (KERNEL + "".join(f"f{at} = jax.grad(run)\n" for at in range(count)) for count in (30, 300))
     line = KERNEL.count("\n", 0, KERNEL.index("pl.pallas_call")) + 1
     left_out = [finding for finding in lint_text(many) if finding.code == "PAL001"]
@@ -212,7 +212,7 @@ def test_dots_elsewhere_are_no_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "reported"),
     [
         ("pallas-lint.toml", "exclude = [" + "".join(f"'a{at}*', " for at in range(60_000)) + "]", "entries"),
         ("pallas-lint.toml", "select = [" + "'ALL', " * 90_000 + "]", "entries"),
@@ -221,14 +221,14 @@ def test_dots_elsewhere_are_no_key() -> None:
     ],
     ids=["exclude", "select", "jax-version", "gitignore"],
 )
-def test_too_much_in_settings_is_an_error(project: Path, name: str, text: str, told: str) -> None:
+def test_too_much_in_settings_is_an_error(project: Path, name: str, text: str, reported: str) -> None:
     (project / "k.py").write_text(KERNEL)
     (project / name).write_text(text + "\n")
     ran, seconds = _run(project)
     assert ran.calm, ran.err
     assert ran.status == 2
     assert name in ran.out + ran.err
-    assert told in ran.out + ran.err
+    assert reported in ran.out + ran.err
     assert seconds < SECONDS / 2
 
 

@@ -63,9 +63,9 @@ def texts_of(answer: Any) -> Iterator[str]:
             yield from texts_of(each)
 
 
-def kernel(said: str) -> str:
+def kernel(phrase: str) -> str:
     """A kernel with the text in sizes, grid, index map, scratch, names of operands and the call's arguments."""
-    said = said.replace("\\", "\\\\").replace('"', "'")
+    phrase = phrase.replace("\\", "\\\\").replace('"', "'")
     return f"""\
 import jax
 import jax.numpy as jnp
@@ -78,18 +78,18 @@ def kernel(x_ref, o_ref, s_ref):
 
 
 def run(x, cfg):
-    block = (8, cfg["{said}"])
+    block = (8, cfg["{phrase}"])
     return pl.pallas_call(
         kernel,
-        grid=(4, cfg["{said}"]),
-        in_specs=[pl.BlockSpec(block, lambda i, j: (i, cfg["{said}"]))],
-        out_specs=pl.BlockSpec((8, 128), lambda i, j: (i, "{said}")),
-        out_shape=jax.ShapeDtypeStruct((32, cfg["{said}"]), jnp.float32),
-        scratch_shapes=[pltpu.VMEM((8, cfg["{said}"]), "{said}")],
+        grid=(4, cfg["{phrase}"]),
+        in_specs=[pl.BlockSpec(block, lambda i, j: (i, cfg["{phrase}"]))],
+        out_specs=pl.BlockSpec((8, 128), lambda i, j: (i, "{phrase}")),
+        out_shape=jax.ShapeDtypeStruct((32, cfg["{phrase}"]), jnp.float32),
+        scratch_shapes=[pltpu.VMEM((8, cfg["{phrase}"]), "{phrase}")],
     )(x)
 
 
-run(jnp.zeros((32, 256)), "{said}")
+run(jnp.zeros((32, 256)), "{phrase}")
 """
 
 
@@ -99,31 +99,31 @@ def test_no_text_of_a_project_shows_a_picture_or_a_link(tmp_path: Path) -> None:
     shown: list[str] = []
     with attack.server("--untrusted", cwd=folder) as wire:
         wire.initialize(rootUri=folder.as_uri())
-        for number, said in enumerate(PICTURES):
+        for number, phrase in enumerate(PICTURES):
             place = folder / f"{number}"
             place.mkdir()
-            written = said.replace("\\", "\\\\")
+            written = phrase.replace("\\", "\\\\")
             call = f'args = {{ x = "f32[32,256]", cfg = "{written}" }}, on = "{written}", seen = "{written}"'
             (place / "pallas-lint-shapes.toml").write_text(f'version = 1\n["k.py::run"]\ncalls = [{{ {call} }}]\n')
             (place / "pallas-lint.toml").touch()
             file = place / "k.py"
-            code_ = kernel(said)
+            code_ = kernel(phrase)
             file.write_text(code_)
             wire.open(file.as_uri(), code_)
             document = {"textDocument": {"uri": file.as_uri()}}
-            asked = [
+            requested = [
                 wire.ask("textDocument/hover", {**document, "position": {"line": line, "character": column}})
                 for line, content in enumerate(code_.splitlines())
                 for column in range(4, len(content), 5)
             ]
             whole = {"start": {"line": 0, "character": 0}, "end": {"line": 40, "character": 0}}
-            asked.append(wire.ask("textDocument/inlayHint", {**document, "range": whole}))
-            asked.append(wire.ask("textDocument/codeLens", document))
+            requested.append(wire.ask("textDocument/inlayHint", {**document, "range": whole}))
+            requested.append(wire.ask("textDocument/codeLens", document))
             before = len(shown)
-            for each in asked:
+            for each in requested:
                 shown += texts_of(wire.answer(each)["result"])
             assert len(shown) > before + 3, "nothing was shown: no test"
-    found = {(told, *each) for told in shown for each in foreign(told)}
+    found = {(reported, *each) for reported in shown for each in foreign(reported)}
     assert not found
 
 

@@ -84,8 +84,8 @@ def test_lines_of_the_code_give_no_orders_to_github(tmp_path: Path, arguments: t
     at = next(number for number, line in enumerate(lines) if "(i * 8, 0)" in line)
     launch = next(number for number in range(at, 0, -1) if lines[number].startswith("    return"))
     orders = ["    text = '''", "    ::stop-commands::mine", "    '''"]
-    told = f"{lines[at]}  # ##[stop-commands]mine"
-    code = "\n".join([*lines[:launch], *orders, *lines[launch:at], told, *lines[at + 1 :], ""])
+    reported = f"{lines[at]}  # ##[stop-commands]mine"
+    code = "\n".join([*lines[:launch], *orders, *lines[launch:at], reported, *lines[at + 1 :], ""])
     (folder / "k.py").write_text(code)
     ran = attack.run("--no-cache", "--isolated", *arguments, cwd=folder, env={"GITHUB_ACTIONS": "true"})
     assert ran.status == 1
@@ -103,20 +103,20 @@ def test_lines_of_the_code_give_no_orders_to_github(tmp_path: Path, arguments: t
 
 
 def test_a_traceback_begins_no_line() -> None:
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    phrase = io.StringIO()
+    with contextlib.redirect_stderr(phrase):
         terminal.crash(ValueError("a\n::error::b\n\x1b[31m##[error]c"), verbose=True)
-    assert "ValueError" in said.getvalue()
-    assert not steers(said.getvalue())
-    assert not [line for line in said.getvalue().splitlines() if line.lstrip().startswith("::") or "##[" in line]
+    assert "ValueError" in phrase.getvalue()
+    assert not steers(phrase.getvalue())
+    assert not [line for line in phrase.getvalue().splitlines() if line.lstrip().startswith("::") or "##[" in line]
 
 
 def test_the_report_escapes_all_of_a_finding() -> None:
     place = Position(1, 1)
-    said = "<script>alert(1)</script>"
+    phrase = "<script>alert(1)</script>"
     finding = Finding(
-        code=said, name=said, severity=Severity.ERROR, message=said, span=Span(said, place, place), help=said,
+        code=phrase, name=phrase, severity=Severity.ERROR, message=phrase, span=Span(phrase, place, place), help=phrase,
     )  # fmt: skip
-    page = html.fragment([], [finding], {said: said}, lambda path, number: said, errors=[said])
+    page = html.fragment([], [finding], {phrase: phrase}, lambda path, number: phrase, errors=[phrase])
     assert "<script" not in page
     assert "javascript:" not in page

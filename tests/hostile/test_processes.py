@@ -84,12 +84,12 @@ def command(mark: str, how: str) -> list[str]:
     return ["probe", "--capture", "--", "sh", "-c", f'exec "{sys.executable}" program.py {mark} {how}']
 
 
-@pytest.mark.parametrize(("how", "told"), [("end", ""), ("crash", "the program ended with status -11")])
+@pytest.mark.parametrize(("how", "reported"), [("end", ""), ("crash", "the program ended with status -11")])
 def test_nothing_is_left_of_a_program(
-    project: Path, mark: str, bystander: subprocess.Popen[bytes], how: str, told: str
+    project: Path, mark: str, bystander: subprocess.Popen[bytes], how: str, reported: str
 ) -> None:
     ran = attack.run(*command(mark, how), cwd=project)
-    assert ran.calm and ran.status == (2 if told else 0) and told in ran.err
+    assert ran.calm and ran.status == (2 if reported else 0) and reported in ran.err
     assert (project / "begun").exists()
     assert running(mark) == []
     assert bystander.poll() is None and running(f"{mark}-bystander")

@@ -97,7 +97,7 @@ def test_shapes_files_are_replaced_also_where_they_are_broken(project: Path, con
 
 @pytest.mark.parametrize("name", ["1.calls", "1.jsonl"])
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "reported"),
     [
         ("mkfifo {}", "it is not a regular file"),
         ("ln -s /dev/zero {}", "it is not a regular file"),
@@ -105,11 +105,11 @@ def test_shapes_files_are_replaced_also_where_they_are_broken(project: Path, con
         ("truncate -s 80M {}", "it is larger than 64 MiB"),
     ],
 )
-def test_what_a_program_leaves_is_read_with_care(project: Path, name: str, script: str, told: str) -> None:
+def test_what_a_program_leaves_is_read_with_care(project: Path, name: str, script: str, reported: str) -> None:
     place = f'"$PALLAS_LINT_CAPTURE/{name}"'
     program = ["--", "sh", "-c", script.format(place)]
     ran = attack.run("probe", "--capture", "--record", *program, cwd=project)
-    assert ran.calm and ran.status == 2 and told in ran.err
+    assert ran.calm and ran.status == 2 and reported in ran.err
     assert not (project / NAME).exists()
 
 

@@ -103,7 +103,7 @@ def test_the_server(folder: Path) -> None:
         assert "internal error" not in wire.errors.decode() and "Traceback" not in wire.errors.decode()
 
 
-# Name of a folder, the file that says which jax it uses, its content, and what is said of it where something is.
+# Name of a folder, the file that says which jax it uses, its content, and what is reported of it where something is.
 EVIDENCE = (
     ("lock", "uv.lock", f'[[package]]\nname = "jax"\nversion = "{"1" * 200_000}"\n', "than 1000 characters"),
     ("lock-word", "uv.lock", '[[package]]\nname = "jax"\nversion = "zero"\n', "'zero' is not a jax version"),

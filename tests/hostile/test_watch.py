@@ -44,14 +44,14 @@ def test_links_are_not_followed_and_new_folders_are_seen(tmp_path: Path) -> None
 def output(process: subprocess.Popen[bytes]) -> Iterator[str]:
     """What the process has written to both streams so far, each time that something came or a moment has passed."""
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
-    said = ""
+    phrase = ""
     for _ in range(400):
         if process.poll() is not None:
             break
         for stream in select.select(streams, [], [], 0.3)[0]:
-            said += os.read(stream.fileno(), 1 << 16).decode()
-        yield said
-    raise AssertionError(f"it ended with {process.returncode}, or did not do what was waited for: {said}")
+            phrase += os.read(stream.fileno(), 1 << 16).decode()
+        yield phrase
+    raise AssertionError(f"it ended with {process.returncode}, or did not do what was waited for: {phrase}")
 
 
 def watches(process: int) -> int:
@@ -61,7 +61,7 @@ def watches(process: int) -> int:
 
 def wait(lines: Iterator[str], text: str, act: Callable[[], object] = str) -> None:
     """Wait for `text`, and until then `act` again and again: what happens before the watch begins is not seen."""
-    for said in lines:
-        if text in said:
+    for phrase in lines:
+        if text in phrase:
             return
         act()

@@ -48,7 +48,7 @@ def found(caller: str) -> list[str]:
         ("def test_it():\n    for shape in [(8, 128), SHAPE]:\n        double(jnp.ones(shape))\n", "`test_it`"),
     ],
 )
-def test_caller_tells(caller: str, name: str) -> None:
+def test_a_caller_gives_shapes(caller: str, name: str) -> None:
     (message,) = found(caller)
     assert f", with x: f32[8192,4096], as in {name}" in message
 
@@ -63,7 +63,7 @@ def test_caller_tells(caller: str, name: str) -> None:
         "def main(flag):\n    if flag:\n        double(jnp.ones(SHAPE))\n",
     ],
 )
-def test_caller_tells_nothing(caller: str) -> None:
+def test_a_caller_gives_no_shapes(caller: str) -> None:
     assert not found(caller)
 
 

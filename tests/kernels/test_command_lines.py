@@ -79,7 +79,7 @@ def test_flags_of_absl() -> None:
 
 
 @pytest.mark.parametrize("call", ["fire.Fire(main)", "tyro.cli(main)", "typer.run(main)"])
-def test_a_function_whose_parameters_are_options(call: str) -> None:
+def test_a_function_with_parameters_like_options(call: str) -> None:
     module = call.split(".", 1)[0]
     code = f"import {module}\n\ndef main(bm: int = 64):\n    return bm\n\ndef run():\n    return {call}\n"
     assert evaluated(code) == Const(64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pallas_lint.kernels.model.result import Effects
 
 
-def test_open_notes_that_hear_each_other_note_each_thing_once() -> None:
+def test_nested_notes_note_each_thing_once() -> None:
     one, other = Effects(lookup=True, is_open=True), Effects(lookup=True, is_open=True)
     one.outside.append((object(), ()))  # type: ignore[arg-type]
     other.outside.append((object(), ()))  # type: ignore[arg-type]

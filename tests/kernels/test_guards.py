@@ -60,7 +60,7 @@ SAYS_NOTHING = [
 
 
 @pytest.mark.parametrize("guard", SAYS_ONE)
-def test_a_guard_tells_a_dimension(guard: str) -> None:
+def test_a_guard_gives_a_dimension(guard: str) -> None:
     assert not lint(LAUNCH.format(guard=guard), select="PAL201")
 
 
@@ -101,7 +101,7 @@ def decode(x, mode, other):
 
 def test_a_guard_holds_for_whom_it_calls() -> None:
     def flagged(condition: str, call: str) -> bool:
-        # `rows` is given by callers only: what is said of other callers' arrays is not this one's.
+        # `rows` is given by callers only: what is reported of other callers' arrays is not this one's.
         code = CALLS.format(condition=condition, call=call).replace("def run(x, block, mode)", "def run(x, rows, mode)")
         return bool(lint(code.replace("(1, 1, 128)", "(1, rows, 128)"), select="PAL201"))
 
@@ -114,7 +114,7 @@ def test_a_guard_holds_for_whom_it_calls() -> None:
     assert flagged("run(x, 1, mode) is None and x.shape[1] != 1", "run(x, 1, mode)")
 
 
-def test_kernels_see_what_their_launcher_asked() -> None:
+def test_kernels_see_the_queries_of_their_launcher() -> None:
     code = """
     import jax
     from jax.experimental import pallas as pl

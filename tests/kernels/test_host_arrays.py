@@ -326,7 +326,7 @@ def test_operands_keep_their_shapes(made: dict[str, tuple[tuple[int, ...], str]]
         assert (value.shape, canonical(value.dtype)) == made[expression], expression
 
 
-def test_a_launch_gives_what_it_is_asked_for() -> None:
+def test_a_launch_gives_its_declared_outputs() -> None:
     """An array may stand for its shape and dtype."""
     code = """
     import jax, jax.numpy as jnp
@@ -342,7 +342,7 @@ def test_a_launch_gives_what_it_is_asked_for() -> None:
     assert results_of(launch) == Array((16, 128), "bf16")
 
 
-def test_what_nothing_tells_stays_open() -> None:
+def test_unknown_facts_stay_open() -> None:
     every = (*OPEN, *FOREIGN_OPEN)
     for expression, value in zip(every, operands(every), strict=True):
         assert not isinstance(value, Array) or value.shape is None or None in value.shape, expression

@@ -83,7 +83,7 @@ def test_a_name_belongs_to_one_row() -> None:
 
 
 def test_files_with_launches_are_not_passed_over() -> None:
-    """Texts are told apart by words long before names are looked up."""
+    """Texts are reported apart by words long before names are looked up."""
     for row in FORMS.rows:
         assert all(concerns_pallas(name.encode()) for name in row.names)
     assert all(concerns_pallas(word.encode()) for word in FOREIGN_WORDS)

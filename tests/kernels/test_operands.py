@@ -57,13 +57,13 @@ def test_converted_value_keeps_the_shape() -> None:
     ("line", "dtype"),
     [("pass", None), ("assert x.dtype == jnp.bfloat16", "bf16"), ("if x.dtype != 'int8': raise", "i8")],
 )
-def test_unpacking_a_shape_tells_the_rank_and_a_guard_the_dtype(line: str, dtype: str | None) -> None:
+def test_unpacking_a_shape_gives_the_rank_and_a_guard_the_dtype(line: str, dtype: str | None) -> None:
     value = operand(line)
     assert isinstance(value, Array)
     assert (value.rank, value.dtype) == (2, dtype)
 
 
-def test_a_guard_tells_the_rank() -> None:
+def test_a_guard_gives_the_rank() -> None:
     module = MODULE.replace("rows, columns = x.shape", "rows, columns = n, m").format(line="assert x.ndim == 3")
     (launch,) = analyse(ModuleGraph().add(Source("k.py", module), None), ("0.10.2",)).launches
     assert launch.operands is not None

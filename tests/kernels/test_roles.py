@@ -239,7 +239,7 @@ def test_pipeline_body_on_mosaic_gpu_gets_indices_first() -> None:
     assert found == [("x_ref", "in"), ("o_ref", "out")]
 
 
-def test_buffers_of_the_same_name_are_told_apart() -> None:
+def test_buffers_of_the_same_name_are_distinct() -> None:
     trace = run(
         textwrap.dedent("""
         def kernel(x_ref, o_ref):

@@ -167,7 +167,7 @@ def test_a_model_with_its_inputs() -> None:
     assert shapes(plain)[-1] == (48, 192)
 
 
-def test_inputs_that_are_not_told_call_nothing() -> None:
+def test_unknown_inputs_call_nothing() -> None:
     assert (
         shapes("from data import read\n\ndef get_inputs():\n    return read()\n\ndef run(x):\n    return twice(x)\n")
         == []
@@ -325,7 +325,7 @@ def test_a_derivative_inside_a_function() -> None:
     "guard",
     ["assert x.shape[0] % 128 == 0", "assert x.ndim == 3 and n", "if x.shape[0] % 128 != 0:\n        raise ValueError"],
 )
-def test_a_call_that_a_guard_stops_tells_nothing(guard: str) -> None:
+def test_a_call_that_a_guard_stops_gives_nothing(guard: str) -> None:
     code = f"def checked(x, n=1):\n    {guard}\n    return twice(x)\n\ndef test_it():\n    checked({{}})\n"
     assert shapes(code.format("jnp.ones((100, 128))")) == []
     if "ndim" not in guard:

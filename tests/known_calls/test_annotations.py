@@ -80,7 +80,7 @@ def called(**arguments: str) -> KnownCall:
     return KnownCall("k.py::rows", tuple(arguments.items()), "tests/test_k.py:3", kind="caller")
 
 
-def test_a_rank_is_told_and_said_to_be_annotated() -> None:
+def test_a_rank_is_reported_as_annotated() -> None:
     assert not ranks(rows('Float[Array, "m n"]'))
     (finding,) = ranks(rows('Float[Array, "b m n"]'))
     assert finding.message.endswith(', with x: Float[Array, "b m n"], as annotated')
@@ -144,7 +144,7 @@ def test_dtypes(annotation: str, dtype: str | None, kinds: set[str]) -> None:
     assert (value.dtype, set(value.kinds)) == (dtype, kinds)
 
 
-def test_any_number_of_dimensions_tells_the_kind_alone() -> None:
+def test_any_number_of_dimensions_gives_the_kind_alone() -> None:
     for sizes in ("...", "... m n", "*batch m n", "*#batch n"):
         assert not ranks(rows(f'Float[Array, "{sizes}"]'))
     text = rows('Float32[Array, "..."]').replace("jnp.float32", "x.dtype")
@@ -167,7 +167,7 @@ def test_any_number_of_dimensions_tells_the_kind_alone() -> None:
         "Float",
     ],
 )
-def test_what_does_not_surely_tell_is_no_ground(annotation: str) -> None:
+def test_uncertain_evidence_does_not_count(annotation: str) -> None:
     assert operand(rows(annotation)) is None
     assert not ranks(rows(annotation))
 

@@ -50,7 +50,7 @@ def write(tmp_path: Path) -> Write:
     return writing
 
 
-def told(folder: Path, cache: CacheFolder | None = None, jobs: int = 1, path: str = ".") -> list[tuple[str, str]]:
+def reported(folder: Path, cache: CacheFolder | None = None, jobs: int = 1, path: str = ".") -> list[tuple[str, str]]:
     """What the findings on the kernel rest on: arguments and source."""
     finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}), folder)
     files = discover([path], finder, cwd=folder).files
@@ -73,9 +73,9 @@ def told(folder: Path, cache: CacheFolder | None = None, jobs: int = 1, path: st
         "from kern import rows\ndef check(n):\n    rows(jnp.ones((256, n)))\ndef test_rows():\n    check(200)\n",
     ],
 )
-def test_a_test_tells(tmp_path: Path, write: Write, test: str) -> None:
+def test_a_test_gives_shapes(tmp_path: Path, write: Write, test: str) -> None:
     write(kern=KERNEL, tests__test_kern=HEAD + test)
-    ((arguments, source),) = told(tmp_path)
+    ((arguments, source),) = reported(tmp_path)
     assert arguments.startswith("x: f32[256,200], bm=64")
     assert source.startswith("tests/test_kern.py:")
 
@@ -92,9 +92,9 @@ def test_a_test_tells(tmp_path: Path, write: Write, test: str) -> None:
         "from kern import rows\ndef half(:\n",
     ],
 )
-def test_a_test_tells_nothing(tmp_path: Path, write: Write, test: str) -> None:
+def test_a_test_gives_no_shapes(tmp_path: Path, write: Write, test: str) -> None:
     write(kern=KERNEL, tests__test_kern=HEAD + test)
-    assert not told(tmp_path)
+    assert not reported(tmp_path)
 
 
 def test_over_other_files(tmp_path: Path, write: Write) -> None:
@@ -104,7 +104,7 @@ def test_over_other_files(tmp_path: Path, write: Write) -> None:
         pkg__ops="from .kern import rows\n\ndef attend(x, scale):\n    return rows(x * scale, bm=32)\n",
         bench__run=HEAD + "import pkg\nif __name__ == '__main__':\n    pkg.attend(jnp.ones((256, 200)), 2.0)\n",
     )
-    assert told(tmp_path) == [("x: f32[256,200], bm=32, interpret=False", "bench/run.py:6")]
+    assert reported(tmp_path) == [("x: f32[256,200], bm=32, interpret=False", "bench/run.py:6")]
 
 
 def test_the_kernel_alone(tmp_path: Path, write: Write) -> None:
@@ -112,7 +112,7 @@ def test_the_kernel_alone(tmp_path: Path, write: Write) -> None:
     write(
         kern=KERNEL, tests__test_kern=HEAD + "from kern import rows\ndef test_rows():\n    rows(jnp.ones((256, 200)))\n"
     )
-    assert told(tmp_path, path="kern.py") == told(tmp_path) != []
+    assert reported(tmp_path, path="kern.py") == reported(tmp_path) != []
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -123,21 +123,23 @@ def test_the_cache_knows_what_a_verdict_rests_on(tmp_path: Path, write: Write, j
     (tmp_path / "pyproject.toml").rename(folder / "pyproject.toml")
     (folder / "kern.py").write_text(KERNEL)
     test = folder / "test_kern.py"
-    assert not told(folder, cache, jobs)
+    assert not reported(folder, cache, jobs)
     for columns in (200, 200, 40, 200):
         test.write_text(HEAD + f"from kern import rows\ndef test_rows():\n    rows(jnp.ones((256, {columns})))\n")
         for _ in range(2):
-            assert told(folder, cache, jobs) == [(f"x: f32[256,{columns}], bm=64, interpret=False", "test_kern.py:6")]
+            assert reported(folder, cache, jobs) == [
+                (f"x: f32[256,{columns}], bm=64, interpret=False", "test_kern.py:6")
+            ]
     # A helper of the test counts, too.
     (folder / "sizes.py").write_text("N = 40\n")
     test.write_text(
         HEAD + "from kern import rows\nfrom sizes import N\ndef test_rows():\n    rows(jnp.ones((256, N)))\n"
     )
-    assert told(folder, cache, jobs)[0][0].startswith("x: f32[256,40]")
+    assert reported(folder, cache, jobs)[0][0].startswith("x: f32[256,40]")
     (folder / "sizes.py").write_text("N = 2000\n")
-    assert told(folder, cache, jobs)[0][0].startswith("x: f32[256,2000]")
+    assert reported(folder, cache, jobs)[0][0].startswith("x: f32[256,2000]")
     test.unlink()
-    assert not told(folder, cache, jobs)
+    assert not reported(folder, cache, jobs)
 
 
 def test_what_is_kept_and_broken_is_found_out_again(tmp_path: Path, write: Write) -> None:
@@ -146,19 +148,19 @@ def test_what_is_kept_and_broken_is_found_out_again(tmp_path: Path, write: Write
     )
     cache = cache_folder(tmp_path, tmp_path / "cache")
     assert cache is not None
-    before = told(tmp_path, cache)
+    before = reported(tmp_path, cache)
     (kept,) = cache.path.glob("calls/??/*")
     name = kept.parent.name + kept.name
     content = cache.read("calls", name)
     assert content is not None
     cache.write("calls", name, content[:-20])
-    assert told(tmp_path, cache) == before != []
+    assert reported(tmp_path, cache) == before != []
 
 
 def test_a_project_without_kernels_runs_nothing(tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write(a="import b\n", b="x = 1\n")
     monkeypatch.setattr(ProjectCalls, "_find_calls", lambda *_: pytest.fail("something ran"))
-    assert not told(tmp_path)
+    assert not reported(tmp_path)
 
 
 CONFIGURED = KERNEL.replace(
@@ -192,11 +194,11 @@ def test_configurations(tmp_path: Path, write: Write, config: str, made: str, kn
     assert not any("(64, 200)" in message for message in messages)
 
 
-def test_a_file_that_takes_too_long_tells_what_it_came_to(tmp_path: Path, write: Write) -> None:
+def test_a_file_that_takes_too_long_gives_what_was_found(tmp_path: Path, write: Write) -> None:
     endless = "    n = 0\n    while n < 10 ** 9:\n        n = max(n + 1, abs(-n))\n"
     calls = f"def test_it():\n    rows(jnp.ones((256, 200)))\n{endless * 2000}    rows(jnp.ones((512, 200)))\n"
     write(kern=KERNEL, test_it=HEAD + "from kern import rows\n" + calls)
-    assert [arguments for arguments, _ in told(tmp_path)] == ["x: f32[256,200], bm=64, interpret=False"]
+    assert [arguments for arguments, _ in reported(tmp_path)] == ["x: f32[256,200], bm=64, interpret=False"]
 
 
 def test_a_number_of_the_host_is_no_array(tmp_path: Path, write: Write) -> None:
@@ -204,7 +206,7 @@ def test_a_number_of_the_host_is_no_array(tmp_path: Path, write: Write) -> None:
     calls = "import math\ndef test_it(x):\n    rows(jnp.ones((256, 200)), scale=1 / math.sqrt(x.shape[0]))\n"
     kernel = KERNEL.replace("bm=64", "bm=64, scale=1.0")
     write(kern=kernel, test_it=HEAD + "from kern import rows\n" + calls)
-    assert [arguments for arguments, _ in told(tmp_path)] == ["x: f32[256,200], bm=64, interpret=False"]
+    assert [arguments for arguments, _ in reported(tmp_path)] == ["x: f32[256,200], bm=64, interpret=False"]
 
 
 FACTORY = """
@@ -220,4 +222,4 @@ def make(bm):
 def test_what_a_factory_returns_is_known_by_what_it_calls(write: Write, tmp_path: Path) -> None:
     test = f"{HEAD}from kern import make\ndef test_rows():\n    make(128)(jnp.ones((256, 200)))\n"
     write(kern=KERNEL + FACTORY, test_kern=test)
-    assert told(tmp_path) == [("x: f32[256,200], bm=128, interpret=False", "test_kern.py:6")]
+    assert reported(tmp_path) == [("x: f32[256,200], bm=128, interpret=False", "test_kern.py:6")]

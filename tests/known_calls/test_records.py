@@ -46,7 +46,7 @@ def codes(document) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("place", [".", "src", "src/kern.py"])
-def test_calls_on_record_tell(project: Path, capsys: pytest.CaptureFixture[str], place: str) -> None:
+def test_recorded_calls_give_shapes(project: Path, capsys: pytest.CaptureFixture[str], place: str) -> None:
     (project / "pallas-lint-shapes.toml").write_text(entry())
     for _ in range(2):  # from the cache, too
         _, document = report(capsys, place)

@@ -58,7 +58,7 @@ def reshapes(text: str, *known_calls: KnownCall):
     return [finding for finding in findings(text, *known_calls) if finding.code == "PAL202"]
 
 
-def test_the_arguments_tell_and_are_told() -> None:
+def test_arguments_give_shapes_and_are_reported() -> None:
     assert not reshapes(ROWS)
     (finding,) = reshapes(ROWS, called(x="f32[256,200]", bm="64"))
     assert finding.known_call is not None
@@ -69,7 +69,7 @@ def test_arrays_of_no_use() -> None:
     assert not reshapes(ROWS, called(x="f32[1000000,1000000,10]"), called(x="?"))
 
 
-def test_an_interpreted_call_says_nothing_of_layouts() -> None:
+def test_an_interpreted_call_is_no_evidence_of_layouts() -> None:
     assert not reshapes(ROWS, called(x="f32[256,200]", bm="64", on="interpret"))
     flagged = ROWS.replace("*, bm=64", "*, bm=64, interpret=False")
     flagged = flagged.replace("pallas_call(", "pallas_call(interpret=interpret, kernel=")
@@ -120,13 +120,13 @@ def test_ways_of_calling(definition: str, function: str, arguments: dict[str, st
     assert finding.known_call is not None
 
 
-def test_a_comment_tells() -> None:
+def test_a_comment_gives_shapes() -> None:
     text = ROWS.replace("def rows", "# pallas-lint: probe(f32[256,200], bm=32)\ndef rows")
     (finding,) = reshapes(text)
     assert finding.message.endswith("with x: f32[256,200], bm=32, as in line 13")
 
 
-def test_a_comment_that_cannot_be_read_tells_nothing() -> None:
+def test_an_unreadable_comment_gives_no_shapes() -> None:
     assert not reshapes(ROWS.replace("def rows", "# pallas-lint: probe(f32[256,)\ndef rows"))
 
 
@@ -142,7 +142,7 @@ def test_for_how_many_of_the_known_calls_it_holds() -> None:
     assert finding.message.endswith(", with x: f32[256,200], bm=64, as in tests/test_k.py:3 (1 of 3 known calls)")
 
 
-def test_what_a_call_leaves_open_it_does_not_tell() -> None:
+def test_a_call_leaves_open_what_it_does_not_pass() -> None:
     text = KERNEL.replace("o_ref[...] = x + jnp.sum(x.reshape(x.shape[0] * 4, x.shape[1] // 4))", "pass") + (
         "def many(x, chunk):\n"
         "    def body(x_ref, o_ref):\n"

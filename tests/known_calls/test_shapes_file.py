@@ -41,7 +41,7 @@ def test_the_text_of_the_contract_there_and_back() -> None:
     assert render(shapes.known_calls) == TEXT
 
 
-def test_no_file_says_nothing(tmp_path: Path) -> None:
+def test_no_file_no_shapes(tmp_path: Path) -> None:
     assert not read(tmp_path / "none.toml", "none.toml").problems
 
 
@@ -60,7 +60,7 @@ def test_no_file_says_nothing(tmp_path: Path) -> None:
         ("x = " + "[" * 5000, "cannot read", 1),
     ],
 )
-def test_problems_are_said_with_their_line(text: str, message: str, line: int) -> None:
+def test_problems_are_reported_with_their_line(text: str, message: str, line: int) -> None:
     (problem,) = parse(text, "s.toml").problems
     assert message in problem.message
     assert (problem.path, problem.line) == ("s.toml", line)
@@ -136,7 +136,7 @@ def test_the_most_different_calls_are_kept() -> None:
     assert set(unlike) <= set(kept)
 
 
-def test_what_another_call_says_and_more_is_no_call_of_its_own() -> None:
+def test_a_call_that_another_refines_is_dropped() -> None:
     exact = call(x="f32[128,200]", bm="64")
     assert choose([call(x="f32[?,200]"), call(x="f32[...]"), exact, call(bm="64")])[0] == (exact,)
 

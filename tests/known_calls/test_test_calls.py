@@ -47,7 +47,7 @@ BODY = "    rows(jnp.ones((256, n)))\n"
 METHOD = "    def test_rows(self, n):\n        rows(jnp.ones((256, n)))\n"
 
 
-def told(folder: Path, test: str, kernel: str = KERNEL, **others: str) -> list[str]:
+def reported(folder: Path, test: str, kernel: str = KERNEL, **others: str) -> list[str]:
     """The arguments with which the test finds what is wrong in the kernel."""
     (folder / "pyproject.toml").write_text("[project]\nname = 'p'\n")
     (folder / "tests").mkdir()
@@ -104,8 +104,8 @@ def told(folder: Path, test: str, kernel: str = KERNEL, **others: str) -> list[s
         "def test_rows():\n    for m, n in [(1, 128), (2, 200)]:\n        rows(jnp.ones((256, n)))\n",
     ],
 )
-def test_a_test_tells(tmp_path: Path, test: str) -> None:
-    (arguments,) = told(tmp_path, test)
+def test_a_test_gives_shapes(tmp_path: Path, test: str) -> None:
+    (arguments,) = reported(tmp_path, test)
     assert arguments.startswith("x: f32[256,200], bm=64")
 
 
@@ -131,23 +131,23 @@ def test_a_test_tells(tmp_path: Path, test: str) -> None:
         "def helper(n=200):\n" + BODY,
     ],
 )
-def test_a_test_tells_nothing(tmp_path: Path, test: str) -> None:
-    assert not told(tmp_path, test)
+def test_a_test_gives_no_shapes(tmp_path: Path, test: str) -> None:
+    assert not reported(tmp_path, test)
 
 
 def test_a_fixture_of_a_conftest(tmp_path: Path) -> None:
     conftest = "import pytest\n@pytest.fixture\ndef n():\n    return 200\n"
-    (arguments,) = told(tmp_path, "def test_rows(n):\n" + BODY, conftest=conftest)
+    (arguments,) = reported(tmp_path, "def test_rows(n):\n" + BODY, conftest=conftest)
     assert arguments.startswith("x: f32[256,200]")
 
 
 def test_a_test_in_the_launchers_own_file(tmp_path: Path) -> None:
     test = "import pytest\n@pytest.mark.parametrize('n', [128, 200])\ndef test_rows(n):\n" + BODY
-    (arguments,) = told(tmp_path, "", KERNEL + test)
+    (arguments,) = reported(tmp_path, "", KERNEL + test)
     assert arguments.startswith("x: f32[256,200]")
 
 
 def test_of_many_cases_the_most_different(tmp_path: Path) -> None:
     sizes = [*range(128, 2048, 128), 200]
-    (arguments,) = told(tmp_path, f"@pytest.mark.parametrize('n', {sizes})\ndef test_rows(n):\n" + BODY)
+    (arguments,) = reported(tmp_path, f"@pytest.mark.parametrize('n', {sizes})\ndef test_rows(n):\n" + BODY)
     assert arguments.startswith("x: f32[256,200]")

@@ -93,7 +93,7 @@ MODULES = modules()
 
 @cache
 def imported(name: str, *, types: bool = False) -> frozenset[str]:
-    """Every module that one imports, in functions too, and what only type checkers see if asked for."""
+    """Every module that one imports, in functions too, and what only type checkers see if requested."""
     found = set()
     stack: list[ast.AST] = [ast.parse(MODULES[name].read_text(encoding="utf-8"))]
     while stack:
@@ -116,7 +116,7 @@ def imported(name: str, *, types: bool = False) -> frozenset[str]:
 
 
 def needed(name: str, *, types: bool = False) -> set[str]:
-    """The modules of ours that one imports when it runs, and those of which it names types if asked for."""
+    """The modules of ours that one imports when it runs, and those of which it names types if requested."""
     return imported(name, types=types) & MODULES.keys()
 
 
@@ -238,7 +238,7 @@ def test_linting_imports_nothing_of_the_code_it_reads() -> None:
     assert "tree_sitter" in loaded
 
 
-def test_a_run_that_has_nothing_to_say_does_without_libcst() -> None:
+def test_a_run_without_findings_does_without_libcst() -> None:
     files = [str(ROOT / "tests/working" / name) for name in ("tpu.py", "triton.py", "mosaic_gpu.py")]
     loaded = loaded_by("--no-cache", "--isolated", "--jax-version", "0.10.2", *files)
     assert "tree_sitter" in loaded

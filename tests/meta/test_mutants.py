@@ -1,4 +1,4 @@
-"""Every rule is held by its tests: one that says nothing is noticed."""
+"""Every rule is held by its tests: one that is silent is noticed."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def test_no_rule_falls_silent_unnoticed(family: str) -> None:
     command = [sys.executable, "tools/mutants.py", family, "--sample", "0"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    told = re.search(r"; 0 of (\d+) rules could fall silent unnoticed", ran.stdout)
-    assert told is not None and int(told[1]) > 0, ran.stdout
+    reported = re.search(r"; 0 of (\d+) rules could fall silent unnoticed", ran.stdout)
+    assert reported is not None and int(reported[1]) > 0, ran.stdout

@@ -1,4 +1,4 @@
-"""What a release is made of: one address, one version, and files that those who publish it ask for."""
+"""What a release is made of: one address, one version, and files that those who publish it request."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_the_pythons_that_are_named_are_those_that_are_tested() -> None:
     assert PROJECT["requires-python"] == f">={matrix[0]}"
 
 
-def test_every_rule_tells_since_when_it_is_there() -> None:
+def test_every_rule_has_its_first_release() -> None:
     listed = json.loads(read(RELEASE["RULES"]))
     released = {code: version for version, codes in listed.items() for code in codes}
     newest = max(
@@ -161,7 +161,7 @@ def test_every_rule_tells_since_when_it_is_there() -> None:
             assert parse_version(entry.rule.since) > newest, f"{code} is in no release: `since` is the next one"
 
 
-def test_a_new_rule_must_tell_the_release_that_brings_it() -> None:
+def test_a_new_rule_has_the_next_release() -> None:
     before = '{"0.1.0": ["PAL001"]}'
     after = RELEASE["with_new_rules"](before, "0.2.0", {"PAL001": "0.1.0", "PAL002": "0.2.0"})
     assert json.loads(after) == {"0.1.0": ["PAL001"], "0.2.0": ["PAL002"]}

@@ -117,7 +117,7 @@ EXPECTED = {
 }
 
 
-def test_the_examples_show_what_they_say() -> None:
+def test_the_examples_have_the_expected_findings() -> None:
     ran = lint("--no-cache", "--output-format", "json", "examples")
     assert ran.returncode == 1, ran.stderr
     document: dict[str, Any] = json.loads(ran.stdout)
@@ -153,19 +153,19 @@ def readme_defects() -> list[list[str]]:
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[2:]]
 
 
-def test_the_readme_says_how_its_defects_are_reported() -> None:
+def test_the_readme_has_the_severities_of_its_defects() -> None:
     reported: dict[str, list[str]] = {}
     for options in ((), ("--target", "tpu:v5p")):
         ran = lint("--isolated", *options, "--output-format", "json", "tests/meta/readme_defects.py")
         for finding in json.loads(ran.stdout)["findings"]:
             reported.setdefault(finding["code"], []).append(finding["severity"])
-    for _, _, plain, told in readme_defects():
+    for _, _, plain, described in readme_defects():
         code, _, severity = plain.partition(", ")
-        assert reported[code] == [severity, told]
+        assert reported[code] == [severity, described]
 
 
 @pytest.mark.nightly
-def test_the_readme_says_what_interpretation_gives() -> None:
+def test_the_readme_has_the_results_of_interpretation() -> None:
     ran = subprocess.run(
         [python(), str(ROOT / "tests/meta/readme_defects.py")], capture_output=True, text=True, check=True, timeout=300
     )

@@ -27,7 +27,7 @@ FAMILIES = {
 }  # fmt: skip
 
 
-def test_what_is_said_of_rules_is_said_of_rules_that_there_are() -> None:
+def test_texts_name_only_rules_that_exist() -> None:
     assert set(RULES) >= OPT_IN | PREVIEW
 
 
@@ -60,7 +60,7 @@ def test_the_registry_is_the_files() -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.code)
 class TestRule:
-    def test_is_what_the_registry_says(self, entry: RuleEntry) -> None:
+    def test_is_as_in_the_registry(self, entry: RuleEntry) -> None:
         assert (entry.rule.code, entry.rule.name) == (entry.code, entry.name)
         assert re.fullmatch(r"PAL\d{3}", entry.code)
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", entry.name)
@@ -79,7 +79,7 @@ class TestRule:
         more = {"Options", "References", *(["How much it matters"] if entry.code.startswith("PAL8") else [])}
         assert set(sections) <= {"How to fix", "Fix safety", "Known limits"} | more
 
-    def test_speaks_as_the_others_do(self, entry: RuleEntry) -> None:
+    def test_messages_follow_the_style(self, entry: RuleEntry) -> None:
         findings = [
             finding for example in entry.rule.invalid for finding in found(example.code, example.jax, example.target)
         ]
@@ -102,10 +102,10 @@ class TestRule:
 
 
 @pytest.mark.parametrize("replacement", compat.replacements(), ids=lambda each: f"{each.old}.{each.keyword}")
-def test_what_is_said_of_old_names_tells_what_to_write(replacement: compat.ApiReplacement) -> None:
-    told = advice(replacement)
-    assert told.count("`") % 2 == 0 and not told.endswith(".") and not told[0].isupper(), told
-    assert replacement.how == "manual" or "`" in told, f"{told}: names nothing to write"
+def test_old_names_have_replacements(replacement: compat.ApiReplacement) -> None:
+    reported = advice(replacement)
+    assert reported.count("`") % 2 == 0 and not reported.endswith(".") and not reported[0].isupper(), reported
+    assert replacement.how == "manual" or "`" in reported, f"{reported}: names nothing to write"
 
 
 def found(code: str, jax: str | None, target: str | None) -> list[Finding]:

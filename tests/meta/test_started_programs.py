@@ -29,7 +29,9 @@ OF_PYTHON = re.compile(
 )
 # What Node.js and VS Code have for it. Of a name that is imported from one of the modules every use counts, except
 # those of types.
-MODULES = re.compile(r'import (?!type\b)(?:\* as )?\{?([^;]*?)\}? from "(?:node:)?(?:child_process|cluster|worker_threads|vm)"')
+MODULES = re.compile(
+    r'import (?!type\b)(?:\* as )?\{?([^;]*?)\}? from "(?:node:)?(?:child_process|cluster|worker_threads|vm)"'
+)
 OF_TYPESCRIPT = re.compile(
     r"""\b(?:eval|Function|require|import|LanguageClient|ProcessExecution|ShellExecution|CustomExecution|createTerminal
     |registerTerminal\w+|sendText|executeTask|startDebugging|registerDebug\w+|openExternal)\(

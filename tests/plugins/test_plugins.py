@@ -29,11 +29,11 @@ def run(x):
 def install(folder: Path, entry_points: str | None = None) -> Path:
     """What installing the package leaves in a folder of packages."""
     shutil.copytree(TEMPLATE / "acme_pallas", folder / "acme_pallas")
-    told = folder / "acme_pallas-0.1.0.dist-info"
-    told.mkdir()
+    reported = folder / "acme_pallas-0.1.0.dist-info"
+    reported.mkdir()
     named = "[pallas_lint.rules]\nACME101-unnamed-launch = acme_pallas.unnamed_launch\n"
-    (told / "entry_points.txt").write_text(entry_points or named)
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-pallas\nVersion: 0.1.0\n")
+    (reported / "entry_points.txt").write_text(entry_points or named)
+    (reported / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-pallas\nVersion: 0.1.0\n")
     return folder
 
 
@@ -78,7 +78,7 @@ def test_it_can_be_suppressed(packages: Path, project: Path) -> None:
     install(packages)
     (project / "k.py").write_text(CODE.replace(")(x)", ")(x)  # pallas-lint: disable=ACME101"))
     assert run(project, packages, "--isolated").returncode == 0
-    # Without the package the comment names no rule, which is said.
+    # Without the package the comment names no rule, which is reported.
     assert "names no rule" in run(project, project / "nowhere", "--isolated").stdout
 
 
@@ -100,7 +100,7 @@ def test_a_changed_rule_is_not_answered_from_the_cache(packages: Path, project: 
         ("acme = acme_pallas.unnamed_launch", "is not a CODE-rule-name"),
     ],
 )
-def test_what_cannot_be_used_is_said_once(packages: Path, project: Path, entry_points: str, message: str) -> None:
+def test_unusable_files_are_reported_once(packages: Path, project: Path, entry_points: str, message: str) -> None:
     install(packages, f"[pallas_lint.rules]\n{entry_points}\n")
     (project / "again.py").write_text(CODE.replace("+ 1", "+ 2").replace("o_ref[...] =", "o_ref[0:8, 0:1] ="))
     ran = run(project, packages, "--isolated", "--jax-version", "0.10.2")

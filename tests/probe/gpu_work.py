@@ -81,7 +81,7 @@ def sums():
     return call, [(64, 32)], BF16
 
 
-def told(call, shapes, dtype, text):
+def reported(call, shapes, dtype, text):
     recorder = LaunchRecorder()
     recorder.install()
     jax.make_jaxpr(call)(*(jnp.ones(shape, dtype) for shape in shapes))
@@ -105,7 +105,7 @@ KERNELS = {
     "sums": sums(),
     "heads": heads(),
 }
-found = {name: told(*each, TEXT) for name, each in KERNELS.items()}
+found = {name: reported(*each, TEXT) for name, each in KERNELS.items()}
 for name, turns in (("unrolled", 8), ("straight", 1)):
-    found[name] = told(*product(turns=turns), STRAIGHT)
+    found[name] = reported(*product(turns=turns), STRAIGHT)
 print(json.dumps(found))

@@ -76,11 +76,11 @@ class Probed:
 
 @cache
 def jax_version() -> tuple[int, ...]:
-    told = subprocess.run(
+    reported = subprocess.run(
         [python(), "-c", "from importlib.metadata import version as v; print(v('jax'))"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return tuple(int(part) for part in told.stdout.strip().split(".")[:3])
+    return tuple(int(part) for part in reported.stdout.strip().split(".")[:3])
 
 
 def line_of(text: str) -> int:

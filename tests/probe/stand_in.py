@@ -43,11 +43,11 @@ jax.make_jaxpr(getattr(kernels, name))(jnp.ones((32, 128), jnp.float32))
 recorder.remove()
 for record in [*recorder.records.values()] * 2:
     try:
-        told = real.examine(describe(record), COSTS)
+        reported = real.examine(describe(record), COSTS)
     except devices.Missing as error:
-        told = {"ok": None, "detail": str(error)}
+        reported = {"ok": None, "detail": str(error)}
     except Exception as error:
-        told = {"ok": False, "problems": [problem(error)]}
-    print(json.dumps(told))
+        reported = {"ok": False, "problems": [problem(error)]}
+    print(json.dumps(reported))
 real._broken.clear()
 print(json.dumps(real.compare(lambda: jnp.ones(4), jnp.zeros(4))))

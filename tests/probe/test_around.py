@@ -39,8 +39,8 @@ def test_what_is_wrong_whatever_is_around(
 ) -> None:
     probed = Probed(worker, f"around.py::{function}", *arguments, targets=TPU, stage=stage)
     code, severity, mark = finding
-    told = [(each.code, each.severity.value, each.span.start.line) for each in probed.findings]
-    assert told == [(code, severity, line_of(mark))], probed.findings
+    reported = [(each.code, each.severity.value, each.span.start.line) for each in probed.findings]
+    assert reported == [(code, severity, line_of(mark))], probed.findings
 
 
 def test_types_that_stand_for_arrays(worker: Worker) -> None:
@@ -49,8 +49,8 @@ def test_types_that_stand_for_arrays(worker: Worker) -> None:
     probed = Probed(worker, "pairs.py::of_pairs", "f32[8,128]", "f32[8,128]", targets=TPU, stage="interpret")
     assert (probed.codes, probed.errors) == ([], [])
     (launch,) = probed.launches
-    told = {stage.detail for stage in launch.stages if stage.ok is None}
-    assert told == {"not judged: its operands are of a type that stands for several arrays"}
+    reported = {stage.detail for stage in launch.stages if stage.ok is None}
+    assert reported == {"not judged: its operands are of a type that stands for several arrays"}
 
 
 def test_the_users_own_assertion_is_quoted(worker: Worker) -> None:

@@ -70,7 +70,7 @@ def test_a_swarm_is_stopped() -> None:
     assert "stopped: it started more than a hundred processes" in done.stderr
 
 
-def test_a_semaphore_that_nobody_signals() -> None:
+def test_a_semaphore_never_signalled() -> None:
     report, done = probe("waits_for_ever", X, "--target", "tpu", "--stage", "lower", "--timeout", "30")
     assert [finding["code"] for finding in report["findings"]] == ["PAL910"]
     stages = {stage["stage"]: stage["ok"] for stage in report["launches"][0]["stages"]}

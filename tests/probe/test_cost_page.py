@@ -36,9 +36,9 @@ def test_a_column_for_each_target_and_how_often_operands_are_moved() -> None:
     ]
     facts: Any = {"causes": {"traffic": traffic}}
     launch = LaunchResult(facts, costs=[cost("tpu:v5e"), cost("tpu:v6e")])
-    told = cells(page.section(launch, lambda *_: None, lambda path, line: f"{path}:{line}"))
-    assert told[:2] == [["", "tpu:v5e", "tpu:v6e"], ["predicted", "27 µs", "27 µs"]]
-    assert [row[-1] for row in told if "_ref" in row[0]] == ["4 times", "once"]
+    reported = cells(page.section(launch, lambda *_: None, lambda path, line: f"{path}:{line}"))
+    assert reported[:2] == [["", "tpu:v5e", "tpu:v6e"], ["predicted", "27 µs", "27 µs"]]
+    assert [row[-1] for row in reported if "_ref" in row[0]] == ["4 times", "once"]
 
 
 def operation(name: str, microseconds: float, line: int) -> Any:

@@ -17,8 +17,8 @@ def test_a_kernel_that_takes_too_long_is_ended_and_holds_up_no_other() -> None:
     command = [python(), "-m", "tests.probe.ended"]
     done = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
-    told, ended, result = done.stdout.splitlines()
-    assert told == "it did not finish within 5 s; smaller shapes"
+    reported, ended, result = done.stdout.splitlines()
+    assert reported == "it did not finish within 5 s; smaller shapes"
     assert ended == "ended"
     assert float(result) == 3.0
     assert "Traceback" not in done.stderr

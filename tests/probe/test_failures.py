@@ -76,7 +76,7 @@ def group(x):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("function", "env", "said"),
+    ("function", "env", "phrase"),
     [
         ("double", {"ENDS": "1"}, "the process ended itself with status 3 while its file was imported"),
         ("double", {"XLA_FLAGS": "--bogus"}, "Unknown flag in XLA_FLAGS: --bogus"),
@@ -85,15 +85,15 @@ def group(x):
         ("Layer.apply", {}, "`Layer.apply` is a method: have the file make an instance"),
     ],
 )
-def test_what_cannot_be_called(tmp_path: Path, function: str, env: dict[str, str], said: str) -> None:
+def test_what_cannot_be_called(tmp_path: Path, function: str, env: dict[str, str], phrase: str) -> None:
     (tmp_path / "k.py").write_text(FILE)
     done = run(f"k.py::{function}", "f32[8,128]", "--python", python(), "--stage", "grid", cwd=tmp_path, env=env)
-    assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert done.returncode == 2 and phrase in done.stderr, done.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "phrase"),
     [
         (["k.py::threaded", "f32[8,128]"], "does not trace: a thread raised ValueError: tile 3 does not fit"),
         (["k.py::group", "f32[8,128]"], "does not trace: tile 7 does not fit"),
@@ -104,10 +104,10 @@ def test_what_cannot_be_called(tmp_path: Path, function: str, env: dict[str, str
         ),
     ],
 )
-def test_what_is_wrong_in_words(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_what_is_wrong_in_words(tmp_path: Path, arguments: list[str], phrase: str) -> None:
     (tmp_path / "k.py").write_text(FILE)
     stage = ["--target", "tpu:v5e"] if "x64=True" in arguments else ["--stage", "interpret"]
-    assert said in run(*arguments, "--python", python(), *stage, cwd=tmp_path).stdout
+    assert phrase in run(*arguments, "--python", python(), *stage, cwd=tmp_path).stdout
 
 
 HIDES_LIBTPU = """
@@ -128,10 +128,10 @@ metadata.version = version
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "phrase"),
     [(True, "libtpu is installed, but does not load: "), (False, "needs libtpu in that environment")],
 )
-def test_a_compiler_that_is_not_there(tmp_path: Path, broken: bool, said: str) -> None:
+def test_a_compiler_that_is_not_there(tmp_path: Path, broken: bool, phrase: str) -> None:
     (tmp_path / "k.py").write_text(FILE)
     (tmp_path / "libtpu.so").write_text("no library")
     (tmp_path / "sitecustomize.py").write_text("" if broken else HIDES_LIBTPU)
@@ -139,10 +139,10 @@ def test_a_compiler_that_is_not_there(tmp_path: Path, broken: bool, said: str) -
     words = ("--target", "tpu:v5e", "--stage", "compile", "--skip", "interpret,checks", "--strict")
     done = run("k.py::double", "f32[8,128]", "--python", python(), *words, cwd=tmp_path, env=env)
     last = done.stdout.splitlines()[-1]
-    assert done.returncode == 2 and "1 stage not judged: compile for tpu:v5e of `kernel`: " in last and said in last
+    assert done.returncode == 2 and "1 stage not judged: compile for tpu:v5e of `kernel`: " in last and phrase in last
 
 
-def test_a_jax_that_nobody_knows() -> None:
+def test_an_unknown_jax() -> None:
     results = [ProbeResult(None, parts={"jax": version}) for version in ("0.10.2", "99.1.0", "99.1.0")]
     assert newer_than_known(results) == [f"jax 99.1.0 is newer than {newest()}, the newest version known"]
 

@@ -70,7 +70,7 @@ def test_a_sum_that_begins_at_the_wrong_axis(worker: Worker, guard: int) -> None
     assert "`acc` is read before it is written" in finding.message and "no result depends on block (" in finding.message
 
 
-def test_scratch_that_nobody_set_is_not_taken_for_the_padding_of_a_block(worker: Worker) -> None:
+def test_unset_scratch_is_not_taken_for_the_padding_of_a_block(worker: Worker) -> None:
     probed = Probed(worker, "hidden.py::late", "f32[2,13,128]", stage="interpret")
     assert errors(probed) == [("PAL907", line_of("adds"))]
 
@@ -97,7 +97,7 @@ def test_scratch_that_is_not_set_is_named_at_its_line(worker: Worker, dtype: str
     assert Probed(worker, "hidden.py::counts", f"{dtype}[32,128]", "set_first=True", stage="interpret").findings == []
 
 
-def test_integers_that_nobody_wrote(worker: Worker) -> None:
+def test_integers_never_written(worker: Worker) -> None:
     [finding] = Probed(worker, "hidden.py::half_written", "i32[32,128]", stage="interpret").findings
     assert (finding.code, finding.severity) == ("PAL907", Severity.WARNING)
     assert "2048 of 4096 values of `o_hbm`" in finding.message

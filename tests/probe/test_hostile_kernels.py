@@ -30,7 +30,7 @@ def marked(mark: Path) -> list[str]:
 
 @on_linux
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "reported"),
     [
         ("leaves_daemons", "launches no kernel"),
         ("hangs_with_daemons", "stopped after 15 s"),
@@ -39,11 +39,11 @@ def marked(mark: Path) -> list[str]:
         ("fills_memory_in_a_daemon", "it took more memory than --memory-limit allows"),
     ],
 )
-def test_what_leaves_the_session_is_counted_and_ended(tmp_path: Path, function: str, told: str) -> None:
+def test_what_leaves_the_session_is_counted_and_ended(tmp_path: Path, function: str, reported: str) -> None:
     limits = ("--memory-limit", "1G", "--timeout", "100" if "memory" in function else "15")
     mark = tmp_path / "mark"
     done = run(f"hostile_kernels.py::{function}", "f32[8,128]", *limits, "--python", python(), env={"MARK": str(mark)})
-    assert done.returncode == 2 and told in done.stderr, done.stderr
+    assert done.returncode == 2 and reported in done.stderr, done.stderr
     assert mark.exists() or "memory" in function
     # Without its guard, the worker itself is still about to end when what it started has.
     assert wait_for(lambda: not marked(mark)) if function == "kills_the_guard" else not marked(mark)
@@ -76,7 +76,7 @@ def test_names_of_kernels_name_no_other_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "reported"),
     [
         ("endless_grid", "a device does more than 60000 things"),
         ("endless_loops", "a device does more than 60000 things"),
@@ -84,12 +84,12 @@ def test_names_of_kernels_name_no_other_folder(tmp_path: Path) -> None:
         ("huge_mesh", "a mesh of 1000000 devices, more than 64"),
     ],
 )
-def test_verify_says_what_is_too_much_for_it(function: str, told: str) -> None:
+def test_verify_names_what_is_too_much_for_it(function: str, reported: str) -> None:
     done = run(
         f"hostile_kernels.py::{function}", "f32[8,128]", "--python", python(), "--stage", "verify", "--timeout", "12",
         "--output-format", "json",
     )  # fmt: skip
     (launch,) = json.loads(done.stdout)["launches"]
     (stage,) = (each for each in launch["stages"] if each["stage"] == "verify")
-    assert stage["ok"] is None and told in stage["detail"]
+    assert stage["ok"] is None and reported in stage["detail"]
     assert done.returncode == 0 and "Traceback" not in done.stderr

@@ -97,12 +97,12 @@ def test_what_one_subcore_does_wrong(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "text"),
     [
         ("double_kernel", "`double_kernel` is a kernel; probe what launches it: `double`"),
         ("kernel_from_elsewhere", "assigns to elements of an array, which only refs allow: if it is a kernel, probe"),
     ],
 )
-def test_kernels_are_not_launched(worker: Worker, function: str, said: str) -> None:
+def test_kernels_are_not_launched(worker: Worker, function: str, text: str) -> None:
     probed = Probed(worker, f"idioms.py::{function}", "f32[8,128]", "f32[8,128]", stage="grid")
-    assert not probed.findings and said in probed.errors[0].message
+    assert not probed.findings and text in probed.errors[0].message

@@ -149,7 +149,7 @@ def test_what_may_have_changed_meanwhile_is_not_kept(folder: CacheFolder, tmp_pa
 
 
 @pytest.mark.parametrize("text", ["Path('x').exists()", "os.path.isfile('x')", "from os.path import exists"])
-def test_code_that_asks_whether_files_are_there(folder: CacheFolder, tmp_path: Path, text: str) -> None:
+def test_code_that_checks_whether_files_exist(folder: CacheFolder, tmp_path: Path, text: str) -> None:
     file = tmp_path / "project" / "helper.py"
     kept, told = KeptEvents(folder, sys.executable, tmp_path), events(read=[str(file)])
     file.write_text('"""What exists."""\n')

@@ -97,13 +97,13 @@ def test_settings_and_comments_hold_for_the_probe(tmp_path: Path) -> None:
     launched, read = (code[: code.index(text)].count("\n") + 1 for text in ("    return pl", "jnp.sum"))
     (tmp_path / "k.py").write_text(code)
     (tmp_path / "pallas-lint.toml").write_text('target = ["triton"]\n[severity]\nPAL413 = "info"\n')
-    told = ("k.py", "--python", python(), "--output-format", "json")
+    reported = ("k.py", "--python", python(), "--output-format", "json")
     linted = subprocess.run(
-        [sys.executable, "-m", "pallas_lint", "--no-cache", "--probe", *told],
+        [sys.executable, "-m", "pallas_lint", "--no-cache", "--probe", *reported],
         cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     # The rule knows the call of the comment, and the line that reads the padding; the probe alone only the launch.
-    for done, line in ((linted, read), (run(*told, *WITHOUT_COMPILER, cwd=tmp_path), launched)):
+    for done, line in ((linted, read), (run(*reported, *WITHOUT_COMPILER, cwd=tmp_path), launched)):
         found = [each for each in json.loads(done.stdout)["findings"] if each["code"] in ("PAL413", "PAL002")]
         assert [(each["severity"], each["start"]["line"]) for each in found] == [("info", line)], done.stdout
 

@@ -10,7 +10,7 @@ from pallas_lint.probe.worker.stages import lowering
 pytestmark = pytest.mark.slow  # what it says names the jax that is there
 
 # What jax 0.12.0.1 says of each kernel with libtpu 0.0.42.1.
-SAID = (
+MESSAGES = (
     "INVALID_ARGUMENT: Could not convert JSON string to proto: invalid JSON in xla.jellyfish.BackendConfig @ "
     "custom_call_config: message xla.jellyfish.CustomCallConfig, near 1:2439: no such field: 'debug_locations'"
 )
@@ -29,6 +29,6 @@ class Refused:
 @pytest.mark.parametrize("kind", [ValueError, RuntimeError])
 def test_what_an_older_libtpu_cannot_read_is_not_judged(kind: type[Exception]) -> None:
     with pytest.raises(devices.Missing, match=r"too old for jax .*pip install --upgrade libtpu"):
-        lowering.figures_of(Refused(kind(SAID)), devices.parse("tpu:v5e"))
+        lowering.figures_of(Refused(kind(MESSAGES)), devices.parse("tpu:v5e"))
     with pytest.raises(kind, match="float acc"):
         lowering.figures_of(Refused(kind("float acc with int lhs")), devices.parse("tpu:v5e"))

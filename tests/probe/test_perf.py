@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(folder: Path, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def reported(folder: Path, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     done = run(*words, "--perf", "--output-format", "json", "--python", python(), cwd=folder)
     report = json.loads(done.stdout)
     assert not report["errors"], report["errors"]
@@ -32,7 +32,7 @@ def told(folder: Path, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]
 
 @pytest.mark.nightly
 def test_large_blocks_are_near_the_limit(folder: Path) -> None:
-    report, costs = told(
+    report, costs = reported(
         folder, "kernels.py::matmul", *X, "bm=512", "bk=1024", "bn=1024", "--target", "tpu:v5e", "--target", "tpu:v5p"
     )
     assert [(cost["target"], cost["bound"], cost["doubts"]) for cost in costs] == [
@@ -51,7 +51,7 @@ def test_large_blocks_are_near_the_limit(folder: Path) -> None:
     assert stages == {"trace", "grid", "lower", "compile"}, "nothing is run, and what it costs is no verdict"
 
 
-def test_small_blocks_are_told(folder: Path) -> None:
+def test_small_blocks_are_reported(folder: Path) -> None:
     done = run("kernels.py::rows", "f32[2048,2048]", "--perf", "--target", "tpu:v5p", "--python", python(), cwd=folder)
     assert re.search(
         r"PAL801 latency-bound \[info\]\n  \d\d% of the [\d.]+ ms predicted for v5p are the cost of 4096", done.stdout
@@ -67,13 +67,13 @@ def test_a_kernel_for_a_gpu_has_no_cost(folder: Path) -> None:
     assert "--perf: no launch is for a TPU" in done.stderr
 
 
-def test_what_cannot_be_told_says_why(folder: Path) -> None:
+def test_an_unknown_cost_has_a_reason(folder: Path) -> None:
     words = ("kernels.py::chosen_rows", "i32[8]", "f32[2048,128]", "--target", "tpu:v5e")
-    _, (unknown,) = told(folder, *words)
+    _, (unknown,) = reported(folder, *words)
     assert unknown["microseconds"] is None and unknown["doubts"] == ["the values of picked_ref, which are not known"]
-    _, (known,) = told(folder, words[0], "i32[8]=[0,1,2,3,4,5,6,7]", *words[2:])
+    _, (known,) = reported(folder, words[0], "i32[8]=[0,1,2,3,4,5,6,7]", *words[2:])
     assert known["microseconds"] > 0 and not known["doubts"]
-    _, (large,) = told(folder, "kernels.py::rows", "f32[65536,16384]", "bm=65536", "bn=128", "--target", "tpu:v5e")
+    _, (large,) = reported(folder, "kernels.py::rows", "f32[65536,16384]", "bm=65536", "bn=128", "--target", "tpu:v5e")
     assert large["doubts"] == ["it needs more memory than there is"]
 
 
@@ -122,7 +122,7 @@ def test_a_report_in_a_file_has_no_colours(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("kernels.py::rows", "--tune", "bm"), "--tune: 'bm' is not as in bm=128,256,512"),
         (("kernels.py::rows", "--tune", "bm=1,x y"), "cannot read the argument"),
@@ -130,9 +130,9 @@ def test_a_report_in_a_file_has_no_colours(folder: Path) -> None:
         (("kernels.py::rows", "--perf-fail-over", "much"), "'much' is not a percentage"),
     ],
 )
-def test_options_that_make_no_sense(folder: Path, words: tuple[str, ...], told: str) -> None:
+def test_options_that_make_no_sense(folder: Path, words: tuple[str, ...], reported: str) -> None:
     done = run(*words, cwd=folder)
-    assert done.returncode == 2 and told in done.stderr
+    assert done.returncode == 2 and reported in done.stderr
 
 
 # Code, the words that show it, those that mend it, and the chips on which it matters.
@@ -147,17 +147,17 @@ PITFALLS = {
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("code", PITFALLS)
-def test_what_makes_it_slow_is_told_where_it_does(tmp_path: Path, code: str) -> None:
+def test_causes_of_slowness_are_reported_at_their_lines(tmp_path: Path, code: str) -> None:
     text = (Path(__file__).parents[1] / "cost" / "pitfalls.py").read_text()
     (tmp_path / "pitfalls.py").write_text(text)
     words, mended, chips = PITFALLS[code]
     targets = [word for chip in ("v5e", "v6e", "tpu7x") for word in ("--target", f"tpu:{chip}")]
-    report, costs = told(tmp_path, *f"pitfalls.py::{words}".split(), *targets)
+    report, costs = reported(tmp_path, *f"pitfalls.py::{words}".split(), *targets)
     found = [each for each in report["findings"] if each["code"] == code]
     assert {chip for each in found for chip in each["device"].split(", ")} == chips
     if not mended:
         words = words.replace("64]", "256]")
-    better, after = told(tmp_path, *f"pitfalls.py::{words} {mended}".split(), *targets)
+    better, after = reported(tmp_path, *f"pitfalls.py::{words} {mended}".split(), *targets)
     assert code not in {each["code"] for each in better["findings"]}
     slower = {
         cost["target"][4:]: cost["microseconds"] / new["microseconds"] for cost, new in zip(costs, after, strict=True)
@@ -256,17 +256,17 @@ def test_values_decide_as_they_lie_in_scalar_memory(tmp_path: Path, flags: str) 
         for step in steps:
             values[WAYS[flags](step)] = 1
         given = f"{flags}={json.dumps(values, separators=(',', ':'))}"
-        _, (cost,) = told(tmp_path, "reads.py::flagged", given, "f32[64,128]", "--target", "tpu:v5e")
+        _, (cost,) = reported(tmp_path, "reads.py::flagged", given, "f32[64,128]", "--target", "tpu:v5e")
         assert cost["microseconds"] is not None, cost["doubts"]
         reads.append(cost["bytes"]["read"])
     assert [read - reads[0] for read in reads] == [0, 3 * BLOCK, 8 * BLOCK]
-    _, (unknown,) = told(tmp_path, "reads.py::flagged", flags, "f32[64,128]", "--target", "tpu:v5e")
+    _, (unknown,) = reported(tmp_path, "reads.py::flagged", flags, "f32[64,128]", "--target", "tpu:v5e")
     assert unknown["doubts"] == ["the values of flags_ref, which are not known"]
 
 
 def test_a_key_of_random_numbers_is_no_array(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(NOISY)
-    _, (cost,) = told(tmp_path, "noisy.py::noisy", "f32[8,128]", "--target", "tpu:v5e")
+    _, (cost,) = reported(tmp_path, "noisy.py::noisy", "f32[8,128]", "--target", "tpu:v5e")
     assert cost["microseconds"] is not None, cost["doubts"]
 
 
@@ -284,7 +284,7 @@ def test_values_that_a_program_makes_of_others_are_known(tmp_path: Path) -> None
 
 
 @pytest.mark.nightly
-def test_better_blocks_than_those_it_has_are_told(folder: Path) -> None:
+def test_better_blocks_are_reported(folder: Path) -> None:
     words = ("kernels.py::matmul", *(("bf16[1024,1024]",) * 2), "--python", python(), "--target", "tpu:v5e")
     tried = ("--tune", "bm=256,512", "--tune", "bk=512", "--tune", "bn=512")
     done = run(*words, *tried, cwd=folder)
@@ -295,5 +295,7 @@ def test_better_blocks_than_those_it_has_are_told(folder: Path) -> None:
         done.stdout,
     ), done.stdout
     assert "3 of 3 choices have a number" in done.stdout, "what it has is tried once"
-    told = json.loads(run(*words, "bm=512", "bk=512", "bn=512", *tried, "--output-format", "json", cwd=folder).stdout)
-    assert told["findings"] == [] and len(told["tune"][0]["choices"]) == 2
+    reported = json.loads(
+        run(*words, "bm=512", "bk=512", "bn=512", *tried, "--output-format", "json", cwd=folder).stdout
+    )
+    assert reported["findings"] == [] and len(reported["tune"][0]["choices"]) == 2

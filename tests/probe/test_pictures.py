@@ -19,7 +19,7 @@ def cells(drawn: str) -> list[tuple[str, str]]:
     return [(look, unescape(title)) for look, title in TITLE.findall(drawn)]
 
 
-def test_each_block_says_its_index_and_its_visits() -> None:
+def test_each_block_has_its_index_and_its_visits() -> None:
     drawn = blocks(operand([4, 4], [2, 2]), [[0, 0], [0, 1], [0, 1]], [3])
     assert cells(drawn) == [
         ("once", "block (0, 0): 1 visit, at grid point (0)"),

@@ -92,9 +92,9 @@ def test_no_stage_fails_without_a_reason(
     worker: Worker, function: str, arguments: list[str], failed: dict[str, str]
 ) -> None:
     [launch] = Probed(worker, function, *arguments, stage="interpret").launches
-    told = {each["stage"]: each["detail"] for each in launch_document(launch, KERNELS)["stages"] if not each["ok"]}
-    assert told.keys() == failed.keys(), told
-    assert all(reason in told[stage] for stage, reason in failed.items()), told
+    reported = {each["stage"]: each["detail"] for each in launch_document(launch, KERNELS)["stages"] if not each["ok"]}
+    assert reported.keys() == failed.keys(), reported
+    assert all(reason in reported[stage] for stage, reason in failed.items()), reported
 
 
 def test_operands_that_the_function_never_makes(worker: Worker) -> None:
@@ -144,8 +144,8 @@ def test_a_mask_lets_through_what_counts(worker: Worker, load_to: int, store_to:
     """An index array past the end, and a slice: right where the mask is false there."""
     if jax_version() < (0, 10):
         pytest.xfail("checkify sees no accesses of refs in older releases")
-    told = [f"load_to={load_to}", f"store_to={store_to}"]
-    probed = Probed(worker, "copied_in_parts", "f32[150]", *told, stage="interpret")
+    reported = [f"load_to={load_to}", f"store_to={store_to}"]
+    probed = Probed(worker, "copied_in_parts", "f32[150]", *reported, stage="interpret")
     assert probed.launches
     assert [each for each in probed.places if each[0] != "PAL907"] == ([("PAL412", line_of(line))] if line else [])
 
@@ -167,7 +167,7 @@ def test_races_of_mosaic_gpu(worker: Worker, function: str, shape: str, codes: l
     assert probed.codes == codes
 
 
-def test_functions_that_ask_for_the_gpu(worker: Worker) -> None:
+def test_functions_that_query_the_gpu(worker: Worker) -> None:
     """They find one, with as many multiprocessors as it has, and what is asserted of it holds."""
     probed = Probed(worker, "mosaic_gpu.py::persistent", "f32[2048,64]", stage="interpret")
     # Releases before 0.11 have no interpreter of it.
@@ -222,17 +222,17 @@ def test_launches_in_other_memories_are_others(worker: Worker) -> None:
     assert [launch.facts["times"] for launch in probed.launches] == [1, 1]
 
 
-def test_shared_memory_is_told(worker: Worker) -> None:
+def test_shared_memory_is_reported(worker: Worker) -> None:
     """Two blocks of 16 KiB for as many steps, one of scratch, and a barrier for each step."""
     probed = Probed(worker, "mosaic_gpu.py::pipeline_of_inputs", "f32[256,64]", stage="trace")
     (launch,) = probed.launches
     memory = launch.facts["memory"]
     assert memory is not None
-    told = (memory["space"], memory["bytes"], memory["limit"], memory["device"])
-    assert told == ("smem", 3 * 64 * 64 * 4 + 2 * 8, 232448, "sm90")
+    reported = (memory["space"], memory["bytes"], memory["limit"], memory["device"])
+    assert reported == ("smem", 3 * 64 * 64 * 4 + 2 * 8, 232448, "sm90")
 
 
-def test_memory_is_judged_before_the_compiler_is_asked(worker: Worker) -> None:
+def test_memory_is_checked_before_compiling(worker: Worker) -> None:
     assert "PAL213" in Probed(worker, "too_large", "f32[4096,4096]", targets=("tpu:v5e",), stage="compile").codes
 
 
@@ -304,7 +304,7 @@ def test_bad_functions_get_one_sentence(
         ("good", [f"'{X}'"], f"'{X}' is a string: arrays are written without quotes"),
     ],
 )
-def test_the_command_says_one_sentence_of_bad_functions(function: str, arguments: list[str], words: str) -> None:
+def test_the_command_prints_one_sentence_for_bad_functions(function: str, arguments: list[str], words: str) -> None:
     done = run(f"kernels.py::{function}", *arguments, "--python", python())
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr and "Traceback" not in done.stderr
@@ -312,7 +312,7 @@ def test_the_command_says_one_sentence_of_bad_functions(function: str, arguments
 
 
 @pytest.mark.parametrize(("targets", "steps"), [((), 4), (("tpu:v6e",), 2), (("triton",), 1)])
-def test_functions_are_told_the_kind_of_device(worker: Worker, targets: tuple[str, ...], steps: int) -> None:
+def test_functions_get_the_kind_of_device(worker: Worker, targets: tuple[str, ...], steps: int) -> None:
     probed = Probed(worker, "tuned", X, targets=targets, stage="grid")
     assert not probed.findings and not probed.errors
     assert [launch.facts["grid"] for launch in probed.launches] == [[steps]]
@@ -467,7 +467,7 @@ def run_tests(folder: Path, kernels: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("settings", "comment", "told"),
+    ("settings", "comment", "reported"),
     [
         ('[severity]\nPAL404 = "info"\n', "", True),
         ('[per-file-ignores]\n"kernels.py" = ["PAL404"]\n', "", False),
@@ -475,12 +475,12 @@ def run_tests(folder: Path, kernels: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_settings_and_comments_hold_for_the_pytest_plugin(
-    tmp_path: Path, settings: str, comment: str, told: bool
+    tmp_path: Path, settings: str, comment: str, reported: bool
 ) -> None:
     (tmp_path / "pallas-lint.toml").write_text(f'[probe]\nstage = "grid"\n{settings}')
     done = run_tests(tmp_path, comment + KERNELS.read_text())
     assert "2 launches of 2 kernels examined" in done.stdout, done.stdout + done.stderr
-    assert ("PAL404" in done.stdout) is told
+    assert ("PAL404" in done.stdout) is reported
     assert done.returncode == 0
 
 

@@ -45,7 +45,7 @@ def test_events_are_read(event: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "text"),
     [
         ("", "no message: ''"),
         ("[1]", "no message: '[1]'"),
@@ -65,29 +65,29 @@ def test_events_are_read(event: dict[str, Any]) -> None:
         ),
     ],
 )  # fmt: skip
-def test_others_are_told(line: str | bytes, said: str) -> None:
-    with pytest.raises(ProtocolError) as told:
+def test_others_are_reported(line: str | bytes, text: str) -> None:
+    with pytest.raises(ProtocolError) as reported:
         read_event(line)
-    assert said in str(told.value) and "\n" not in str(told.value)
+    assert text in str(reported.value) and "\n" not in str(reported.value)
 
 
-def test_what_the_probe_asks_is_understood(tmp_path: Path) -> None:
-    asked: list[Any] = []
+def test_requests_of_the_probe_are_read(tmp_path: Path) -> None:
+    requested: list[Any] = []
 
     class Told(client.Worker):
         def send(self, request: Any) -> Any:
-            asked.append(request)
+            requested.append(request)
             return iter(())
 
     spec = parse_target("k.py::f", ["f32[8,128]", "{'a': [bf16[2], (1,)]}", "bm=f32"])
     Session(Told("python", tmp_path), tmp_path, ProbeOptions(("tpu",), "grid")).probe(spec)
-    assert read_request(json.dumps(asked[0]))["timeout"] == 120.0
-    del asked[0]["args"]
+    assert read_request(json.dumps(requested[0]))["timeout"] == 120.0
+    del requested[0]["args"]
     with pytest.raises(ProtocolError, match="`args` is missing"):
-        read_request(json.dumps(asked[0]))
+        read_request(json.dumps(requested[0]))
 
 
-def test_a_worker_that_nobody_understands_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_worker_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     main = tmp_path / "main.py"
     main.write_text('input()\nprint(\'{"event": "begin", "task": "load"}\')\nprint(\'hello\', flush=True)\ninput()\n')
     monkeypatch.setattr(client, "MAIN", main)

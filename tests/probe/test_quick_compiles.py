@@ -80,9 +80,9 @@ def test_small_launches_are_compiled_in_a_hurry() -> None:
     command = [python(), "-c", _SCRIPT, *folders]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=Path("/"), env=given)
     assert not done.returncode, done.stderr
-    told = json.loads(done.stdout)
-    assert told["before"] == told["after"] == told["large"] > told["small"] == 0
-    assert told["right"]
-    assert told["of GPUs"] == []
-    assert 5 < told["ten rounds"] <= 10
-    assert told["until"] == "inf"
+    reported = json.loads(done.stdout)
+    assert reported["before"] == reported["after"] == reported["large"] > reported["small"] == 0
+    assert reported["right"]
+    assert reported["of GPUs"] == []
+    assert 5 < reported["ten rounds"] <= 10
+    assert reported["until"] == "inf"

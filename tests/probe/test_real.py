@@ -25,33 +25,33 @@ def stand_in(how: str) -> list[Any]:
 
 
 def test_results_that_are_the_interpreters() -> None:
-    told = stand_in("right")[0]
-    assert told["ok"] is True
-    assert told["figures"] == {"run_nanoseconds": 2500}
-    assert "2.5 \u00b5s, median of 20 runs" in told["detail"]
-    assert told["detail"].endswith("; predicted 2.25 \u00b5s (2 to 2.75)")
+    reported = stand_in("right")[0]
+    assert reported["ok"] is True
+    assert reported["figures"] == {"run_nanoseconds": 2500}
+    assert "2.5 \u00b5s, median of 20 runs" in reported["detail"]
+    assert reported["detail"].endswith("; predicted 2.25 \u00b5s (2 to 2.75)")
 
 
 def test_results_that_are_not() -> None:
-    told = stand_in("wrong")[0]
-    assert told["ok"] is False
-    assert told["problems"][0]["kind"] == "mismatch"
+    reported = stand_in("wrong")[0]
+    assert reported["ok"] is False
+    assert reported["problems"][0]["kind"] == "mismatch"
 
 
-def test_a_function_whose_results_are_not_those_of_the_reference() -> None:
-    [told] = stand_in("right")[-1]
-    assert told["device"] == "cpu"
-    assert told["message"] == "4 of 4 values of result 0 differ, at [0] 1.0 instead of 0.0"
+def test_results_that_differ_from_the_reference() -> None:
+    [reported] = stand_in("right")[-1]
+    assert reported["device"] == "cpu"
+    assert reported["message"] == "4 of 4 values of result 0 differ, at [0] 1.0 instead of 0.0"
 
 
-def test_a_device_that_fails_is_not_asked_again() -> None:
+def test_a_failing_device_is_not_used_again() -> None:
     first, second, _ = stand_in("broken")
     assert first["problems"][0]["message"] == "INTERNAL: the device is gone"
     assert second["ok"] is None
     assert second["detail"].endswith("left the device unusable")
 
 
-def test_a_machine_without_a_device_says_so(worker: Worker) -> None:
+def test_a_machine_without_a_device(worker: Worker) -> None:
     probed = Probed(worker, "good", X, real=True, stage="trace")
     [stage] = [stage for launch in probed.launches for stage in launch.stages if stage.stage == "run"]
     assert stage.ok is None

@@ -33,7 +33,7 @@ COMPILES = Stage("compile", "tpu:v5e", True)
 REFUSED = Stage("compile", "tpu:v6e", False)
 
 
-def test_a_confirmed_finding_stands_once_and_says_so() -> None:
+def test_a_confirmed_finding_is_reported_once_and_marked() -> None:
     probed = finding("PAL101", 4, origin="probe", severity=Severity.ERROR)
     (found,) = settled([finding("PAL101", 4)], [probed], [launch()])
     assert (found.origin, found.severity) == ("probe", Severity.ERROR)
@@ -64,7 +64,7 @@ def test_a_refuted_finding_becomes_an_info_with_the_reason() -> None:
         (finding("PAL202", 4), [launch(COMPILES, kernel="other")]),
         (finding("PAL202", 4, backend="triton"), [launch(COMPILES)]),
         (finding("PAL202", 4, device="v6e"), [launch(COMPILES)]),
-        (finding("PAL401", 4), [launch(COMPILES)]),  # compiling says nothing of results
+        (finding("PAL401", 4), [launch(COMPILES)]),  # compiling is silent of results
         (finding("PAL106", 4), [launch(COMPILES)]),
         (finding("PAL202", 4), []),
     ],

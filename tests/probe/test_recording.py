@@ -202,7 +202,7 @@ def test_what_functions_of_one_program_got(tmp_path: Path) -> None:
     assert {name: calls for name, calls in found.items() if name in expected} == expected
 
 
-def test_what_a_body_binds_anew_is_told_as_it_was_at_entry_or_not_at_all(tmp_path: Path) -> None:
+def test_rebound_names_have_their_values_at_entry_or_none(tmp_path: Path) -> None:
     found = recorded(tmp_path, "for n in (2, 4): L.rebinds(of(n, 8, 128))", "L.changes(of(8, 128), 16)")
     version = subprocess.run([python(), "-c", "import sys; print(sys.version_info >= (3, 12))"], capture_output=True)
     if version.stdout.strip() == b"True":
@@ -213,12 +213,12 @@ def test_what_a_body_binds_anew_is_told_as_it_was_at_entry_or_not_at_all(tmp_pat
         assert found["launchers.py::changes"] == [{"x": "f32[8,128]"}]
 
 
-def test_what_a_body_changes_in_place_is_told_as_it_was_at_entry_or_not_at_all(tmp_path: Path) -> None:
+def test_mutated_objects_have_their_values_at_entry_or_none(tmp_path: Path) -> None:
     (call,) = recorded(tmp_path, "L.in_place({'x': of(2, 8, 128)}, 8, other=3)")["launchers.py::in_place"]
     assert call in ({"bm": "8"}, {"bm": "8", "params": "{'x': f32[2,8,128]}"})
 
 
-def test_floats_and_strings_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_floats_and_strings_where_they_are_recorded(tmp_path: Path) -> None:
     line = "L.plain(of(8, 128), name='a b'); L.configured(of(8, 128), cfg=L.Config())"
     found = recorded(tmp_path, line, options=("--record-values",))
     assert found["launchers.py::plain"][0]["name"] == "'a b'"
@@ -265,8 +265,8 @@ if hasattr(jax, "shard_map"):
 def test_stubs_return_zeros_under_every_transformation(tmp_path: Path) -> None:
     project(tmp_path, STUBBED)
     done = run("--capture", "--record-stub", "--", python(), "program.py", cwd=tmp_path)
-    for told in ("zeros 0.0", "vmap (2, 8, 128)", "grad 0.0"):
-        assert told in done.stderr, done.stderr
+    for reported in ("zeros 0.0", "vmap (2, 8, 128)", "grad 0.0"):
+        assert reported in done.stderr, done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     assert {"x": "f32[8,128]", **PLAIN} in calls_in(tmp_path)["launchers.py::plain"]
 
@@ -354,7 +354,7 @@ L.plain(of(8, 128))
 """
 
 
-def test_programs_that_ask_for_the_tpu_are_told_of_the_target(tmp_path: Path) -> None:
+def test_programs_that_query_the_tpu_get_the_target(tmp_path: Path) -> None:
     assert recorded(tmp_path, ASKING)["launchers.py::plain"]
 
 

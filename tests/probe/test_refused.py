@@ -1,4 +1,4 @@
-"""What compilers refuse is told at the line of the operation, in words of who writes kernels."""
+"""What compilers refuse is reported at the line of the operation, in words of who writes kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 FILE = "refused.py"
 SQUARE = "f32[256,256]"
-TELLS = {
+REPORTS = {
     "bytes_divided": (["i8[32,128]"], "PAL102", "the operation takes vectors of i16 and i32, not of i8"),
     "remainder": (["bf16[16,128]"], "PAL102", "the chip has no `remf` of bf16"),
     "part_of_a_row": (
@@ -38,11 +38,11 @@ TELLS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("function", TELLS)
+@pytest.mark.parametrize("function", REPORTS)
 def test_at_the_operation(worker: Worker, function: str) -> None:
     if jax_version() < (0, 10):
         pytest.skip("older compilers say it in other words")
-    arguments, code, words = TELLS[function]
+    arguments, code, words = REPORTS[function]
     probed = Probed(worker, f"{FILE}::{function}", *arguments, targets=("tpu:v5e",), stage="compile")
     [finding] = probed.findings
     assert finding.code == code

@@ -37,7 +37,7 @@ REFUSED = "========= COMPUTE-SANITIZER\n========= Error: Device not supported. P
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What becomes of a good run where the program that stands for compute-sanitizer writes this."""
 
     def of(log: str) -> Any:
@@ -56,14 +56,14 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return of
 
 
-def test_nothing(told: Any, tmp_path: Path) -> None:
-    found = told(CLEAN)
+def test_nothing(reported: Any, tmp_path: Path) -> None:
+    found = reported(CLEAN)
     assert found == {"ok": True, "problems": [], "detail": "NVIDIA H200: 2.5 µs; compute-sanitizer finds nothing"}
     assert json.loads((tmp_path / "asked").read_text()) == {"file": "/mine/oob.py", "alone": 3}
 
 
-def test_an_access_behind_an_array_is_told_once(told: Any) -> None:
-    found = told(OUTSIDE)
+def test_an_access_behind_an_array_is_reported_once(reported: Any) -> None:
+    found = reported(OUTSIDE)
     assert found["ok"] is False
     [problem] = found["problems"]
     assert (problem["kind"], problem["type"], problem["places"]) == ("out-of-bounds", "write", [])
@@ -72,21 +72,21 @@ def test_an_access_behind_an_array_is_told_once(told: Any) -> None:
     )
 
 
-def test_reads_and_writes_have_their_lines(told: Any) -> None:
+def test_reads_and_writes_have_their_lines(reported: Any) -> None:
     text = OUTSIDE.replace("+0xd0", "+0xd0 in oob.py:15") + OUTSIDE.replace("write", "read")
-    first, second = told(text)["problems"]
+    first, second = reported(text)["problems"]
     assert (first["type"], first["places"]) == ("write", [{"file": "/mine/oob.py", "line": 15}])
     assert (second["type"], second["places"]) == ("read", [])
 
 
 @pytest.mark.parametrize("log", [REFUSED, DIED, ""])
-def test_a_sanitizer_that_does_not_get_through_finds_nothing_wrong(told: Any, log: str) -> None:
-    found = told(log)
+def test_a_sanitizer_that_does_not_get_through_finds_nothing_wrong(reported: Any, log: str) -> None:
+    found = reported(log)
     assert (found["ok"], found["problems"]) == (True, [])
     assert "does not get through it" in found["detail"]
 
 
-def test_without_one_nothing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_one_nothing_is_printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     outcome: Any = {"ok": True, "detail": "NVIDIA H200: 2.5 µs"}
     request: Any = {}

@@ -62,7 +62,7 @@ def test_trees_and_literals() -> None:
     assert parse_argument("jnp.bfloat16") == {"kind": "dtype", "value": "bf16"}
 
 
-def test_what_python_warns_of_in_arguments_is_not_said() -> None:
+def test_warnings_of_python_about_arguments_are_not_printed() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert parse_argument('"a\\-"') == parse_arguments('"a\\-"', "f.py", "f").arguments[0]
@@ -79,7 +79,7 @@ def test_targets() -> None:
     [("a.py", []), ("a.py::", []), ("a.py::1x", []), ("a.py::f", ["f32[8"]), ("a.py::f", ["x=1", "2"]),
      ("a.py::f", ["open('x')"]), ("a.py::f", ["f33[8]"]), ("a.py::f", ["("]), ("a.py::f", [""])],
 )  # fmt: skip
-def test_what_cannot_be_read_is_told(target: str, words: list[str]) -> None:
+def test_unreadable_files_are_reported(target: str, words: list[str]) -> None:
     with pytest.raises(SpecError) as caught:
         parse_target(target, words)
     assert "\n" not in str(caught.value)
@@ -133,7 +133,7 @@ def test_a_reference_that_is_no_name(inside: str) -> None:
     assert reference_of(text, "fast") is None
 
 
-def test_a_comment_without_a_function_is_told_with_its_line() -> None:
+def test_a_comment_without_a_function_is_reported_with_its_line() -> None:
     with pytest.raises(SpecError, match=r"k\.py:1"):
         list(comments_in("# pallas-lint: probe(f32[8])\n", "k.py"))
 
@@ -145,8 +145,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_what_to_write_instead() -> None:
-    told = parse_target("a b.py::f", ["i32[4]", "mode='f32[8,128]'", "name='f32'"])
-    assert list(told.quoted_types()) == ["f32[8,128]"]
-    assert told.called_with(["f32[8,128]", "bm=8"]) == "`pallas-lint probe 'a b.py::f' \"f32[8,128]\" bm=8`"
+    reported = parse_target("a b.py::f", ["i32[4]", "mode='f32[8,128]'", "name='f32'"])
+    assert list(reported.quoted_types()) == ["f32[8,128]"]
+    assert reported.called_with(["f32[8,128]", "bm=8"]) == "`pallas-lint probe 'a b.py::f' \"f32[8,128]\" bm=8`"
     [commented] = comments_in("# pallas-lint: probe()\ndef f(x): ...\n", "k.py")
     assert commented.called_with(["f32[8,128]", "bm=8"]) == "`# pallas-lint: probe(f32[8,128], bm=8)`"

@@ -1,4 +1,4 @@
-"""Which stages run, in which order, how long each may take, and what is said of those that were not reached."""
+"""Which stages run, in which order, how long each may take, and what is reported of those that were not reached."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_stages_that_were_not_reached() -> None:
     facts: Any = {"kernel": "k", "stages": plan}
     launch = LaunchResult(cast("Any", facts), [Stage("lower", "tpu", False), Stage("grid", None, True)])
     complete([launch], "stopped")
-    told = [(each.stage, each.target, each.ok, each.detail) for each in launch.stages]
-    assert told == [
+    reported = [(each.stage, each.target, each.ok, each.detail) for each in launch.stages]
+    assert reported == [
         ("grid", None, True, None), ("lower", "tpu", False, None), ("compile", "tpu", None, "it does not lower"),
         ("lower", "triton", None, "stopped"), ("interpret", None, None, "stopped"),
     ]  # fmt: skip

@@ -121,7 +121,7 @@ def test_what_is_written_is_read(table: dict[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "reported"),
     [
         ("\nT = {\n (8,): 1,\n (8, 9): 2}", 4, "its key has 2 fields: --tune-key names 1"),
         ("T = {8:\n (1, 2)}", 2, "its value has 2 fields: --tune-value names 1"),
@@ -132,13 +132,13 @@ def test_what_is_written_is_read(table: dict[Any, Any]) -> None:
         ("T = {8: 9 // 0}", 1, "`9 // 0` is not a literal"),
     ],
 )
-def test_what_is_wrong_with_a_row(text: str, line: int, told: str) -> None:
+def test_what_is_wrong_with_a_row(text: str, line: int, reported: str) -> None:
     (error,) = (each for each in entries(text, fields("m", "bm"), is_json=False) if isinstance(each, TableError))
-    assert (error.line, error.message) == (line, told)
+    assert (error.line, error.message) == (line, reported)
 
 
 @pytest.mark.parametrize(
-    ("text", "how", "line", "told"),
+    ("text", "how", "line", "reported"),
     [
         ("x = 1\n(", {}, 2, "it is not Python: "),
         ("x = 1", {}, 1, "no dict literal is assigned to a variable of the module"),
@@ -148,10 +148,10 @@ def test_what_is_wrong_with_a_row(text: str, line: int, told: str) -> None:
         ("1", {"is_json": True}, 1, "a table is an object, or a list of objects"),
     ],
 )
-def test_what_is_no_table(text: str, how: dict[str, Any], line: int, told: str) -> None:
+def test_what_is_no_table(text: str, how: dict[str, Any], line: int, reported: str) -> None:
     with pytest.raises(TableError) as raised:
         list(entries(text, fields("m", "bm"), **{"is_json": False, **how}))
-    assert raised.value.line == line and raised.value.message.startswith(told)
+    assert raised.value.line == line and raised.value.message.startswith(reported)
 
 
 ENTRY = Entry(1, {"m": 64, "dtype": "bfloat16"}, {"bm": 6, "bk": 1, "fast": True}, ["bm", "bk", "fast"])
@@ -268,7 +268,7 @@ def test_a_results_file_of_something_else_is_not_continued(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("--tune-key", "m"), "are for --tune-table"),
         (("--tune-table", "t.py", "--tune", "bm=1"), "--tune-table is for one FILE::FUNCTION, without --tune"),
@@ -285,11 +285,11 @@ def test_a_results_file_of_something_else_is_not_continued(tmp_path: Path) -> No
         (("--tune-table", "t.py", "--tune-key", "m", "--tune-value", "bm", "--tune-results", "t.py"), "not a results"),
     ],
 )
-def test_options_that_make_no_sense(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_options_that_make_no_sense(tmp_path: Path, words: tuple[str, ...], reported: str) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS)
     (tmp_path / "t.py").write_text("T = {\n8: 128}")
     done = run("kernels.py::rows", "f32[8,128]", *words, "--python", "no-python", cwd=tmp_path)
-    assert done.returncode == 2 and told in done.stderr, done.stderr
+    assert done.returncode == 2 and reported in done.stderr, done.stderr
 
 
 TABLE = """

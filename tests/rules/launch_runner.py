@@ -86,7 +86,7 @@ def force_interpret(kind: str) -> None:
 
 
 def lowered(job: dict[str, Any]) -> Any:
-    """The launch lowered, and compiled where the job says so, for its target."""
+    """The launch lowered, and compiled where the job reports it, for its target."""
     backend, _, device = job["target"].replace("-", "_").partition(":")
     platform, kind, abstract = targets.BACKENDS["triton_rocm" if device == "rocm" else backend]
     run, operands = launched(job["code"], job["call"])

@@ -129,7 +129,7 @@ def test_array_of_unknown_size() -> None:
     assert severity("(8, n)", index_map=moved, parameters=", n") is None
 
 
-def test_a_caller_that_asks_for_one_row() -> None:
+def test_a_caller_with_one_row() -> None:
     """A decoder has one row: the caller knows its array where the text does not tell it."""
     code = _MODULE.format(
         parameters=", rows", grid="(pl.cdiv(x.shape[0], rows),)", block="(rows, 128)", index_map="lambda i: (i, 0)",
@@ -171,6 +171,6 @@ def test_other_backends() -> None:
     assert severity("(4, 100)", ones((512, 512)), target="triton") is None
 
 
-def test_a_block_of_another_rank_is_told_once() -> None:
+def test_a_block_of_another_rank_is_reported_once() -> None:
     assert severity("(100,)", ones((512,))) is Severity.ERROR
     assert severity("(100,)", ones((512, 512))) is None  # PAL310's

@@ -139,7 +139,7 @@ def test_a_ring_with_a_buffer_for_each_step() -> None:
     assert ring(slots=4) == []
 
 
-def test_a_wait_for_a_signal_that_nobody_sends() -> None:
+def test_a_wait_for_a_signal_never_sent() -> None:
     (text,) = ring(_WAIT)
     assert text.startswith("deadlock: device 0 waits here for 1 on `free`")
 

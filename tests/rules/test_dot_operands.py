@@ -135,7 +135,7 @@ def test_what_only_the_compiler_refuses(expression: str) -> None:
     assert found(expression, "tpu", target="tpu:v4") == ["W"]
 
 
-def test_tf32_is_told() -> None:
+def test_tf32_is_reported() -> None:
     code = launch("o_ref[...] = jnp.dot(x_ref[...], x_ref[...])", "triton", operand="jnp.zeros((128, 128))")
     assert [f.severity.name for f in lint(code, "0.12.0.1", None, CODE)] == ["INFO"]
 

@@ -1,4 +1,4 @@
-"""Every rule's own examples: flagged where they say so, silent where they say so, fixed as they say."""
+"""Every rule's own examples: flagged where they report it, silent where they report it, fixed as they say."""
 
 from __future__ import annotations
 

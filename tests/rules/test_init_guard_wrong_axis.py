@@ -160,7 +160,7 @@ CASES: dict[str, tuple[str, str, bool]] = {
         I_J_K,
         False,
     ),
-    # What is loaded only to be asked for its shape is not read.
+    # What is loaded only to be requested its shape is not read.
     "output, cleared like what it holds": (
         when("pl.program_id(2) == 0", "o_ref[...] = jnp.zeros_like(o_ref[...])") + SUM,
         I_J_K,
@@ -346,7 +346,7 @@ def test_a_state_is_updated_for_the_next_block() -> None:
 
 
 @pytest.mark.nightly
-def test_as_the_tpu_interpreter_says() -> None:
+def test_as_in_the_tpu_interpreter() -> None:
     """Of some cases, at night of all."""
     launches = [(module(body, (2, 3, 4), out_map), (2, 3, 4), out_map) for body, out_map, _ in CASES.values()]
     _, verdicts = run(launches)

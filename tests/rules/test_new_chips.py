@@ -46,7 +46,7 @@ def test_what_does_not_lower_is_an_error(device: str) -> None:
 
 
 @pytest.mark.parametrize(("device", "expected"), [("v6e", Severity.ERROR), *((new, Severity.WARNING) for new in NEW)])
-def test_what_a_compiler_refuses_is_less_where_none_was_asked(device: str, expected: Severity) -> None:
+def test_refusals_of_a_compiler_are_less_severe_where_none_was_run(device: str, expected: Severity) -> None:
     code = launch("x = x_ref[...].astype(jnp.bfloat16)\no_ref[...] = jnp.mod(x, x).astype(jnp.float32)", "tpu")
     assert severities(code, "PAL104", device) == {expected}
 
@@ -64,7 +64,7 @@ def test_rows_that_fill_a_part_of_a_tile(device: str, reported: bool) -> None:
     assert severities(code, "PAL201", device) == ({Severity.INFO} if reported else set())
 
 
-def test_padding_asks_the_device() -> None:
+def test_padding_queries_the_device() -> None:
     assert [padded_bytes((9, 128), "f32", sublanes(device)) >> 10 for device in (None, "tpu8i", "tpu8t")] == [8, 8, 8]
     assert [padded_bytes((17, 128), "f32", sublanes(device)) >> 10 for device in (None, "tpu8t")] == [12, 16]
 

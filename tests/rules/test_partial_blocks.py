@@ -161,10 +161,10 @@ def test_names_are_a_hint() -> None:
     assert not found(_NAMED.format(before="if k % block:\n        raise ValueError"))
 
 
-def test_what_another_function_asks_of_a_name_of_its_own_says_nothing() -> None:
+def test_checks_of_another_functions_name_do_not_count() -> None:
     code = _NAMED.format(before="pass")
-    asking = _NAMED.format(before="assert k % block == 0").partition("def run")[2]
-    assert found(f"{code}\n\ndef other{asking}") == found(code) != []
+    querying = _NAMED.format(before="assert k % block == 0").partition("def run")[2]
+    assert found(f"{code}\n\ndef other{querying}") == found(code) != []
     checked = _NAMED.format(before="check(k, block)") + "\n\ndef check(size, part):\n    assert size % part == 0\n"
     assert not found(checked)  # what a function asks of what it is given
 

@@ -1,4 +1,4 @@
-"""PAL408: kernels that move rows are told from those that do not, and the fixed ones compute the same."""
+"""PAL408: kernels that move rows are reported from those that do not, and the fixed ones compute the same."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def test_triton(code: str, severities: list[str]) -> None:
     assert [finding.severity.value for finding in findings] == severities
 
 
-def test_autotuning_is_told() -> None:
+def test_autotuning_is_reported() -> None:
     code = triton(SCATTER.replace("@triton.jit", "@triton.autotune(configs=[], key=[])\n@triton.jit"))
     assert "autotuner" in lint(code, select="PAL408")[0].help
 

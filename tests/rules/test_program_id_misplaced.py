@@ -38,7 +38,7 @@ def test_axes_that_the_grid_has_or_may_have(axis: str, grid: str) -> None:
 
 
 @pytest.mark.parametrize("mesh", ["mesh", "make_mesh()", "None"])
-def test_a_mesh_that_nothing_tells(mesh: str) -> None:
+def test_an_unknown_mesh(mesh: str) -> None:
     code = f"""
         import jax
         import jax.numpy as jnp

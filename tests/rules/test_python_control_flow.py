@@ -182,7 +182,7 @@ def findings(body: str, keywords: str = "") -> list[Severity]:
         ),
     ],
 )
-def test_what_asks_and_what_is_asked_for_are_named(code: str, message: str) -> None:
+def test_query_and_value_are_named(code: str, message: str) -> None:
     assert [finding.message for finding in lint(PRELUDE + "import numpy as np\n" + code) if finding.code == FLOW] == [
         message
     ]

@@ -110,7 +110,7 @@ def test_where_it_is_silent() -> None:
 
 
 @pytest.mark.nightly
-def test_as_the_tpu_interpreter_says() -> None:
+def test_as_in_the_tpu_interpreter() -> None:
     """Of some cases, at night of all."""
     launches = [(module(body, (2, 3, 4), out_map), (2, 3, 4), out_map) for body, out_map, _ in CASES.values()]
     _, verdicts = run(launches, plain=True)

@@ -291,7 +291,7 @@ def copy{number}(y, bm):
 
 
 @pytest.mark.parametrize("others", [0, 1, 2, 5])
-def test_what_another_function_asks_of_its_own_parameter_says_nothing(others: int) -> None:
+def test_checks_of_another_functions_parameter_do_not_count(others: int) -> None:
     # Both functions have a `bm`; the memory of the one's scope is used again for the other's.
     code = _UNCHECKED + "".join(_ELSEWHERE.format(number=number) for number in range(others))
     assert [finding.span.start.line for finding in lint(code, select="PAL412")] == [7]

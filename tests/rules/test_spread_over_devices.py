@@ -96,7 +96,7 @@ def test_severity_of_meshes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "version", "said"),
+    ("call", "version", "phrase"),
     [
         (NEW, "0.6.0", None),
         (NEW, "0.6.1", None),
@@ -110,13 +110,13 @@ def test_severity_of_meshes() -> None:
         (OLD, "0.6.2", "`vma`"),
     ],
 )
-def test_versions(call: str, version: str, said: str | None) -> None:
+def test_versions(call: str, version: str, phrase: str | None) -> None:
     found = findings(f"f = {call.format('double')}", version)
-    assert [each.severity for each in found] == ([] if said is None else [Severity.ERROR])
-    assert said is None or said in found[0].message
+    assert [each.severity for each in found] == ([] if phrase is None else [Severity.ERROR])
+    assert phrase is None or phrase in found[0].message
 
 
-def test_no_version_told() -> None:
+def test_no_version_known() -> None:
     """Every release refuses it in its own words: it does not matter which is meant."""
     (found,) = [each for each in lint_text(PRELUDE + f"f = {NEW.format('double')}\n") if each.code == "PAL507"]
     assert (found.severity, found.jax) == (Severity.ERROR, None)
@@ -178,7 +178,7 @@ def copy_too(x_ref, o_ref):
 
 @pytest.mark.parametrize("name", ["copy", "copy_too"])
 def test_kernels_on_a_mesh(name: str) -> None:
-    """Lowered with jax 0.8.3 to 0.12.0.1; `shard_map` does not ask for `vma` there."""
+    """Lowered with jax 0.8.3 to 0.12.0.1; `shard_map` does not request `vma` there."""
     for code in ("jax.jit({}, in_shardings=ROWS)", "jax.jit(lambda x: {}(x), out_shardings=ROWS)"):
         assert codes(f"{TENSOR_CORE}f = {code.format(name)}", "0.10.2") == {"PAL508"}
     for code in ("jax.jit({})", "jax.jit({}, in_shardings=NamedSharding(ALONE, P()))", NEW):

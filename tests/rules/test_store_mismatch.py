@@ -231,7 +231,7 @@ def test_versions(case: Case, old: bool, new: bool) -> None:
     assert found(case, ">=0.5,<0.7") == (old or new)
 
 
-def test_said_once_and_with_its_release() -> None:
+def test_reported_once_and_with_its_release() -> None:
     (finding,) = lint(module(("(8, 128)", "float32", "o_ref[0, 0] = 0")), ">=0.5,<0.9", select="PAL506")
     assert finding.jax == "0.6.0 to 0.8.3"
     assert finding.severity is Severity.ERROR

@@ -182,7 +182,7 @@ def test_unsigned_blocks_can_be_joined(version: str) -> None:
 
 
 def compiled(body: str, dtype: str, target: str, version: str) -> list[str]:
-    """What is said of a kernel whose operand has the dtype."""
+    """What is reported of a kernel whose operand has the dtype."""
     code = (
         "import jax\nimport jax.numpy as jnp\nfrom jax import lax\nfrom jax.experimental import pallas as pl\n"
         "from jax.experimental.pallas import tpu as pltpu\n\n"

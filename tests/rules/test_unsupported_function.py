@@ -34,7 +34,7 @@ def test_functions(body: str, backend: str, version: str, flagged: bool) -> None
     assert bool(errors(body, backend, version)) is flagged
 
 
-def test_message_says_primitive_backend_and_where_it_works() -> None:
+def test_the_message_has_primitive_backend_and_where_it_works() -> None:
     (finding,) = [
         f for f in lint(launch("o_ref[...] = jnp.cumsum(x_ref[...], axis=1)"), "0.10.2") if f.code == "PAL101"
     ]

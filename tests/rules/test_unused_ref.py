@@ -178,8 +178,8 @@ class Body:
 def test_bodies_that_are_run(name: str) -> None:
     store, read = "pltpu.sync_copy(x_ref, o_ref)", "pltpu.sync_copy(x_ref, x_ref)"
     codes = [module(BODIES[name].format(does), "x_ref, y_ref, o_ref", before=RUNNING) for does in (store, read)]
-    told = [[f for f in lint(code, select="PAL411") if "never written" in f.message] for code in codes]
-    assert (len(told[0]), len(told[1])) == (0, 1)
+    reported = [[f for f in lint(code, select="PAL411") if "never written" in f.message] for code in codes]
+    assert (len(reported[0]), len(reported[1])) == (0, 1)
 
 
 def test_a_body_that_a_scope_holds_runs_when_it_is_called() -> None:

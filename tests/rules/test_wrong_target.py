@@ -1,4 +1,4 @@
-"""PAL112: kernels that are made for another backend than the target asked for."""
+"""PAL112: kernels that are made for another backend than the target requested."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def test_made_for_another(module: str, target: str, more: str, value: str, text:
     ("target", "more"),
     [("tpu", SCRATCH), ("tpu:v5e", PARAMS), ("triton", ""), ("triton", f"{SCRATCH} interpret=True,")],
 )
-def test_not_said(target: str, more: str) -> None:
+def test_not_reported(target: str, more: str) -> None:
     assert found("tpu", target, more) == []

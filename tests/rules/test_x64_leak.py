@@ -80,7 +80,7 @@ def test_without_the_flag_defaults_have_32_bits(expression: str) -> None:
         "np.float64(2) * jnp.uint64(1)",
     ],
 )
-def test_without_the_flag_a_name_says_what_is_not_so(expression: str) -> None:
+def test_without_the_flag_a_name_is_wrong(expression: str) -> None:
     assert found(kernel(expression, "")) == ["INFO"]
 
 

@@ -32,7 +32,7 @@ _converter = functools.cache(default_converter)
 
 @functools.cache
 def capabilities(profile: str) -> lsp.ClientCapabilities:
-    """What a kind of client says it can: an editor's, "minimal" (nothing) or "pull" (asks for all diagnostics)."""
+    """What a kind of client says it can: an editor's, "minimal" (nothing) or "pull" (requests all diagnostics)."""
     if profile == "minimal":
         return lsp.ClientCapabilities()
     if profile == "pull":
@@ -106,7 +106,7 @@ class Editor:
         self.client.workspace_did_change_watched_files(lsp.DidChangeWatchedFilesParams(changes))
 
     async def pulled(self, uri: str) -> list[lsp.Diagnostic]:
-        """The document's diagnostics, asked for."""
+        """The document's diagnostics, requested."""
         report = await self.client.text_document_diagnostic_async(lsp.DocumentDiagnosticParams(document(uri)))
         assert isinstance(report, lsp.RelatedFullDocumentDiagnosticReport)
         return list(report.items)

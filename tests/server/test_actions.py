@@ -68,7 +68,7 @@ async def test_what_is_offered(tmp_path: Path, options: dict[str, Any], kinds: l
         assert all(codes(each.diagnostics) == ["PAL301"] for each in found)
 
 
-async def test_kinds_asked_for(tmp_path: Path) -> None:
+async def test_requested_kinds(tmp_path: Path) -> None:
     uri = (tmp_path / "k.py").as_uri()
     async with session("pull", tmp_path, options=OPTIONS) as editor:
         editor.open(uri, CODE)
@@ -96,7 +96,7 @@ async def test_all_of_a_rule_at_once(tmp_path: Path) -> None:
         assert "i * 8" not in changed(TWICE, every, uri)
 
 
-async def test_fixing_all_ends_when_nobody_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fixing_all_ends_when_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, ended, check_file = threading.Event(), threading.Event(), lint.check_file
 
     def endless(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> FileAnalysis:

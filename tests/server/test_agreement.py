@@ -1,4 +1,4 @@
-"""The server says what the command line says: pushed, asked for, and as JSON; and it outlives a rule that fails."""
+"""The server says what the command line says: pushed, requested, and as JSON; and it outlives a rule that fails."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def shown(found: list[lsp.Diagnostic]) -> list[tuple[Any, ...]]:
     )
 
 
-async def test_pushed_asked_for_and_as_json(tmp_path: Path) -> None:
+async def test_pushed_pulled_and_as_json(tmp_path: Path) -> None:
     for name, text in samples().items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "pallas_lint", "--output-format", "json", "--no-cache", "--jobs", "1", "."]
@@ -135,7 +135,7 @@ FAILING = (
 
 
 @pytest.mark.parametrize("times", [3])
-async def test_a_rule_that_fails_is_told_once_and_the_server_lives(tmp_path: Path, times: int) -> None:
+async def test_a_failing_rule_is_reported_once_and_the_server_lives(tmp_path: Path, times: int) -> None:
     (tmp_path / "failing.py").write_text(PLUGIN)
     client = make_test_lsp_client()
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -151,8 +151,8 @@ async def test_a_rule_that_fails_is_told_once_and_the_server_lives(tmp_path: Pat
             report = await client.text_document_diagnostic_async(lsp.DocumentDiagnosticParams(document(uri)))
             # The other rules go on.
             assert codes(report.items) == ["PAL301"]  # type: ignore[union-attr]
-        told = [each.message for each in client.messages]
-        assert len(told) == 1 and "the rule fails" in told[0]
+        reported = [each.message for each in client.messages]
+        assert len(reported) == 1 and "the rule fails" in reported[0]
         assert any("check_op" in each.message for each in client.log_messages)
         await client.shutdown_session()
     finally:

@@ -112,13 +112,13 @@ opening = st.fixed_dictionaries(
 )
 def test_any_messages(wire: Wire, messages: list[tuple[str, object, bool]]) -> None:
     """Every request is answered, whatever came before it; its answer may be an error."""
-    asked = []
+    requested = []
     for method, params, is_request in messages:
         if is_request:
-            asked.append(wire.ask(method, params))
+            requested.append(wire.ask(method, params))
         else:
             wire.notify(method, params)
-    for number in asked:
+    for number in requested:
         answer = wire.answer(number)
         assert ("result" in answer) != ("error" in answer)
     assert wire.request("test/nonsense", {})["error"]["code"] == -32601

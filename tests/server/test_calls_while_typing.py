@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(editor: Editor, uri: str) -> str:
+def reported(editor: Editor, uri: str) -> str:
     """What the findings about reshapes that the client was shown rest on."""
     return " ".join(
         str(each.message).partition(", with ")[2] for each in editor.shown(uri) or () if each.code == "PAL202"
@@ -38,7 +38,7 @@ def told(editor: Editor, uri: str) -> str:
 async def shown(editor: Editor, uri: str, words: str) -> None:
     """Wait until the client sees these words, or none."""
     if not editor.server.reporter.pulls:
-        await editor.until(lambda: words in told(editor, uri) if words else not told(editor, uri))
+        await editor.until(lambda: words in reported(editor, uri) if words else not reported(editor, uri))
         return
     while True:
         before = editor.refreshed

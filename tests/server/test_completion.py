@@ -174,8 +174,8 @@ async def completed(editor: Editor, uri: str, text: str) -> list[lsp.CompletionI
     before, _, after = text.partition("|")
     editor.open(uri, before + after)
     lines = before.split("\n")
-    asked = lsp.CompletionParams(document(uri), lsp.Position(len(lines) - 1, len(lines[-1])))
-    found = await editor.client.text_document_completion_async(asked)
+    requested = lsp.CompletionParams(document(uri), lsp.Position(len(lines) - 1, len(lines[-1])))
+    found = await editor.client.text_document_completion_async(requested)
     editor.close(uri)
     items = found if isinstance(found, (list, tuple)) else found.items if found else []
     return sorted(items, key=lambda each: each.sort_text or each.label)

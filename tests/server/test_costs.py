@@ -20,9 +20,9 @@ pytestmark = pytest.mark.slow
 async def test_what_it_costs_is_shown_until_the_code_changes(tmp_path: Path) -> None:
     async with editor(tmp_path, "--allow-probe") as e:
         assert "Cost" in await e.titles(e.line("def fine"))
-        asked = {"function": "doubled", "arguments": "f32[4096,128]"}
-        await e.probe(**asked)
-        done = await e.probe(**asked, perf=True, targets=["tpu:v5e", "tpu:v6e", "triton"])
+        requested = {"function": "doubled", "arguments": "f32[4096,128]"}
+        await e.probe(**requested)
+        done = await e.probe(**requested, perf=True, targets=["tpu:v5e", "tpu:v6e", "triton"])
         words = (
             r"`doubled` was probed: v5e [\d.]+ µs · latency-bound, v6e [\d.]+ µs · latency-bound, 1 launch, 2 findings"
         )
@@ -112,12 +112,12 @@ def scaled(x, bm=8):
 @pytest.mark.asyncio
 async def test_block_sizes_are_tried_and_written(tmp_path: Path) -> None:
     async with editor(tmp_path, "--allow-probe", text=TUNED) as e:
-        asked: list[lsp.ShowMessageRequestParams] = []
+        requested: list[lsp.ShowMessageRequestParams] = []
         edits: list[lsp.WorkspaceEdit] = []
 
         @e.client.feature(lsp.WINDOW_SHOW_MESSAGE_REQUEST)
         def answered(params: lsp.ShowMessageRequestParams) -> lsp.MessageActionItem | None:
-            asked.append(params)
+            requested.append(params)
             return params.actions[0] if params.actions else None
 
         @e.client.feature(lsp.WORKSPACE_APPLY_EDIT)
@@ -134,10 +134,10 @@ async def test_block_sizes_are_tried_and_written(tmp_path: Path) -> None:
         (action,) = [each for each in actions if "Try other block sizes" in each.title]
         assert "pallasLint.tune" in str(action.command), "lsprotocol takes it for a command"
         here = [{"uri": e.uri, "line": slow.range.start.line}]
-        told = await e.client.workspace_execute_command_async(lsp.ExecuteCommandParams("pallasLint.tune", here))
-        assert told["outcome"] == "done" and told["written"], told
-        assert re.match(r"bm=32 is predicted to be [\d.]+ times as fast as bm=8: ", told["message"])
-        assert told["message"] in asked[0].message
+        reported = await e.client.workspace_execute_command_async(lsp.ExecuteCommandParams("pallasLint.tune", here))
+        assert reported["outcome"] == "done" and reported["written"], reported
+        assert re.match(r"bm=32 is predicted to be [\d.]+ times as fast as bm=8: ", reported["message"])
+        assert reported["message"] in requested[0].message
         (change,) = edits[0].document_changes or []
         assert isinstance(change, lsp.TextDocumentEdit)
         (edit,) = change.edits

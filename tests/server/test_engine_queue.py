@@ -166,14 +166,14 @@ async def test_the_document_at_hand_is_judged_first(tmp_path: Path, monkeypatch:
             editor.change(others[0], f"{CODE}\n")
         else:
             hints = lsp.InlayHintParams(document(others[0]), everywhere())
-            asked = asyncio.ensure_future(editor.client.text_document_inlay_hint_async(hints))
+            requested = asyncio.ensure_future(editor.client.text_document_inlay_hint_async(hints))
             await editor.request("pallasLint/rule", {"code": "PAL101"})  # by now the server has heard of it
         release.set()
         for uri in (first, *others):
             assert codes(await editor.pushed(uri)) == FOUND
         assert checking.checked == ["b.py", "d.py", "c.py", "a.py"]
         if how == "looked at":
-            await asked
+            await requested
 
 
 def spins(
@@ -218,7 +218,7 @@ def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         engine.end()
 
 
-def test_what_nobody_wants_any_more_makes_way_in_the_slow_thread(engine: EngineQueue) -> None:
+def test_outdated_work_makes_way_in_the_slow_thread(engine: EngineQueue) -> None:
     moved: list[str] = []
     wanted = [True]
     first = spins(engine, "first", moved, wanted=lambda: wanted[0])
@@ -249,7 +249,7 @@ def test_a_thread_interrupted_as_it_enters_the_lock_leaves_it_free() -> None:
     engine._changed.release()
 
 
-async def test_a_document_that_takes_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_document_that_takes_too_long_has_a_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heavy, small = ((tmp_path / name).as_uri() for name in ("heavy.py", "small.py"))
     check_file = lint.check_file
 
@@ -268,7 +268,7 @@ async def test_a_document_that_takes_too_long_says_so(tmp_path: Path, monkeypatc
         assert not await editor.client.text_document_inlay_hint_async(
             lsp.InlayHintParams(document(heavy), everywhere())
         )
-        (told,) = await editor.pushed(heavy)
-        assert "not judged" in told.message
+        (reported,) = await editor.pushed(heavy)
+        assert "not judged" in reported.message
         editor.change(heavy, CODE)
         assert codes(await editor.pushed(heavy)) == FOUND

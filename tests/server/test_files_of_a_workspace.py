@@ -90,7 +90,7 @@ async def test_only_what_rests_on_a_changed_file_is_judged_again(folder: Path) -
         assert [one is other for one, other in zip(before, judgements(), strict=True)] == [False, True]
 
 
-async def test_a_client_that_asked_is_told_to_ask_again(folder: Path) -> None:
+async def test_a_pulling_client_is_refreshed(folder: Path) -> None:
     uri = (folder / "clean.py").as_uri()
     async with session("pull", folder, options=OPTIONS) as editor:
         editor.open(uri, CODE)
@@ -122,7 +122,7 @@ async def test_the_project_gets_another_jax(folder: Path, name: str) -> None:
         assert (await editor.request("pallasLint/status", {"uri": uri})).jax.version == "0.4.35"
 
 
-async def asked(
+async def requested(
     editor: Editor, previous: list[lsp.PreviousResultId], token: str | None = None
 ) -> list[lsp.WorkspaceDocumentDiagnosticReport]:
     report = await asyncio.wait_for(
@@ -132,10 +132,10 @@ async def asked(
     return list(report.items)
 
 
-async def test_the_whole_workspace_asked_for(folder: Path) -> None:
+async def test_workspace_diagnostics(folder: Path) -> None:
     options = {**OPTIONS, "workspaceDiagnostics": "on"}
     async with session("pull", folder, options=options) as editor:
-        first = await asked(editor, [])
+        first = await requested(editor, [])
         known = {each.uri: each for each in first}
         assert set(known) == {(folder / name).as_uri() for name in ("maths.py", "k.py", "other.py")}
         helper = known[(folder / "maths.py").as_uri()]
@@ -143,7 +143,7 @@ async def test_the_whole_workspace_asked_for(folder: Path) -> None:
         assert codes(helper.items) == ["PAL101"] and editor.shown(helper.uri) is None
         # Asked again, the server waits until there is something to say.
         previous = [lsp.PreviousResultId(each.uri, str(each.result_id)) for each in first]
-        waiting = asyncio.create_task(asked(editor, previous))
+        waiting = asyncio.create_task(requested(editor, previous))
         await editor.request("pallasLint/status")
         assert not waiting.done()
         (folder / "k.py").write_text(CLEAN)
@@ -169,7 +169,7 @@ async def test_a_request_that_waits_can_be_cancelled(folder: Path) -> None:
 async def test_reports_in_parts(folder: Path) -> None:
     options = {**OPTIONS, "workspaceDiagnostics": "on"}
     async with session("pull", folder, options=options) as editor:
-        assert await asked(editor, [], token="parts") == []
+        assert await requested(editor, [], token="parts") == []
         assert sum(len(part["items"]) for part in editor.progress["parts"]) == 3
 
 
@@ -181,7 +181,7 @@ async def test_linting_the_workspace_once(profile: str, folder: Path) -> None:
         assert result == {"outcome": "done", "findings": 3}
         assert codes(editor.shown((folder / "k.py").as_uri())) == ["PAL301"]
         assert codes(editor.shown((folder / "maths.py").as_uri())) == ["PAL101"]
-        kinds = [each["kind"] for told in editor.progress.values() for each in told]
+        kinds = [each["kind"] for reported in editor.progress.values() for each in reported]
         assert kinds == ([] if profile == "minimal" else ["begin", "report", "end"])
         # The same results as those of the command line: they share the cache.
         kept = cache_folder(folder)
@@ -227,8 +227,8 @@ async def test_findings_that_a_baseline_knows_are_not_shown(folder: Path, capsys
         editor.change(uri, moved)
         capsys.readouterr()
         assert main([*command, "--output-format", "json"]) == 1
-        told = json.loads(capsys.readouterr().out)["findings"]
-        assert codes(await editor.pulled(uri)) == [each["code"] for each in told] == ["PAL101"]
+        reported = json.loads(capsys.readouterr().out)["findings"]
+        assert codes(await editor.pulled(uri)) == [each["code"] for each in reported] == ["PAL101"]
         # Written again while the server runs, and broken.
         assert main([*command, "--write-baseline"]) == 0
         editor.change(uri, moved + "\n")
@@ -241,10 +241,10 @@ async def test_findings_that_a_baseline_knows_are_not_shown(folder: Path, capsys
 
 
 async def test_what_another_file_has_presumed_is_judged_again(tmp_path: Path) -> None:
-    told = "from jax.experimental.pallas import {} as other\n"
+    reported = "from jax.experimental.pallas import {} as other\n"
     untold = CODE.replace("from jax.experimental.pallas import tpu as pltpu\n", "")
     untold = untold.replace("        compiler_params=pltpu.CompilerParams(),\n", "")
-    for name, text in (("pyproject.toml", "[project]\n"), ("told.py", told.format("tpu")), ("k.py", untold)):
+    for name, text in (("pyproject.toml", "[project]\n"), ("told.py", reported.format("tpu")), ("k.py", untold)):
         (tmp_path / name).write_text(text)
     uri, other = ((tmp_path / name).as_uri() for name in ("k.py", "told.py"))
 
@@ -254,8 +254,8 @@ async def test_what_another_file_has_presumed_is_judged_again(tmp_path: Path) ->
     async with session("minimal", tmp_path, options=OPTIONS) as editor:
         editor.open(uri, untold)
         await editor.until(lambda: presumed() == [True])
-        editor.open(other, told.format("tpu"))
-        editor.change(other, told.format("tpu") + told.format("triton"))
+        editor.open(other, reported.format("tpu"))
+        editor.change(other, reported.format("tpu") + reported.format("triton"))
         await editor.until(lambda: presumed() == [False])
         editor.close(other)
         await editor.until(lambda: presumed() == [True])

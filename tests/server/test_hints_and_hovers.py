@@ -108,7 +108,7 @@ def run(w, x):
 SECOND = ANY[ANY.index("def run") :].replace("def run", "def again").replace("w.shape", "(8, 128)")
 
 
-async def test_a_block_of_which_not_even_the_rank_is_known_is_told_as_it_is_written(tmp_path: Path) -> None:
+async def test_a_block_of_unknown_rank_is_shown_as_written(tmp_path: Path) -> None:
     assert await types(tmp_path, ANY) == [": [*w.shape]", ": [8, 128]", ": f32[8, 128]"]
 
 
@@ -117,9 +117,9 @@ async def test_of_several_launches_hints_have_what_holds_in_all(tmp_path: Path) 
     assert await types(tmp_path, f"{ANY}\n\n{other}") == [": [8, _]", ": f32[8, 128]"]
 
 
-async def test_a_launch_tells_its_blocks_and_its_memory(tmp_path: Path) -> None:
-    told = await hovered(tmp_path, "pallas_call(\n        kernel")
-    assert told.partition("\n\n[PAL308")[0].splitlines() == [
+async def test_a_launch_shows_its_blocks_and_its_memory(tmp_path: Path) -> None:
+    reported = await hovered(tmp_path, "pallas_call(\n        kernel")
+    assert reported.partition("\n\n[PAL308")[0].splitlines() == [
         "**`pallas_call`** of `kernel`: TPU, grid (1), 1 step",
         "",
         "| ref |  | block | of | index map | VMEM |",
@@ -138,17 +138,17 @@ async def test_a_launch_tells_its_blocks_and_its_memory(tmp_path: Path) -> None:
 
 
 async def test_without_a_limit_of_its_own_it_is_that_of_each_device(tmp_path: Path) -> None:
-    told = await hovered(tmp_path, "pallas_call(whole")
-    assert "under 1 % of 16 MiB (v4, v5e, v5p), under 1 % of 32 MiB (v6e, tpu7x)" in told
+    reported = await hovered(tmp_path, "pallas_call(whole")
+    assert "under 1 % of 16 MiB (v4, v5e, v5p), under 1 % of 32 MiB (v6e, tpu7x)" in reported
 
 
 async def test_heads_of_tables_stand_apart_and_what_lies_between_is_named(tmp_path: Path) -> None:
-    told = await hovered(tmp_path, "cumsum")
-    assert "| | jax 0.10.2 | `0.4.35` | `0.6.2 to 0.12.0.1` |" in told
-    assert "\n\nnot measured, between the columns: jax 0.4.36 to 0.6.1" in told
+    reported = await hovered(tmp_path, "cumsum")
+    assert "| | jax 0.10.2 | `0.4.35` | `0.6.2 to 0.12.0.1` |" in reported
+    assert "\n\nnot measured, between the columns: jax 0.4.36 to 0.6.1" in reported
 
 
-async def test_of_a_ref_without_block_and_type_its_role_is_told(tmp_path: Path) -> None:
+async def test_a_ref_without_block_and_type_has_its_role(tmp_path: Path) -> None:
     assert await hovered(tmp_path, "x_ref[...]\n\n\ndef run_whole") == "**`x_ref`**: input 0 in VMEM"
 
 
@@ -156,8 +156,8 @@ async def shown(editor: Editor, uri: str) -> tuple[list[tuple[int, object]], lis
     """Hints and lenses with their lines, from 0."""
     hints = await editor.client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everywhere()))
     lenses = await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
-    told = ((each.range.start.line, each.command.title) for each in lenses or () if each.command is not None)
-    return sorted((each.position.line, label(each)) for each in hints or ()), sorted(told)  # type: ignore[type-var]
+    reported = ((each.range.start.line, each.command.title) for each in lenses or () if each.command is not None)
+    return sorted((each.position.line, label(each)) for each in hints or ()), sorted(reported)  # type: ignore[type-var]
 
 
 async def test_hints_and_lenses_stay_while_a_line_is_half_written(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ async def test_hints_and_lenses_stay_while_a_line_is_half_written(tmp_path: Path
         first = CODE[: CODE.index(line)].count("\n")
 
         def below(found: list) -> list:
-            return [(at + (at > first), told) for at, told in found]
+            return [(at + (at > first), reported) for at, reported in found]
 
         editor.change(uri, CODE.replace(line, f"{line}    n = jnp.\n"))
         assert await shown(editor, uri) == (below(hints), below(lenses))
@@ -232,8 +232,8 @@ async def test_a_hint_leads_to_its_spec_and_can_be_written(tmp_path: Path) -> No
         editor.open(uri, CODE)
 
         async def hints() -> list[lsp.InlayHint]:
-            asked = lsp.InlayHintParams(document(uri), everywhere())
-            found = await editor.client.text_document_inlay_hint_async(asked) or []
+            requested = lsp.InlayHintParams(document(uri), everywhere())
+            found = await editor.client.text_document_inlay_hint_async(requested) or []
             return [each for each in found if label(each).startswith(": ")]
 
         lines, found = CODE.splitlines(), await hints()

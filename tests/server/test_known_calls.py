@@ -52,7 +52,7 @@ def project(folder: Path, test: str = TEST) -> str:
 
 
 async def called(editor: Editor, uri: str) -> None:
-    """Wait until the callers of what a document defines were asked, which comes after its first verdict."""
+    """Wait until the callers of what a document defines were queried, which comes after its first verdict."""
     await editor.server.documents.state(uri)
     while (known := editor.server.documents.known(uri)) is None or known.calls.waits:
         await asyncio.sleep(0.01)
@@ -61,8 +61,8 @@ async def called(editor: Editor, uri: str) -> None:
 async def hints(editor: Editor, uri: str) -> dict[str, object]:
     """Label to tooltip."""
     await called(editor, uri)
-    asked = lsp.InlayHintParams(document(uri), everywhere())
-    found = await editor.client.text_document_inlay_hint_async(asked)
+    requested = lsp.InlayHintParams(document(uri), everywhere())
+    found = await editor.client.text_document_inlay_hint_async(requested)
     return {label(each): each.tooltip for each in found or ()}
 
 
@@ -103,8 +103,8 @@ async def test_another_call_is_picked(tmp_path: Path) -> None:
         assert lens.arguments is not None
         (request,) = lens.arguments
         # They are listed as they stand in their files; shown is the one that is judged first.
-        told = await choose(editor, **request, ask=True)
-        assert [(each["arguments"], each["shown"]) for each in told] == [(FIRST, False), (SECOND, True)]
+        reported = await choose(editor, **request, ask=True)
+        assert [(each["arguments"], each["shown"]) for each in reported] == [(FIRST, False), (SECOND, True)]
         assert ": bf16[32, 128]" in await hints(editor, uri)
         await choose(editor, **request, arguments=FIRST)
         assert ": f32[64, 256]" in await hints(editor, uri)
@@ -112,12 +112,12 @@ async def test_another_call_is_picked(tmp_path: Path) -> None:
         editor.change(uri, f"{CODE}\n\n# more\n")
         (lens,) = await lenses(editor, uri, "def rows")
         assert lens.title == f"2 known calls · {FIRST} ▾"
-        told = await choose(editor, **request)
-        assert [each["shown"] for each in told] == [False, True]
+        reported = await choose(editor, **request)
+        assert [each["shown"] for each in reported] == [False, True]
         assert ": bf16[32, 128]" in await hints(editor, uri)
 
 
-async def test_a_single_call_is_only_told(tmp_path: Path) -> None:
+async def test_a_single_call_is_only_shown(tmp_path: Path) -> None:
     uri = project(tmp_path, TEST.rsplit("\n", 2)[0] + "\n")
     async with session("pull", tmp_path) as editor:
         editor.open(uri, CODE)
@@ -125,7 +125,7 @@ async def test_a_single_call_is_only_told(tmp_path: Path) -> None:
         assert (lens.title, lens.command) == (f"1 known call · {FIRST}", "")
 
 
-async def test_without_calls_hints_have_what_the_text_tells(tmp_path: Path) -> None:
+async def test_without_calls_hints_have_facts_from_the_text(tmp_path: Path) -> None:
     uri = project(tmp_path, "")
     async with session("pull", tmp_path) as editor:
         editor.open(uri, CODE)
@@ -141,8 +141,8 @@ async def test_requests_that_mean_nothing(tmp_path: Path, request_: dict[str, ob
         await called(editor, uri)
         assert await choose(editor, **request_) == []
         assert await choose(editor, uri=uri, function="kernel") == []
-        told = await choose(editor, uri=uri, function="rows", arguments="x: f32[1,1]")
-        assert [each["shown"] for each in told] == [False, True]
+        reported = await choose(editor, uri=uri, function="rows", arguments="x: f32[1,1]")
+        assert [each["shown"] for each in reported] == [False, True]
 
 
 async def test_the_hover_of_a_launch_has_its_calls(tmp_path: Path) -> None:
@@ -163,17 +163,17 @@ async def test_an_annotation_is_no_call(tmp_path: Path) -> None:
     first, rest = CODE.replace("rows(x,", 'rows(x: Float32[Array, "m cols"],').split("\n", 1)
     async with session("pull", tmp_path) as editor:
         editor.open(uri, f"{first}; from jaxtyping import Array, Float32\n{rest}")
-        told = (await hints(editor, uri))[": f32[bm, cols]"]
-        assert told == 'with x: Float32[Array, "m cols"], as annotated'
+        reported = (await hints(editor, uri))[": f32[bm, cols]"]
+        assert reported == 'with x: Float32[Array, "m cols"], as annotated'
         assert await lenses(editor, uri, "def rows") == []
 
 
-async def test_the_client_asks_again_when_callers_are_known(tmp_path: Path) -> None:
-    """Lenses that it asked for before them say nothing of the calls."""
+async def test_the_client_refreshes_when_callers_are_known(tmp_path: Path) -> None:
+    """Lenses that it requested before them are silent of the calls."""
     uri = project(tmp_path)
     async with session("visual-studio-code", tmp_path) as editor:
-        asked_again = asyncio.Event()
-        editor.client.protocol.fm.features[lsp.WORKSPACE_CODE_LENS_REFRESH] = lambda _: asked_again.set()
+        requested_again = asyncio.Event()
+        editor.client.protocol.fm.features[lsp.WORKSPACE_CODE_LENS_REFRESH] = lambda _: requested_again.set()
         editor.open(uri, CODE)
-        await asyncio.wait_for(asked_again.wait(), LIMIT)
+        await asyncio.wait_for(requested_again.wait(), LIMIT)
         assert "2 known calls" in (await lenses(editor, uri, "def rows"))[0].title

@@ -64,9 +64,9 @@ async def test_each_kernel_that_a_launcher_gets_has_its_own(tmp_path: Path) -> N
         shown: dict[str, list[tuple[str, str | None]]] = {}
         for lens in found or ():
             assert lens.command is not None
-            told = lens.command.arguments[0]["function"] if lens.command.arguments else None
+            reported = lens.command.arguments[0]["function"] if lens.command.arguments else None
             line = PASSED.splitlines()[lens.range.start.line].strip()
-            shown.setdefault(line.partition("(")[0], []).append((lens.command.title, told))
+            shown.setdefault(line.partition("(")[0], []).append((lens.command.title, reported))
     assert shown == {
         "def first": [("Probe", "run"), ("Triton · grid (4)", None)],
         "def second": [("Probe", "doubled"), ("Triton · grid (4)", None)],
@@ -100,7 +100,7 @@ def kernel(x_ref, o_ref):
 )
 
 
-async def test_what_is_told_of_a_launch_is_not_told_over_its_kernel_again(tmp_path: Path) -> None:
+async def test_lenses_of_a_launch_are_not_repeated_over_its_kernel(tmp_path: Path) -> None:
     uri = (tmp_path / "k.py").as_uri()
     async with session("pull", tmp_path, options={"target": "triton"}) as editor:
         editor.open(uri, MANY)

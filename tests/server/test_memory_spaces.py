@@ -75,15 +75,15 @@ async def tokens(editor: Editor, uri: str, text: str) -> str:
     found = await editor.client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document(uri)))
     options = editor.server.server_capabilities.semantic_tokens_provider
     modifiers = options.legend.token_modifiers if options is not None else ("vmem", "smem", "hbm", "tmem", "semaphore")
-    told: dict[int, list[str]] = {}
+    reported: dict[int, list[str]] = {}
     lines, line, column = text.split("\n"), 0, 0
     data = list(found.data) if found is not None else []
     for down, right, length, kind, bits in zip(*(data[at::5] for at in range(5)), strict=True):
         line, column = line + down, right if down else column + right
         assert kind == 0
         name = lines[line].encode("utf-16-le")[2 * column : 2 * (column + length)].decode("utf-16-le")
-        told.setdefault(line + 1, []).append(f"{name} {modifiers[bits.bit_length() - 1]}")
-    return "".join(f"{number} {', '.join(each)}\n" for number, each in told.items())
+        reported.setdefault(line + 1, []).append(f"{name} {modifiers[bits.bit_length() - 1]}")
+    return "".join(f"{number} {', '.join(each)}\n" for number, each in reported.items())
 
 
 async def painted(editor: Editor, uri: str) -> tuple[bool, list[tuple[int, int, str]]]:
@@ -94,7 +94,7 @@ async def painted(editor: Editor, uri: str) -> tuple[bool, list[tuple[int, int, 
     return found.complete, sorted(shown)
 
 
-async def test_every_name_of_a_ref_tells_its_memory_and_other_names_do_not(tmp_path: Path) -> None:
+async def test_every_name_of_a_ref_has_its_memory_and_other_names_have_none(tmp_path: Path) -> None:
     uri = (tmp_path / "k.py").as_uri()
     async with session("pull", tmp_path) as editor:
         editor.open(uri, CODE)
@@ -147,7 +147,7 @@ async def test_a_file_that_is_half_written_is_answered(tmp_path: Path, end: int)
         assert not editor.messages
 
 
-async def test_a_half_written_line_is_told(tmp_path: Path) -> None:
+async def test_a_half_written_line_is_reported(tmp_path: Path) -> None:
     uri = (tmp_path / "k.py").as_uri()
     async with session("pull", tmp_path) as editor:
         editor.open(uri, f"{CODE}\n\n{TWO[TWO.index('def kernel') :].replace('kernel', 'other')}")
@@ -209,7 +209,7 @@ def run(x):
     ],
     ids=["two memories", "one that nothing tells", "a GPU's", "one without such memories"],
 )
-async def test_nothing_is_told_that_is_not_sure(tmp_path: Path, text: str, wanted: str) -> None:
+async def test_only_certain_facts_are_shown(tmp_path: Path, text: str, wanted: str) -> None:
     uri = (tmp_path / "k.py").as_uri()
     async with session("pull", tmp_path) as editor:
         editor.open(uri, text)

@@ -61,8 +61,8 @@ async def test_from_refs_to_what_they_are_made_of(tmp_path: Path) -> None:
         editor.open(uri, CODE)
 
         async def leads(text: str, nth: int = 0) -> list[str]:
-            asked = lsp.DefinitionParams(document(uri), place(text, nth))
-            found = await editor.client.text_document_definition_async(asked)
+            requested = lsp.DefinitionParams(document(uri), place(text, nth))
+            found = await editor.client.text_document_definition_async(requested)
             assert isinstance(found, list)
             return texts(found)
 
@@ -77,15 +77,17 @@ async def test_from_a_kernel_to_its_launches_and_an_outline(tmp_path: Path) -> N
     uri = (tmp_path / "k.py").as_uri()
     async with session("pull", tmp_path, options={"target": "tpu:v5e"}) as editor:
         editor.open(uri, CODE)
-        asked = lsp.ReferenceParams(lsp.ReferenceContext(include_declaration=False), document(uri), place("kernel("))
-        found = await editor.client.text_document_references_async(asked)
+        requested = lsp.ReferenceParams(
+            lsp.ReferenceContext(include_declaration=False), document(uri), place("kernel(")
+        )
+        found = await editor.client.text_document_references_async(requested)
         assert [text.partition("(")[0] for text in texts([*(found or [])])] == ["pl.pallas_call", "pl.pallas_call"]
         # The same from one of them: what else launches its kernel.
-        asked.position = place("pallas_call(kernel")
-        assert await editor.client.text_document_references_async(asked) == found
+        requested.position = place("pallas_call(kernel")
+        assert await editor.client.text_document_references_async(requested) == found
         symbols = await editor.client.text_document_document_symbol_async(lsp.DocumentSymbolParams(document(uri)))
-        told = [(each.name, each.detail) for each in symbols or [] if isinstance(each, lsp.DocumentSymbol)]
-        assert told == [
+        reported = [(each.name, each.detail) for each in symbols or [] if isinstance(each, lsp.DocumentSymbol)]
+        assert reported == [
             ("kernel", "kernel: TPU, grid (4)"),
             ("launch of kernel", "TPU, grid (4)"),
             ("launch of kernel", "TPU"),
@@ -149,8 +151,8 @@ async def test_the_hierarchy_of_calls_that_lead_to_a_kernel(tmp_path: Path) -> N
         client = editor.client
 
         async def prepared(text: str) -> lsp.CallHierarchyItem:
-            asked = lsp.CallHierarchyPrepareParams(document(uri), place(text))
-            (item,) = await client.text_document_prepare_call_hierarchy_async(asked) or []
+            requested = lsp.CallHierarchyPrepareParams(document(uri), place(text))
+            (item,) = await client.text_document_prepare_call_hierarchy_async(requested) or []
             return item
 
         kernel = await prepared("kernel(")
@@ -158,10 +160,10 @@ async def test_the_hierarchy_of_calls_that_lead_to_a_kernel(tmp_path: Path) -> N
         assert await prepared("pallas_call(kernel") == kernel
         found = await client.call_hierarchy_incoming_calls_async(lsp.CallHierarchyIncomingCallsParams(kernel)) or []
         lines = code.split("\n")
-        told = [
+        reported = [
             (each.from_.name, [lines[at.start.line][at.start.character :] for at in each.from_ranges]) for each in found
         ]
-        assert told == [("run", ["pl.pallas_call("]), ("whole", [CODE.splitlines()[-1][11:]])]
+        assert reported == [("run", ["pl.pallas_call("]), ("whole", [CODE.splitlines()[-1][11:]])]
         (above,) = (
             await client.call_hierarchy_incoming_calls_async(lsp.CallHierarchyIncomingCallsParams(found[0].from_)) or []
         )

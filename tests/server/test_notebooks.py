@@ -84,7 +84,7 @@ class Cells:
         )
 
     async def found(self) -> dict[int, list[tuple[Any, int]]]:
-        """Code and line of the diagnostics asked for, by cell."""
+        """Code and line of the diagnostics requested, by cell."""
         pulled = {at: await self.editor.pulled(name) for at, name in enumerate(self.names)}
         return {at: [(each.code, each.range.start.line) for each in found] for at, found in pulled.items() if found}
 
@@ -150,10 +150,10 @@ async def test_cells_come_go_and_move(tmp_path: Path) -> None:
         assert await cells.found() == {}
 
 
-async def test_the_workspace_asked_for_has_the_cells_of_open_notebooks(tmp_path: Path) -> None:
+async def test_workspace_diagnostics_have_the_cells_of_open_notebooks(tmp_path: Path) -> None:
     async with session("pull", tmp_path, options=OPTIONS) as editor:
 
-        async def asked(previous: list[lsp.PreviousResultId]) -> dict[str, list[object]]:
+        async def requested(previous: list[lsp.PreviousResultId]) -> dict[str, list[object]]:
             params = lsp.WorkspaceDiagnosticParams(previous)
             report = await asyncio.wait_for(editor.client.workspace_diagnostic_async(params), LIMIT)
             known.update({each.uri: str(each.result_id) for each in report.items})
@@ -164,12 +164,12 @@ async def test_the_workspace_asked_for_has_the_cells_of_open_notebooks(tmp_path:
         cells = Cells(editor, tmp_path / "n.ipynb", ("markdown", "# pallas"), IMPORTS, KERNEL, LAUNCH)
         await cells.found()
         _, _, kernel, launch = cells.names
-        assert await asked([]) == {kernel: ["PAL101"], launch: ["PAL301"]}
+        assert await requested([]) == {kernel: ["PAL101"], launch: ["PAL301"]}
         cells.type(3, lsp.Range(lsp.Position(0, 0), lsp.Position(100, 0)), SILENT)
         await cells.found()
-        assert await asked([lsp.PreviousResultId(uri, known[uri]) for uri in (kernel, launch)]) == {launch: []}
+        assert await requested([lsp.PreviousResultId(uri, known[uri]) for uri in (kernel, launch)]) == {launch: []}
         cells.close()
-        assert await asked([lsp.PreviousResultId(kernel, known[kernel])]) == {kernel: []}
+        assert await requested([lsp.PreviousResultId(kernel, known[kernel])]) == {kernel: []}
 
 
 async def test_half_a_function_costs_only_its_own_findings(tmp_path: Path) -> None:
@@ -221,8 +221,8 @@ async def test_ways_between_cells(tmp_path: Path) -> None:
         )
         assert isinstance(spec, list)
         assert (spec[0].uri, spec[0].range.start) == (launch, place("pl.BlockSpec", LAUNCH))
-        asked = lsp.ReferenceParams(lsp.ReferenceContext(True), document(kernel), place("kernel(", KERNEL, 1))
-        (found,) = await client.text_document_references_async(asked) or []
+        requested = lsp.ReferenceParams(lsp.ReferenceContext(True), document(kernel), place("kernel(", KERNEL, 1))
+        (found,) = await client.text_document_references_async(requested) or []
         assert (found.uri, found.range.start) == (launch, place("pl.pallas_call", LAUNCH))
         outlines = [
             await client.text_document_document_symbol_async(lsp.DocumentSymbolParams(document(cell)))
@@ -265,11 +265,11 @@ async def test_the_server_and_the_command_line_agree(tmp_path: Path) -> None:
 
     texts = [IMPORTS, "%%bash\nls", KERNEL, "def half(:\n  pass", LAUNCH]
     source = notebook(*texts)
-    said = {(f.code, source.to_cell(f.span).cell, source.to_cell(f.span).start.line) for f in linted(source).findings}
+    phrase = {(f.code, source.to_cell(f.span).cell, source.to_cell(f.span).start.line) for f in linted(source).findings}
     async with session("pull", tmp_path, options=OPTIONS) as editor:
         cells = Cells(editor, tmp_path / "n.ipynb", *texts)
         found = {(code, at + 1, line + 1) for at, each in (await cells.found()).items() for code, line in each}
-    assert found == said
+    assert found == phrase
 
 
 async def test_an_open_helper_and_notebooks_beside_each_other(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ async def test_saving_counts_where_only_what_is_saved_is_shown(tmp_path: Path) -
         assert ("PAL101", 1) not in (await cells.found()).get(1, [])
 
 
-async def test_a_notebook_that_is_not_open_is_told_in_words(tmp_path: Path) -> None:
+async def test_a_closed_notebook_is_named_in_messages(tmp_path: Path) -> None:
     file = tmp_path / "n.ipynb"
     file.write_text(json.dumps(content(IMPORTS, KERNEL, SILENT)))
     async with session("minimal", tmp_path, options=OPTIONS) as editor:

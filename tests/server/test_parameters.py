@@ -115,9 +115,9 @@ async def test_the_parameters_of_a_call(tmp_path: Path) -> None:
             found = await editor.client.text_document_signature_help_async(params)
             if found is None:
                 return None
-            (told,) = found.signatures
-            names = [each.label for each in told.parameters or ()]
-            return told.label, None if found.active_parameter is None else str(names[found.active_parameter])
+            (reported,) = found.signatures
+            names = [each.label for each in reported.parameters or ()]
+            return reported.label, None if found.active_parameter is None else str(names[found.active_parameter])
 
         call = await shown("twice, out_shape")
         assert call is not None

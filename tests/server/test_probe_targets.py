@@ -67,12 +67,12 @@ def test_the_function_at_a_line(at: str, function: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "at", "said"),
+    ("function", "at", "phrase"),
     [(None, "UNUSED", "no kernel is launched here"), ("nowhere", None, "no function"), ("Layer.run", None, "method")],
 )
-def test_where_there_is_none(function: str | None, at: str | None, said: str) -> None:
+def test_where_there_is_none(function: str | None, at: str | None, phrase: str) -> None:
     _, analysis = judged(CODE)
-    with pytest.raises(NoFunction, match=said):
+    with pytest.raises(NoFunction, match=phrase):
         choose(analysis, function, None if at is None else line(at))  # type: ignore[arg-type]
 
 

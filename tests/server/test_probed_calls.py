@@ -26,9 +26,9 @@ FIRST, SECOND = "f32[256,256]", "bf16[512,128], bm=32"
 LAUNCHED = next(at for at, line in enumerate(CODE.splitlines(), start=1) if "pl.pallas_call(" in line)
 
 
-async def command(editor: Editor, name: str, **asked: Any) -> dict[str, Any]:
+async def command(editor: Editor, name: str, **requested: Any) -> dict[str, Any]:
     found: dict[str, Any] = await editor.client.workspace_execute_command_async(
-        lsp.ExecuteCommandParams(f"pallasLint.{name}", [asked])
+        lsp.ExecuteCommandParams(f"pallasLint.{name}", [requested])
     )
     return found
 
@@ -56,8 +56,8 @@ async def test_the_known_call_is_what_a_probe_is_given(tmp_path: Path, clients: 
     async with session("pull", tmp_path, options=options, allow_probe=True) as editor:
         editor.open(uri, CODE)
         await called(editor, uri)
-        asked = await command(editor, "probe", uri=uri, function="rows", ask=True)
-        assert (asked["function"]["suggestion"], asked["function"]["known"]) == (SECOND, True)
+        requested = await command(editor, "probe", uri=uri, function="rows", ask=True)
+        assert (requested["function"]["suggestion"], requested["function"]["known"]) == (SECOND, True)
         await choose(editor, uri=uri, function="rows", arguments="x: f32[256,256], bm=64")
         answer = await command(editor, "probe", uri=uri, function="rows")
         if clients:  # which asks its user first
@@ -66,7 +66,7 @@ async def test_the_known_call_is_what_a_probe_is_given(tmp_path: Path, clients: 
             assert answer["outcome"] == "done", answer
 
 
-async def test_a_lens_speaks_of_one_call(tmp_path: Path) -> None:
+async def test_a_lens_is_about_one_call(tmp_path: Path) -> None:
     uri = project(tmp_path)
     program = stand_in(tmp_path / "stand-in", tmp_path / "kern.py", [1024, 512], "f32", [128, 512])
     async with session("pull", tmp_path, options={"settings": {"interpreter": program}}, allow_probe=True) as editor:
@@ -86,9 +86,9 @@ async def test_a_lens_speaks_of_one_call(tmp_path: Path) -> None:
         (lens,) = await lenses(editor, uri, "def rows")
         assert lens.title == "3 known calls · x: f32[1024,512], bm=128 ▾"
         assert ": f32[128, 512]" in await hints(editor, uri)
-        asked = await command(editor, "probe", uri=uri, function="rows", ask=True)
-        assert asked["function"]["suggestion"] == "f32[1024,512], bm=128"
-        # Back to one of the others: nothing of the probe is said of it, and its verdict names what it was given.
+        requested = await command(editor, "probe", uri=uri, function="rows", ask=True)
+        assert requested["function"]["suggestion"] == "f32[1024,512], bm=128"
+        # Back to one of the others: nothing of the probe is reported of it, and its verdict names what it was given.
         await choose(editor, uri=uri, function="rows", arguments="x: bf16[512,128], bm=32")
         assert await titles(editor, uri) == [*before, "with f32[1024,512]: ✓ tpu:v5e (lower)"]
         assert ": bf16[32, 128]" in await hints(editor, uri)
@@ -143,7 +143,7 @@ def run(x):
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "reported"),
     [
         ("tpu:v5e", "TPU · grid (4) · VMEM ≥ 8 KiB"),
         ("triton", "Triton · grid (4)"),
@@ -151,13 +151,13 @@ def run(x):
     ],
 )
 async def test_the_chosen_target_is_the_backend_of_kernels_that_name_none(
-    tmp_path: Path, target: str | None, told: str
+    tmp_path: Path, target: str | None, reported: str
 ) -> None:
     uri = (tmp_path / "k.py").as_uri()
     async with session("pull", tmp_path, options={"target": target}) as editor:
         editor.open(uri, UNDECIDED)
         found = await editor.client.text_document_code_lens_async(lsp.CodeLensParams(document(uri)))
-        assert told in [each.command.title for each in found or () if each.command]
-        asked = lsp.SemanticTokensParams(document(uri))
-        tokens = await editor.client.text_document_semantic_tokens_full_async(asked)
+        assert reported in [each.command.title for each in found or () if each.command]
+        requested = lsp.SemanticTokensParams(document(uri))
+        tokens = await editor.client.text_document_semantic_tokens_full_async(requested)
         assert bool(tokens and tokens.data) is (target == "tpu:v5e")

@@ -92,9 +92,9 @@ class Editor:
         self.uri = file.as_uri()
         self.probed: list[str] = []
 
-    async def probe(self, **asked: Any) -> dict[str, Any]:
+    async def probe(self, **requested: Any) -> dict[str, Any]:
         """The answer to `pallasLint.probe`."""
-        params = lsp.ExecuteCommandParams("pallasLint.probe", [{"uri": self.uri, **asked}])
+        params = lsp.ExecuteCommandParams("pallasLint.probe", [{"uri": self.uri, **requested}])
         answer: dict[str, Any] = await self.client.workspace_execute_command_async(params)
         return answer
 
@@ -120,8 +120,8 @@ class Editor:
     async def titles(self, line: int) -> list[str]:
         return [each.command.title for each in await self.lenses() if each.range.start.line == line and each.command]
 
-    async def report(self, **asked: Any) -> Any:
-        return await self.request("pallasLint/report", {"textDocument": {"uri": self.uri}, **asked})
+    async def report(self, **requested: Any) -> Any:
+        return await self.request("pallasLint/report", {"textDocument": {"uri": self.uri}, **requested})
 
     async def request(self, method: str, params: dict[str, Any]) -> Any:
         return await self.client.protocol.send_request_async(method, params)
@@ -194,13 +194,13 @@ async def editor(
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("profile", PROFILES)
-async def test_a_probe_from_asking_for_arguments_to_its_report(tmp_path: Path, profile: str) -> None:
+async def test_a_probe_from_its_arguments_to_its_report(tmp_path: Path, profile: str) -> None:
     async with editor(tmp_path, "--allow-probe", profile=profile) as e:
         (before,) = [each for each in await e.diagnostics() if each.code == "PAL101"]
         assert "probe" not in before.message
-        asked = await e.probe(function="run")
-        assert asked["outcome"] == "needs-arguments"
-        assert asked["function"] == {
+        requested = await e.probe(function="run")
+        assert requested["outcome"] == "needs-arguments"
+        assert requested["function"] == {
             "name": "run",
             "parameters": [{"name": "x", "default": None, "annotation": None}],
             "suggestion": "f32[32,128]",
@@ -210,7 +210,7 @@ async def test_a_probe_from_asking_for_arguments_to_its_report(tmp_path: Path, p
         launched = e.line("pl.pallas_call")
         assert "Layout" not in await e.titles(launched)
 
-        done = await e.probe(function="run", arguments=asked["function"]["suggestion"])
+        done = await e.probe(function="run", arguments=requested["function"]["suggestion"])
         assert (done["outcome"], done["launches"], done["findings"]) == ("done", 1, 1), done
         (after,) = [each for each in await e.diagnostics() if each.code == "PAL101"]
         assert after.range == before.range and "the probe confirms it" in after.message
@@ -237,10 +237,10 @@ async def test_a_probe_from_asking_for_arguments_to_its_report(tmp_path: Path, p
 @pytest.mark.asyncio
 async def test_kernels_run_on_the_device_where_the_server_was_started_so(tmp_path: Path) -> None:
     (tmp_path / "pallas-lint.toml").write_text('[probe]\nstage = "trace"\n')
-    for options, asked in (((), False), (("--allow-run",), True)):
+    for options, requested in (((), False), (("--allow-run",), True)):
         async with editor(tmp_path, "--allow-probe", *options) as e:
             assert (await e.probe(function="run", arguments="f32[32,128]"))["outcome"] == "done"
-            assert ("jax finds no" in (await e.report()).html) is asked
+            assert ("jax finds no" in (await e.report()).html) is requested
 
 
 @pytest.mark.asyncio
@@ -359,8 +359,8 @@ async def test_a_comment_is_written_and_replaced(tmp_path: Path) -> None:
             return lsp.ApplyWorkspaceEditResult(applied=True)
 
         async def write(function: str, arguments: str) -> str:
-            asked = {"uri": e.uri, "function": function, "arguments": arguments}
-            params = lsp.ExecuteCommandParams("pallasLint.writeProbeComment", [asked])
+            requested = {"uri": e.uri, "function": function, "arguments": arguments}
+            params = lsp.ExecuteCommandParams("pallasLint.writeProbeComment", [requested])
             assert await e.client.workspace_execute_command_async(params) is True
             return applied(e.text, edits[-1], e.uri)
 
@@ -384,8 +384,8 @@ async def test_nothing_in_a_repository_allows_the_probe(tmp_path: Path, profile:
     code = f"open({str(mark)!r}, 'w').close()\n{CODE}"
     async with editor(tmp_path, profile=profile, text=code, options=every, configuration={"pallasLint": every}) as e:
         e.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams({"pallasLint": every}))
-        for asked in ({"function": "doubled"}, {"function": "run", "arguments": "f32[8,128]"}):
-            answer = await e.probe(**asked)
+        for requested in ({"function": "doubled"}, {"function": "run", "arguments": "f32[8,128]"}):
+            answer = await e.probe(**requested)
             assert answer["outcome"] == "not-allowed"
             assert "--allow-probe" in answer["message"] and "pallasLint.probe.enable" in answer["message"]
         status = await e.client.protocol.send_request_async("pallasLint/status", {"uri": e.uri})
@@ -415,7 +415,7 @@ async def test_files_of_the_workspace_do_not_run_in_the_server(tmp_path: Path) -
 
 
 @pytest.mark.asyncio
-async def test_a_dying_process_is_told_and_the_next_probe_works(tmp_path: Path) -> None:
+async def test_a_dying_process_is_reported_and_the_next_probe_works(tmp_path: Path) -> None:
     async with editor(tmp_path, "--allow-probe") as e:
         for _ in range(2):
             died = await e.probe(function="dies", arguments="f32[8,128]")
@@ -434,8 +434,8 @@ async def test_an_endless_function_is_cancelled(tmp_path: Path, profile: str) ->
         return await asyncio.to_thread(wait_for, what)
 
     async with editor(tmp_path, "--allow-probe", profile=profile, environment={"MARK": str(mark)}) as e:
-        asked = [{"uri": e.uri, "function": "endless", "arguments": "f32[8,128]"}]
-        params = lsp.ExecuteCommandParams("pallasLint.probe", asked)
+        requested = [{"uri": e.uri, "function": "endless", "arguments": "f32[8,128]"}]
+        params = lsp.ExecuteCommandParams("pallasLint.probe", requested)
         answer = asyncio.ensure_future(e.client.workspace_execute_command_async(params))
         assert await until(mark.exists)
         assert await until(lambda: running(str(mark))), "its arguments are readable a moment after it began"
@@ -444,9 +444,9 @@ async def test_an_endless_function_is_cancelled(tmp_path: Path, profile: str) ->
         e.client.window_work_done_progress_cancel(lsp.WorkDoneProgressCancelParams(token))
         assert (await answer)["outcome"] == "cancelled"
         assert await until(lambda: not running(str(mark)))
-        told = e.client.progress_reports[token]
-        assert [each.kind for each in told][:1] == ["begin"] and told[-1].kind == "end"
-        assert "tracing" in [getattr(each, "message", None) for each in told]
+        reported = e.client.progress_reports[token]
+        assert [each.kind for each in reported][:1] == ["begin"] and reported[-1].kind == "end"
+        assert "tracing" in [getattr(each, "message", None) for each in reported]
 
         mark.unlink()
         future = e.client.protocol.send_request(lsp.WORKSPACE_EXECUTE_COMMAND, params, msg_id="called-off")
@@ -463,7 +463,7 @@ async def test_an_endless_function_is_cancelled(tmp_path: Path, profile: str) ->
 async def test_the_server_ends_with_a_probe_under_way(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with editor(tmp_path, "--allow-probe", environment={"MARK": str(mark)}) as e:
-        asked = asyncio.ensure_future(e.probe(function="endless", arguments="f32[8,128]"))
+        requested = asyncio.ensure_future(e.probe(function="endless", arguments="f32[8,128]"))
         assert await asyncio.to_thread(wait_for, mark.exists)
-    asked.cancel()
+    requested.cancel()
     assert await asyncio.to_thread(wait_for, lambda: not running(str(mark))), "processes are left"

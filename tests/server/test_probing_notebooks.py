@@ -48,8 +48,8 @@ async def test_a_function_of_a_notebook_is_probed(tmp_path: Path) -> None:
 
         (probe, *_) = await lenses(3)
         assert probe.title == "Probe" and probe.arguments is not None
-        asked = [{**probe.arguments[0], "arguments": "f32[32,128], 4"}]
-        done = await editor.client.workspace_execute_command_async(lsp.ExecuteCommandParams(probe.command, asked))
+        requested = [{**probe.arguments[0], "arguments": "f32[32,128], 4"}]
+        done = await editor.client.workspace_execute_command_async(lsp.ExecuteCommandParams(probe.command, requested))
         assert (done["outcome"], done["launches"]) == ("done", 1), done
         titles = [each.title for each in await lenses(3)]
         assert "TPU · grid (4) · VMEM 16 KiB" in titles and "✗ tpu:v5e: lower" in titles, titles

@@ -25,14 +25,14 @@ RAISED = {
 }  # fmt: skip
 
 
-async def until_told(e: Editor, times: int) -> None:
-    """Wait until the client was told so often that there is something new to show."""
+async def until_reported(e: Editor, times: int) -> None:
+    """Wait until the client was reported so often that there is something new to show."""
 
-    async def told() -> None:
+    async def reported() -> None:
         while len(e.probed) < times:
             await asyncio.sleep(0.01)
 
-    await asyncio.wait_for(told(), LIMIT)
+    await asyncio.wait_for(reported(), LIMIT)
 
 
 @pytest.mark.asyncio
@@ -54,7 +54,7 @@ async def test_stages_are_shown_as_they_end(tmp_path: Path) -> None:
     async with editor(folder, "--allow-probe", options={"interpreter": str(program)}) as e:
         probe = asyncio.create_task(e.probe(function="doubled"))
         for times, verdicts, codes in ((1, "✓", []), (2, f"✗ {TARGET}: lower", ["PAL902"])):
-            await until_told(e, times)
+            await until_reported(e, times)
             assert f"{verdicts} …" in await e.titles(e.line("def fine"))
             found = {each.code: each for each in await e.diagnostics() if each.code == "PAL902"}
             assert [*found] == codes and all("no lowering of sort" in each.message for each in found.values())

@@ -86,7 +86,7 @@ def change(client: LanguageClient, uri: str, text: str, version: int) -> None:
 
 
 async def diagnostics(client: LanguageClient, uri: str) -> list[lsp.Diagnostic]:
-    """What the client shows: asked for where it asks, else what was pushed last."""
+    """What the client shows: requested where it asks, else what was pushed last."""
     report = await client.text_document_diagnostic_async(
         lsp.DocumentDiagnosticParams(text_document=lsp.TextDocumentIdentifier(uri=uri))
     )
@@ -199,18 +199,18 @@ async def test_fix_all(client: LanguageClient, uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("cumsum", ["jnp.cumsum", "TPU (this kernel)", "does not work", "Triton"]),
         ("x_ref, o_ref", ["x_ref", "input 0", "[8, 128]"]),
         ("pallas_call(", ["TPU, grid (n)", "VMEM"]),
     ],
 )
-async def test_hover(client: LanguageClient, uri: str, text: str, told: list[str]) -> None:
+async def test_hover(client: LanguageClient, uri: str, text: str, reported: list[str]) -> None:
     open_document(client, uri)
     shown = await client.text_document_hover_async(lsp.HoverParams(document(uri), place(text, offset=1)))
     assert shown is not None and isinstance(shown.contents, lsp.MarkupContent)
-    for each in told:
+    for each in reported:
         assert each in shown.contents.value
     assert await client.text_document_hover_async(lsp.HoverParams(document(uri), lsp.Position(6, 0))) is None
 
@@ -237,7 +237,7 @@ def run():
         assert each in shown.contents.value
     everything = lsp.Range(lsp.Position(0, 0), lsp.Position(20, 0))
     hints = await client.text_document_inlay_hint_async(lsp.InlayHintParams(document(uri), everything))
-    assert "SMEM at least 32 KiB of 227 KiB" in [label(each) for each in hints or []]
+    assert "SMEM at least 32.01 KiB of 227 KiB" in [label(each) for each in hints or []]
 
 
 async def test_hints_and_lenses(client: LanguageClient, uri: str) -> None:

@@ -79,14 +79,15 @@ async def test_tests_are_run_and_their_calls_are_shown(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("test", "told"), [("", "pytest finds no test in"), ("def test_one():\n    pass\n", "no call of this project's")]
+    ("test", "reported"),
+    [("", "pytest finds no test in"), ("def test_one():\n    pass\n", "no call of this project's")],
 )
-async def test_what_records_nothing_says_why(tmp_path: Path, test: str, told: str) -> None:
+async def test_an_empty_recording_has_a_reason(tmp_path: Path, test: str, reported: str) -> None:
     uri = project(tmp_path, test)
     async with session("pull", tmp_path, options={"interpreter": python()}, allow_probe=True) as editor:
         editor.open(uri, CODE)
         answer = await record(editor, uri=uri)
-        assert answer["outcome"] == "failed" and told in answer["message"]
+        assert answer["outcome"] == "failed" and reported in answer["message"]
         assert not (tmp_path / SHAPES).exists()
 
 
@@ -117,24 +118,24 @@ def interruptible() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("end", ["cancelled", "the server ends"])
-async def test_a_recording_ends_when_nobody_waits_for_it(tmp_path: Path, monkeypatch: Any, end: str) -> None:
+async def test_an_abandoned_recording_ends(tmp_path: Path, monkeypatch: Any, end: str) -> None:
     monkeypatch.setenv("PYTHONSAFEPATH", "1")  # as the editor starts the server: not as tests are run
     uri = project(tmp_path, LONG)
     (tmp_path / "other.py").write_text("import time\n")
     other = f"{tmp_path / 'test_kern.py'}-other"
     async with session("pull", tmp_path, options={"interpreter": python()}, allow_probe=True) as editor:
         editor.open(uri, CODE)
-        asked = asyncio.ensure_future(record(editor, uri=uri))
+        requested = asyncio.ensure_future(record(editor, uri=uri))
         assert await asyncio.to_thread(wait_for, (tmp_path / "begun").exists)
         assert await asyncio.to_thread(wait_for, lambda: running(other))
         if end == "cancelled":
             (token,) = editor.client.progress_reports
             editor.client.window_work_done_progress_cancel(lsp.WorkDoneProgressCancelParams(token))
-            answer = await asyncio.wait_for(asked, LIMIT)
+            answer = await asyncio.wait_for(requested, LIMIT)
             assert answer["outcome"] == "cancelled"
             assert answer["message"] == f"the recording was cancelled; {SHAPES}: 1 call of 1 function"
             assert (tmp_path / "torn_down").exists(), "they were asked to end"
         else:
             editor.server.recorder.shutdown()
-            assert "did not finish" in (await asyncio.wait_for(asked, LIMIT))["message"]
+            assert "did not finish" in (await asyncio.wait_for(requested, LIMIT))["message"]
         assert await asyncio.to_thread(wait_for, lambda: not running(other)), "what the tests started has ended"

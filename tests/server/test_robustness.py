@@ -411,15 +411,15 @@ def test_what_is_printed_is_no_message(tmp_path: Path, uri: str) -> None:
 
 @pytest.fixture
 def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What is said of options with which no server starts."""
+    """What is reported of options with which no server starts."""
 
-    def said(*options: str) -> str:
+    def phrase(*options: str) -> str:
         status = main(["server", *options])
-        told = capsys.readouterr()
-        assert (status, told.out) == (2, "")
-        return told.err
+        reported = capsys.readouterr()
+        assert (status, reported.out) == (2, "")
+        return reported.err
 
-    return said
+    return phrase
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "10.0.0.1:2087", "[::]:2087", ":2087", "2087", "localhost", "x:1"])
@@ -435,8 +435,8 @@ def test_a_port_starts_no_probe(refused: Callable[..., str]) -> None:
 def test_a_session_over_tcp() -> None:
     process = subprocess.Popen([*COMMAND, "--tcp", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    with process, process.stderr as told:
-        address = told.readline().rpartition(" ")[2]
+    with process, process.stderr as reported:
+        address = reported.readline().rpartition(" ")[2]
         host, _, port = address.strip().rpartition(":")
         assert host == "127.0.0.1"
         with socket.create_connection((host, int(port))) as client, client.makefile("rwb") as stream:

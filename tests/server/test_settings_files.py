@@ -19,7 +19,7 @@ BROKEN = 'target = "tpu"\n\nselct = ["PAL1"]\n'
 
 
 @pytest.mark.parametrize("profile", ["minimal", "neovim", "pull"])
-async def test_a_broken_file_is_told_once_and_in_it(profile: str, tmp_path: Path) -> None:
+async def test_a_broken_file_is_reported_once_and_in_it(profile: str, tmp_path: Path) -> None:
     settings = tmp_path / "pallas-lint.toml"
     settings.write_text(BROKEN)
     uris = [(tmp_path / name).as_uri() for name in ("a.py", "b.py")]
@@ -107,7 +107,7 @@ async def test_completion(tmp_path: Path, text: str, offered: dict[str, str], no
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("tar|get = 'tpu'", "Backends to judge every kernel for"),
         ('ignore = ["PAL|101"]', "**PAL101**"),
@@ -115,15 +115,15 @@ async def test_completion(tmp_path: Path, text: str, offered: dict[str, str], no
         ("# no|thing", None),
     ],
 )
-async def test_hover(tmp_path: Path, text: str, told: str | None) -> None:
+async def test_hover(tmp_path: Path, text: str, reported: str | None) -> None:
     before, _, after = text.partition("|")
     at = lsp.Position(before.count("\n"), len(before.rpartition("\n")[2]))
     uri = (tmp_path / "pallas-lint.toml").as_uri()
     async with session("minimal", tmp_path) as editor:
         editor.open(uri, before + after, "toml")
         found = await editor.client.text_document_hover_async(lsp.HoverParams(document(uri), at))
-        if told is None:
+        if reported is None:
             assert found is None
         else:
             assert found is not None and isinstance(found.contents, lsp.MarkupContent)
-            assert told in found.contents.value
+            assert reported in found.contents.value

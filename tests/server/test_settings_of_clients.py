@@ -63,13 +63,13 @@ def test_the_forms_of_settings(given: dict[str, Any]) -> None:
         ([1, 2], "the settings from the editor are not an object"),
     ],
 )
-def test_what_cannot_be_used_is_told_and_the_rest_counts(given: Any, problem: str) -> None:
+def test_unusable_settings_are_reported_and_the_rest_counts(given: Any, problem: str) -> None:
     settings = parse({**given, "hover": {"enable": False}} if isinstance(given, dict) else given)
     assert [each for each in settings.problems if each.startswith(problem) or problem in each]
     assert settings.hover is not isinstance(given, dict)
 
 
-def test_nothing_set_is_nothing_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_settings_no_messages(capsys: pytest.CaptureFixture[str]) -> None:
     for nothing in (
         None,
         {},
@@ -134,12 +134,12 @@ async def test_settings_that_come_late_are_taken(tmp_path: Path, monkeypatch: py
     may_answer = asyncio.Event()
 
     def slow(server: PallasServer) -> None:
-        ask = server.protocol.send_request_async
+        query = server.protocol.send_request_async
 
         async def asked(method: str, params: Any = None, *others: Any, **more: Any) -> Any:
             if method == lsp.WORKSPACE_CONFIGURATION:
                 await may_answer.wait()
-            return await ask(method, params, *others, **more)
+            return await query(method, params, *others, **more)
 
         monkeypatch.setattr(server.protocol, "send_request_async", asked)
 
@@ -164,10 +164,10 @@ def answers_when(may_answer: asyncio.Event, monkeypatch: pytest.MonkeyPatch) -> 
     may_answer.set()
 
     def slow(server: PallasServer) -> None:
-        ask = server.protocol.send_request_async
+        query = server.protocol.send_request_async
 
         async def asked(method: str, params: Any = None, *others: Any, **more: Any) -> Any:
-            answer = await ask(method, params, *others, **more)
+            answer = await query(method, params, *others, **more)
             await may_answer.wait()
             return answer
 
@@ -176,7 +176,7 @@ def answers_when(may_answer: asyncio.Event, monkeypatch: pytest.MonkeyPatch) -> 
     return slow
 
 
-async def test_an_edit_on_whose_heels_the_settings_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_edit_just_before_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     may_answer = asyncio.Event()
     slow = answers_when(may_answer, monkeypatch)
     uri = (tmp_path / "k.py").as_uri()
@@ -199,9 +199,7 @@ async def test_an_edit_on_whose_heels_the_settings_come(tmp_path: Path, monkeypa
         assert codes(await editor.pulled(uri)) == ["PAL101"]
 
 
-async def test_the_status_is_that_of_settings_that_are_just_being_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_status_is_that_of_settings_on_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     may_answer = asyncio.Event()
     slow = answers_when(may_answer, monkeypatch)
     given, asked = {"target": ["tpu:v5e"]}, {"uri": (tmp_path / "k.py").as_uri()}
@@ -216,7 +214,7 @@ async def test_the_status_is_that_of_settings_that_are_just_being_told(
         assert (await status).targets == []
 
 
-async def test_unknown_settings_are_told_once_with_the_nearest(tmp_path: Path) -> None:
+async def test_unknown_settings_are_reported_once_with_the_nearest(tmp_path: Path) -> None:
     wrong = {"lint": {"selct": ["PAL1"]}}
     async with session("pull", tmp_path, options=wrong, configuration={"": wrong}) as editor:
         editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings=wrong))
@@ -230,7 +228,7 @@ async def test_unknown_settings_are_told_once_with_the_nearest(tmp_path: Path) -
     ("preference", "expected"),
     [("editorFirst", ["PAL301"]), ("filesystemFirst", ["PAL101"]), ("editorOnly", ["PAL301"])],
 )
-async def test_whose_settings_come_first(tmp_path: Path, preference: str, expected: list[str]) -> None:
+async def test_precedence_of_settings(tmp_path: Path, preference: str, expected: list[str]) -> None:
     (tmp_path / "pallas-lint.toml").write_text('select = ["PAL1"]\n')
     given = {"configurationPreference": preference, "jaxVersion": "0.10.2", "lint": {"select": ["PAL3"]}}
     async with session("pull", tmp_path, options=given) as editor:
@@ -274,9 +272,7 @@ async def test_findings_on_save_only(tmp_path: Path) -> None:
         assert codes(await editor.pushed(uri)) == ["PAL101"]
 
 
-async def test_who_waits_for_a_text_that_is_replaced_gets_the_newest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_waiting_for_a_replaced_text_gives_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, check_file = threading.Event(), lint.check_file
 
     def slow(source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool]) -> FileAnalysis:

@@ -155,14 +155,14 @@ def test_serving(name: str, tmp_path: Path) -> None:
         wire.open(uri, CODE)
         assert wire.codes(uri) == ["PAL101", "PAL301"]
         place = {"line": 9, "character": 20}
-        asked = {
+        requested = {
             "textDocument": {"uri": uri},
             "position": place,
             "range": {"start": place, "end": place},
             "context": {"diagnostics": [], "triggerKind": 1},
         }
         for method in ("hover", "codeAction", "inlayHint", "codeLens", "completion"):
-            assert "result" in wire.request(f"textDocument/{method}", asked)
+            assert "result" in wire.request(f"textDocument/{method}", requested)
         (tmp_path / "pyproject.toml").write_text(HOSTILE.replace("timeout = 5", "enable = true\nallow = true"))
         changes = [{"uri": (tmp_path / "pyproject.toml").as_uri(), "type": 2}]
         wire.notify("workspace/didChangeWatchedFiles", {"changes": changes})

@@ -133,7 +133,7 @@ class Wire:
     # -- a session -------------------------------------------------------------------------------------------------
 
     def initialize(self, encodings: Sequence[str] = ("utf-16",), **params: Any) -> dict[str, Any]:
-        """Open a session of a client that asks for diagnostics; the server's capabilities."""
+        """Open a session of a client that requests diagnostics; the server's capabilities."""
         capabilities = {
             "general": {"positionEncodings": list(encodings)},
             "textDocument": {"diagnostic": {"dynamicRegistration": False}, "publishDiagnostics": {}},

@@ -11,7 +11,7 @@ PAGE = """<h1 id="top">Here</h1><a href="there/#known">a page</a> <a href="#top"
 <a href="https://docs.jax.dev/">elsewhere</a> <a href="mailto:somebody@example.com">a letter</a>{}"""
 
 
-def said_of(site: Path, *wrong: str) -> list[str]:
+def reported_of(site: Path, *wrong: str) -> list[str]:
     (site / "there").mkdir()
     (site / "picture.png").touch()
     also = "".join(wrong[:1]).replace('="', '="../')
@@ -25,11 +25,11 @@ def said_of(site: Path, *wrong: str) -> list[str]:
 
 
 def test_links_that_lead_somewhere(tmp_path: Path) -> None:
-    assert said_of(tmp_path) == [""]
+    assert reported_of(tmp_path) == [""]
 
 
 def test_pages_headings_and_pictures_that_are_not_there(tmp_path: Path) -> None:
-    assert said_of(tmp_path, '<a href="gone/">', '<a href="there/#gone">', '<img src="gone.png">') == [
+    assert reported_of(tmp_path, '<a href="gone/">', '<a href="there/#gone">', '<img src="gone.png">') == [
         "gone is not there: linked from index.html and 1 more",
         "gone.png is not there: linked from index.html",
         "there/index.html#gone is not there: linked from index.html",

@@ -66,11 +66,11 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     opened = browser.new_page(viewport={"width": 1280, "height": 900})
     wrong: list[str] = []
 
-    def said(message: ConsoleMessage) -> None:
+    def phrase(message: ConsoleMessage) -> None:
         if message.type == "error":
             wrong.append(message.text)
 
-    opened.on("console", said)
+    opened.on("console", phrase)
     opened.on("pageerror", lambda error: wrong.append(str(error)))
     opened.on(
         "request",
@@ -108,7 +108,7 @@ def test_search_and_filters(page: Page, address: str) -> None:
     expect(page.get_by_label("jax")).to_have_value("0.7.2")
 
 
-def test_an_entry_says_what_failed_and_what_to_write_instead(page: Page, address: str) -> None:
+def test_an_entry_has_the_failure_and_the_replacement(page: Page, address: str) -> None:
     page.goto(f"{address}/support/#jnp.cumsum")
     entry = page.locator('[id="jnp.cumsum"]')
     expect(entry).to_have_attribute("open", "")
@@ -137,7 +137,7 @@ def test_both_schemes_and_a_phone(browser: Browser, address: str, scheme: str, w
     look = opened.locator("body").get_attribute("data-md-color-scheme")
     assert look == ("slate" if scheme == "dark" else "default")
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
-    # Letters on their ground: WCAG asks for 4.5 of small text.
+    # Letters on their ground: WCAG requests 4.5 of small text.
     worst = opened.evaluate(
         """() => Math.min(...[...document.querySelectorAll('#support .verdict')].slice(0, 60).map((badge) => {
             const style = getComputedStyle(badge);
@@ -177,7 +177,7 @@ def test_people_find_what_they_look_for_first(page: Page, address: str) -> None:
 def test_words_are_those_of_the_terminal(page: Page, address: str) -> None:
     page.goto(f"{address}/support/?query=jnp.exp#jnp.exp")
     entry = page.locator('[id="jnp.exp"]')
-    # That blocks of float16 cannot be loaded is told for them, and not held against the function.
+    # That blocks of float16 cannot be loaded is reported for them, and not held against the function.
     expect(entry.locator("summary .on", has_text="TPU")).to_contain_text("compiles")
     expect(entry.get_by_role("row", name=re.compile("^f16")).first).to_contain_text("no load")
     for word in support.LEGEND:

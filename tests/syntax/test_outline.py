@@ -301,7 +301,7 @@ def test_an_error_that_ends_in_the_middle_of_a_line_does_not_change_what_stands_
     assert pieces(text)[-1] == ("assign", 5, 5, ("b",))
 
 
-def test_a_body_of_comments_alone_is_told_in_words() -> None:
+def test_a_body_of_comments_alone_has_a_message() -> None:
     (broken,) = problems("def kernel(x_ref, o_ref):\n    # your code here\n\nx = 1\n")
     assert broken.problem is not None
     assert broken.problem.message == "expected an indented block"

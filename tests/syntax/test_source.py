@@ -52,7 +52,7 @@ def test_decoding_and_the_way_back(data: bytes, text: str | None, encoding: str)
         (b"a\rb\r\xff", "not valid utf-8", 3),
     ],
 )
-def test_what_cannot_be_read_says_why_and_where(data: bytes, message: str, line: int | None) -> None:
+def test_unreadable_input_has_a_reason_and_a_place(data: bytes, message: str, line: int | None) -> None:
     with pytest.raises(SourceError) as caught:
         Source.from_bytes(data, "a.py")
     assert message in caught.value.message
@@ -72,7 +72,7 @@ def test_a_character_that_the_encoding_cannot_hold() -> None:
         assert source.edited([Replacement(0, 0, "日")]).data
 
 
-def test_lines_end_as_python_says() -> None:
+def test_lines_end_as_in_python() -> None:
     source = Source("a.py", "a\fb\u2028c\x0bd\r\ne\rf\n\ng")
     assert [source.line(number) for number in range(1, source.line_count + 1)] == [
         "a\fb\u2028c\x0bd",

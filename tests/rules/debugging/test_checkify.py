@@ -65,13 +65,13 @@ def found(code: str, jax: str | None) -> set[str]:
     ],
 )
 @pytest.mark.parametrize("jax", ["0.4.35", "0.9.2", "0.10.0"])
-def test_who_functionalises(rest: str, expected: set[str], jax: str) -> None:
+def test_which_calls_functionalise(rest: str, expected: set[str], jax: str) -> None:
     assert found(KERNEL + rest, jax) == expected
 
 
 @pytest.mark.parametrize("rest", [RUN, RUN + "checked = checkify.checkify(run)"])
 @pytest.mark.parametrize("jax", ["0.10.1", "0.12.0", None])
-def test_nobody_can_from_0_10_1_on(rest: str, jax: str | None) -> None:
+def test_none_can_from_0_10_1_on(rest: str, jax: str | None) -> None:
     assert found(KERNEL + rest, jax) == {"PAL603"}
 
 

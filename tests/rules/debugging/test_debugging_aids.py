@@ -289,7 +289,7 @@ def test_notebooks_that_are_kept_as_python_files() -> None:
     assert [found.severity for found in lint(lesson, select="PAL606")] == [Severity.INFO]
 
 
-def test_interpretation_is_told_once_a_file() -> None:
+def test_interpretation_is_reported_once_a_file() -> None:
     more = "    call = pl.pallas_call(kernel, out_shape=x, interpret=True)\n" * 3
     (found,) = lint(LEFT_ON.format(interpret=", interpret=True", body=more), select="PAL606")
     assert found.severity is Severity.WARNING

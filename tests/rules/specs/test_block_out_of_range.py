@@ -91,7 +91,7 @@ def test_what_is_not_known_is_not_judged() -> None:
         ("lambda i, j: (i * 4, j)", ["PAL307"]),
     ],
 )
-def test_an_offset_in_elements_is_told_once(index_map: str, found: list[str]) -> None:
+def test_an_offset_in_elements_is_reported_once(index_map: str, found: list[str]) -> None:
     codes = {finding.code for finding in lint(module(index_map))}
     assert sorted(codes & {"PAL301", "PAL307"}) == found
 
@@ -182,7 +182,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.nightly
-def test_as_the_tpu_interpreter_says() -> None:
+def test_as_in_the_tpu_interpreter() -> None:
     """Of some cases, at night of all."""
     done = subprocess.run(
         [python(), "-c", _RUNNER],

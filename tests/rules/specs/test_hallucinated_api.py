@@ -36,7 +36,7 @@ def test_members_are_not_touched() -> None:
     assert finding.span.end.column == len("x = pl.Missing") + 1
 
 
-def test_an_import_is_told_once() -> None:
+def test_an_import_is_reported_once() -> None:
     code = "from jax.experimental.pallas import blockspec\nblockspec(1)\nblockspec(2)\n"
     (finding,) = lint(code, "0.12.0", select="PAL309")
     assert finding.span.start.line == 1

@@ -244,7 +244,7 @@ def test_what_is_made_from_an_argument_has_its_rank(made: str) -> None:
     assert not lint(changed, "0.10.2", select="PAL310")
 
 
-def test_a_shape_that_is_told_holds() -> None:
+def test_a_declared_shape_holds() -> None:
     code = _BLOCKS.format(spec="pl.BlockSpec((8, 128), lambda i: (i, 0))", grid="grid=(2,),", use="flag")
     made = "    x = jnp.zeros_like(x, shape=(4, 16, 128))\n"
     changed = code.replace("    return pl.pallas_call(", f"{made}    return pl.pallas_call(")

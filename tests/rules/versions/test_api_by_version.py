@@ -114,7 +114,7 @@ def test_a_guard_that_lets_a_removed_name_through() -> None:
     assert [finding.span.start.line for finding in findings] == [7]
 
 
-def test_severity_says_whether_the_version_was_told() -> None:
+def test_severity_depends_on_whether_the_version_is_known() -> None:
     code = PL + "pl.load(x, 0)"
     assert [f.severity for f in lint(code, "0.10.2", select="PAL701")] == [Severity.ERROR]
     assert [f.severity for f in lint(code, ">=0.10", select="PAL701")] == [Severity.ERROR]
@@ -128,7 +128,7 @@ def test_an_invented_name_above_the_newest_version_is_a_warning() -> None:
     assert [f.severity for f in lint(PL + "pl.Function", "99.0", select="PAL309")] == [Severity.WARNING]
 
 
-def test_the_versions_of_a_range_are_told() -> None:
+def test_the_versions_of_a_range_are_listed() -> None:
     (finding,) = lint(PL + "pl.load(x, 0)", ">=0.8,<0.9.1", select="PAL701")
     assert finding.jax == "0.9.0 to 0.9.0.1"
 

@@ -44,7 +44,7 @@ def test_silent_where_something_names_the_backend(keywords: str) -> None:
     assert not lint(launch(keywords), ">=0.8,<0.11", select="PAL704")
 
 
-def test_an_info_where_nothing_tells_the_device() -> None:
+def test_an_info_where_the_device_is_not_known() -> None:
     code = PRELUDE.replace("from jax.experimental.pallas import tpu as pltpu\n", "").replace(
         "VMEM = pltpu", "VMEM = pl"
     )
@@ -80,7 +80,7 @@ GIVEN = ", compiler_params=plgpu.CompilerParams()"
 
 
 @pytest.mark.parametrize(
-    ("change", "given", "told"),
+    ("change", "given", "reported"),
     [
         ("pass", "", True),
         ("kwargs.setdefault('compiler_params', plgpu.CompilerParams())", "", False),
@@ -92,5 +92,5 @@ GIVEN = ", compiler_params=plgpu.CompilerParams()"
         ("kwargs.pop(unknown())", GIVEN, False),
     ],
 )
-def test_a_wrapper_that_changes_its_keywords(change: str, given: str, told: bool) -> None:
-    assert bool(lint(WRAPPED.format(change=change, given=given), "0.10.2", select="PAL704")) is told
+def test_a_wrapper_that_changes_its_keywords(change: str, given: str, reported: bool) -> None:
+    assert bool(lint(WRAPPED.format(change=change, given=given), "0.10.2", select="PAL704")) is reported

@@ -31,5 +31,5 @@ def test_parameters_are_refused_where_they_are_gone(jax: str, severity: str | No
 
 
 @pytest.mark.parametrize("jax", ["0.10.2", "0.11.2"])
-def test_a_launch_that_says_nothing_of_mosaic_gpu_is_left_alone(jax: str) -> None:
+def test_a_launch_without_signs_of_mosaic_gpu_is_left_alone(jax: str) -> None:
     assert not lint(CODE.format(""), jax, select="PAL705")

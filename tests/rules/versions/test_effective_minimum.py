@@ -1,4 +1,4 @@
-"""Ranges of jax that nobody can use to the full: the minimum is told once, and what cannot run is not judged."""
+"""Ranges of jax that nobody can use to the full: the minimum is reported once, and what cannot run is not judged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def report(root: Path, *options: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_the_minimum_is_told_once_a_project(tmp_path: Path) -> None:
+def test_the_minimum_is_reported_once_a_project(tmp_path: Path) -> None:
     for at in range(3):
         (tmp_path / f"k{at}.py").write_text(KERNEL.format(body="x_ref[...]", params="CompilerParams"))
     newest = (
@@ -75,7 +75,7 @@ def test_what_is_advised_is_what_the_project_allows(tmp_path: Path) -> None:
     assert ("from jax 0.10.1 on" in found.message, found.help.split(",")[0]) == (True, "require jax 0.10.2")
 
 
-def test_what_the_newest_lacks_is_told_everywhere(tmp_path: Path) -> None:
+def test_names_that_the_newest_lacks_are_reported_everywhere(tmp_path: Path) -> None:
     for at in range(2):
         (tmp_path / f"k{at}.py").write_text(KERNEL.format(body="x_ref[...]", params="CompilerParams"))
     for version in (">=0.4,<0.6", "0.5.3"):
@@ -94,7 +94,7 @@ def test_a_kernel_is_not_judged_where_its_launcher_cannot_run(params: str, judge
     assert bool(found) is judged
 
 
-def test_a_guard_that_asks_for_another_version_decides_nothing() -> None:
+def test_a_guard_for_another_version_decides_nothing() -> None:
     code = KERNEL.format(body="jnp.where(jnp.isfinite(x_ref[...]), 1.0, 0.0)", params="CompilerParams")
     guard = "    if cuda_runtime_version() < 12080:\n        raise ValueError\n"
     guarded = code.replace("def run(x):\n", f"from drivers import cuda_runtime_version\n\n\ndef run(x):\n{guard}")
@@ -114,14 +114,14 @@ def test_repeated_names_are_shown_once(tmp_path: Path) -> None:
     assert [len(fix["edits"]) for fix in found["fixes"]] == [15]
     assert found["message"].endswith("(14 more places)")
     command = [sys.executable, "-m", "pallas_lint", "--no-cache", "--jax-version", "0.10.2", "--output-format"]
-    told = {
+    reported = {
         form: subprocess.run([*command, form, "."], cwd=tmp_path, capture_output=True, text=True, check=False).stdout
         for form in ("full", "concise")
     }
-    assert told["full"].count("PAL701") == 1
-    assert told["full"].count("o_ref[1, :] = pl.load(x_ref") == 1
-    assert "and in k.py: lines 7, 8, 9, 10, 11, 12; other.py: lines 5, 6, 7, 8, 9, 10, 11" in told["full"]
-    assert told["concise"].count("PAL701") == 1
+    assert reported["full"].count("PAL701") == 1
+    assert reported["full"].count("o_ref[1, :] = pl.load(x_ref") == 1
+    assert "and in k.py: lines 7, 8, 9, 10, 11, 12; other.py: lines 5, 6, 7, 8, 9, 10, 11" in reported["full"]
+    assert reported["concise"].count("PAL701") == 1
 
 
 def test_what_no_usable_version_does_is_not_reported(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_the_number_of_programs(jax: str, severity: Severity | None) -> None:
     assert [each.severity for each in summed(jax=jax)] == ([severity] if severity else [])
 
 
-def test_nothing_is_said_of_a_version_that_nobody_told() -> None:
+def test_an_unknown_version_is_not_reported() -> None:
     assert not found(SUM.format(kernel="kernel", grid="x.shape[0] // 8", block="(8, 128)", more=""), None)
 
 

@@ -1,4 +1,4 @@
-"""Every row of the changelog's removals: flagged in the right version, silent before it, fixed as it says."""
+"""Every row of the changelog's removals: flagged in the right version, silent before it, fixed as in it."""
 
 from __future__ import annotations
 
