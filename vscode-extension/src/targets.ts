@@ -53,8 +53,7 @@ export async function selectJaxVersion(): Promise<void> {
   ];
   const chosen = await vscode.window.showQuickPick(items, {
     title: vscode.l10n.t("jax version to judge for"),
-    placeHolder:
-      now === "" ? vscode.l10n.t("now: as in the settings file, else auto") : vscode.l10n.t("now: {0}", now),
+    placeHolder: now === "" ? vscode.l10n.t("now: as in the settings file, else auto") : vscode.l10n.t("now: {0}", now),
   });
   const version =
     chosen?.label !== other
