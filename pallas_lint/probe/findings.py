@@ -217,10 +217,6 @@ class _LaunchFindings(_ExceptionFindings):
         yield from self._targets()
         yield from here.findings(self.launch, self, self.guessed, explained=bool(self.explained))
 
-    def _reads(self, name: str) -> bool:
-        """Whether the kernel reads what an output held before."""
-        return name in self.launch.facts["reads"]
-
     # -- grid ------------------------------------------------------------------------------------------------------
 
     def out_of_range(self, problem: OutOfRange) -> Iterator[Finding]:
@@ -258,7 +254,7 @@ class _LaunchFindings(_ExceptionFindings):
         yield self.finding_at(
             (),
             "PAL404",
-            Severity.ERROR if self._reads(name) else Severity.WARNING,
+            Severity.ERROR if problem["carried"] else Severity.WARNING,
             f"grid points {_tuple(problem['first'])} and {_tuple(problem['second'])} write the same block of "
             f"`{name}`, and may run at the same time",
             f'mark grid axis {", ".join(map(str, problem["axes"]))} as "arbitrary"',

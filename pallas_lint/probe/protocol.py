@@ -157,6 +157,7 @@ class ParallelWrites(OfOperand):
     axes: list[int]
     first: list[int]
     second: list[int]
+    carried: bool  # a step may read what another one left there
 
 
 class Revisited(OfOperand):

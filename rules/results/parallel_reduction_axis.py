@@ -42,7 +42,8 @@ class ParallelReductionAxis(Rule):
 
     A warning unless the target is a TPU with two cores to a program. The fix is offered where the axis has a literal
     of its own in the launch. Silent where the semantics, the grid's rank or the guards are not known, and in
-    the bodies of pipelines.
+    the bodies of pipelines. Of the probe's findings, an output that is set as a whole wherever the other axes begin,
+    as scratch is, has a warning.
 
     ## References
 

@@ -70,6 +70,30 @@ def parallel_sum(x):
     return _launch(_sum, x, lambda i: (i, 0), lambda i: (0, 0), semantics=("parallel",), shape=(8, 128))
 
 
+def _scratch_sum(x_ref, scratch_ref, o_ref):
+    @pl.when(pl.program_id(1) == 0)
+    def _():
+        scratch_ref[...] = jnp.zeros_like(scratch_ref)
+
+    scratch_ref[...] += x_ref[...]
+
+    @pl.when(pl.program_id(1) == pl.num_programs(1) - 1)
+    def _():
+        o_ref[...] = scratch_ref[...]
+
+
+def scratch_among_outputs(x):
+    """As attention kernels have it that were written before scratch_shapes: no step needs what another one left."""
+    return pl.pallas_call(
+        _scratch_sum,
+        grid=(4, 2),
+        in_specs=[pl.BlockSpec((8, 128), lambda i, k: (i, k))],
+        out_specs=[pl.BlockSpec((8, 128), lambda i, k: (0, 0)), pl.BlockSpec((8, 128), lambda i, k: (i, 0))],
+        out_shape=[jax.ShapeDtypeStruct((8, 128), x.dtype), jax.ShapeDtypeStruct((32, 128), x.dtype)],
+        compiler_params=Params(dimension_semantics=("parallel", "arbitrary")),
+    )(x)[1]
+
+
 def never_initialised(x):
     return _launch(add, x, lambda i: (i, 0), lambda i: (i, 0))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pallas_lint.finding import Severity
 from pallas_lint.probe.report import launch_document
 from tests.probe.running import KERNELS, WITHOUT_COMPILER, Probed, X, jax_version, line_of, probe, run
 from tests.rules.interpreted import python
@@ -44,6 +45,15 @@ def test_running_it(worker: Worker, function: str, arguments: list[str], codes: 
     probed = Probed(worker, function, *arguments, stage="interpret")
     assert set(probed.codes) == codes, probed.findings
     assert probed.launches and not probed.errors
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "severity"),
+    [("parallel_sum", X, Severity.ERROR), ("scratch_among_outputs", "f32[32,256]", Severity.WARNING)],
+)
+def test_writes_of_parallel_steps(worker: Worker, function: str, argument: str, severity: Severity) -> None:
+    (finding,) = Probed(worker, function, argument, stage="interpret").findings
+    assert (finding.code, finding.severity) == ("PAL404", severity)
 
 
 @pytest.mark.parametrize(("function", "codes"), [("good", []), ("out_of_range", ["PAL307"])])

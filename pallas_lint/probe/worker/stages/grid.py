@@ -9,6 +9,7 @@ from typing import Any
 from ...protocol import GridProblem, OfOperand, Place
 from ..launches.launch import Launch, Operand, axes_behind
 from . import overwrites
+from .first_steps import is_set_first
 
 MOST_POINTS = 1_000_000
 STANDS_FOR_OTHERS = "not judged: its operands are of a type that stands for several arrays"
@@ -177,7 +178,8 @@ class EvaluatedGrid:
                 axes = [axis for axis in parallel if self.points[axis][one] != self.points[axis][two]]
                 found.append(
                     {"kind": "parallel-writes", **_of(operand, blocks[one].tolist()), "axes": axes,
-                     "first": self.point(one), "second": self.point(two)}
+                     "first": self.point(one), "second": self.point(two),
+                     "carried": operand.name in self.launch.reads and not is_set_first(self.launch, at, parallel)}
                 )  # fmt: skip
         runs = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
         if visited < len(runs) and not operand.fetched_again:
