@@ -192,7 +192,7 @@ class MemoryBudget(Rule):
         if None in sizes:
             return
         least = min(size for size in sizes if size is not None)
-        # On AMD they take a little more than their size there.
+        # On AMD what is of exactly this size was reported not to fit (ROCm/jax#147).
         limit, most = (LOCAL_DATA_SHARE, LOCAL_DATA_SHARE - 1) if target.device == "rocm" else (SHARED, SHARED)
         if least > most:
             yield context.finding(
