@@ -157,7 +157,8 @@ def guesses(operands: Sequence[str]) -> list[dict[int, list[int]]]:
 def _is_called(operation: str, record: Record) -> bool:
     """Whether an operation of the program ("kernel.1") has its name of a launch's."""
     name = _UNUSUAL.sub("_", str(record.params.get("name") or ""))
-    return bool(name) and re.match(re.escape(name) + r"(\.\d|$)", operation) is not None
+    rest = operation.removeprefix(name)
+    return bool(name) and operation.startswith(name) and (not rest or (rest[0] == "." and rest[1:2].isdigit()))
 
 
 def _shape(text: str) -> tuple[int, ...] | None:
