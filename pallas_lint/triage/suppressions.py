@@ -40,7 +40,6 @@ MAX_NAMED = 8  # codes of a comment that a message names
 
 _MARKER = re.compile(r"#[ \t]*(?:pallas-lint[ \t]*:|noqa\b)", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"#[ \t]*pallas-lint[ \t]*:[ \t]*([\w-]*)", re.IGNORECASE)
-_LAST_WORD = re.compile(rf"{_DIRECTIVE.pattern}([ \t]*=[ \t]*(?:[\w-]+[ \t]*,[ \t]*)*([\w-]*))?[ \t]*$", re.IGNORECASE)
 _CODES = re.compile(r"[ \t]*=[ \t]*([\w-]+(?:[ \t]*,[ \t]*[\w-]+)*)?")
 _NOQA = re.compile(r"#[ \t]*noqa(?:[ \t]*:[ \t]*([A-Z]+[0-9]+(?:[ \t,]+[A-Z]+[0-9]+)*))?(?![\w-])", re.IGNORECASE)
 
@@ -115,13 +114,16 @@ def apply(
 
 def is_half_written(line: str) -> bool:
     """Whether a line ends in a directive that more letters make whole: `# pallas-lint: dis`, `disable=PAL1`."""
-    match = _LAST_WORD.search(line)
+    match = _DIRECTIVE.match(line, max(line.rfind("#"), 0))
     if match is None:
         return False
-    directive, codes, last = match[1].lower(), match[2], match[3]
-    if codes is None:
+    directive, (space, equals, codes) = match[1].lower(), line[match.end() :].partition("=")
+    if space.strip(" \t"):
+        return False
+    if not equals:
         return any(word.startswith(directive) for word in DIRECTIVES)
-    if not directive.startswith("disable"):
+    *whole, last = (code.strip(" \t") for code in codes.split(","))
+    if not directive.startswith("disable") or not all(whole):
         return False
     from pallas_lint.ruleset.registry import all_rules
 

@@ -120,7 +120,7 @@ EVIDENCE = (
     ("cfg-broken", "setup.cfg", "[options\n x = \0\n", None),
     ("environment", ".venv/pyvenv.cfg", f"home = {LONG}\ninclude-system-site-packages = true\n", None),
     ("environment-nul", ".venv/pyvenv.cfg", "home = a\0b\ninclude-system-site-packages = true\n", None),
-    ("installed", ".venv/lib/python3.12/site-packages/jax-0nonsense.dist-info/METADATA", "", "'0nonsense' is not a jax"),
+    ("installed", ".venv/lib/python3.12/site-packages/jax-0nonsense.dist-info/METADATA", "", "'0nonsense' is not a"),
 )  # fmt: skip
 
 
