@@ -5,18 +5,17 @@ The rule reads versions from a project's files. Where a kernel was probed, those
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint.compat.advisories import advisories
 from pallas_lint.config.targets import installed_versions
+from pallas_lint.probe.places import shown_file
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.protocol import Place
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.report.lines import Lines
 
@@ -33,7 +32,7 @@ def known_defects(results: Iterable[ProbeResult], lines: Lines) -> list[Finding]
         for launch in result.launches:
             for place in (launch.facts["place"], launch.facts["kernel_place"]):
                 if place is not None:
-                    wanted.setdefault((_shown(place, lines.cwd), jax, libtpu), set()).add(launch.kernel)
+                    wanted.setdefault((shown_file(place["file"], lines.cwd), jax, libtpu), set()).add(launch.kernel)
     found: list[Finding] = []
     for (path, jax, libtpu), kernels in wanted.items():
         found += [each for each in _in_file(path, jax, libtpu, lines) if each.kernel in kernels and each not in found]
@@ -59,8 +58,3 @@ def _in_file(path: str, jax: str, libtpu: str | None, lines: Lines) -> list[Find
     overlay = {(lines.cwd / name).resolve(): each for name, each in lines.texts.items()}
     findings = lint_source(source, settings, Project(lines.cwd, overlay)).findings
     return [evolve(each, origin="probe") for each in findings if each.code == CODE]
-
-
-def _shown(place: Place, cwd: Path) -> str:
-    file = Path(place["file"])
-    return file.relative_to(cwd).as_posix() if file.is_relative_to(cwd) else file.as_posix()

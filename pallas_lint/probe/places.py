@@ -54,10 +54,15 @@ class Places:
         return "" if place is None else self.line(self.shown(place["file"]), place["line"]) or ""
 
     def shown(self, file: str) -> str:
-        try:
-            return Path(file).relative_to(self.cwd).as_posix()
-        except ValueError:
-            return Path(file).as_posix()
+        return shown_file(file, self.cwd)
+
+
+def shown_file(file: str, cwd: Path) -> str:
+    """An absolute path as findings have it: relative to `cwd` where the file is below it."""
+    try:
+        return Path(file).relative_to(cwd).as_posix()
+    except ValueError:
+        return Path(file).as_posix()
 
 
 @define

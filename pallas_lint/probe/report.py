@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.probe.places import shown_file
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -20,7 +22,7 @@ def launch_document(launch: LaunchResult, cwd: Path) -> dict[str, Any]:
     memory = facts.get("memory")
     document = {
         "kernel": launch.kernel,
-        "path": None if place is None else _shown(place["file"], cwd),
+        "path": None if place is None else shown_file(place["file"], cwd),
         "line": None if place is None else place["line"],
         "backend": launch.backend,
         "grid": facts["grid"],
@@ -35,7 +37,7 @@ def launch_document(launch: LaunchResult, cwd: Path) -> dict[str, Any]:
 
 def function_document(cost: FunctionCost, cwd: Path) -> dict[str, Any]:
     """What a whole function costs, as plain data."""
-    operations = [{**each, "path": each["path"] and _shown(each["path"], cwd)} for each in cost["operations"]]
+    operations = [{**each, "path": each["path"] and shown_file(each["path"], cwd)} for each in cost["operations"]]
     return {**cost, "operations": operations}
 
 
@@ -57,7 +59,7 @@ def _shortened(detail: str, findings: Sequence[Finding]) -> str:
 
 
 def _cost(cost: Cost, cwd: Path) -> dict[str, Any]:
-    lines = [{**line, "path": line["path"] and _shown(line["path"], cwd)} for line in cost["lines"]]
+    lines = [{**line, "path": line["path"] and shown_file(line["path"], cwd)} for line in cost["lines"]]
     return {**{name: value for name, value in cost.items() if name != "pipeline"}, "lines": lines}
 
 
@@ -84,7 +86,7 @@ def _stage(launch: LaunchResult, stage: Stage, cwd: Path) -> dict[str, Any]:
 
 
 def _row(row: Row, cwd: Path) -> dict[str, Any]:
-    return {**row, "path": _shown(row["path"], cwd)} if "path" in row else {**row}
+    return {**row, "path": shown_file(row["path"], cwd)} if "path" in row else {**row}
 
 
 def _detail(launch: LaunchResult, stage: Stage) -> str | None:
@@ -92,12 +94,3 @@ def _detail(launch: LaunchResult, stage: Stage) -> str | None:
     from pallas_lint.probe import reasons
 
     return "; ".join(dict.fromkeys(filter(None, (reasons.why(launch, stage), stage.detail)))) or None
-
-
-def _shown(file: str, cwd: Path) -> str:
-    from pathlib import Path
-
-    try:
-        return Path(file).relative_to(cwd).as_posix()
-    except ValueError:
-        return file

@@ -103,7 +103,7 @@ class Piece:
         self._take_text(new)
 
     def take_problem(self, new: Piece) -> None:
-        """Become `new`, of which nothing is read either: it is broken."""
+        """Become `new`, which has no statements either: it is broken."""
         self._take_text(new)
         vars(self)["_read"] = new.problem
 

@@ -176,7 +176,7 @@ def _adopted(
             result[at] = _moved(same.popleft(), piece, kept, alike, taken)
     rest = [piece for same in left.values() for piece in same]
     rest += [piece for piece in earlier if piece not in taken and _is_refused(piece)]
-    if len(rest) > _MAX_EDITED:  # nobody types in so many
+    if len(rest) > _MAX_EDITED:  # the text changed all over
         return result
     for at, piece in enumerate(found) if rest else ():
         if result[at] is piece and piece not in taken:
@@ -226,7 +226,7 @@ class _Alike:
         )
 
     def _same_lines(self, old: Piece, new: Piece, lines_then: list[CodeLine] | None) -> list[int] | None:
-        """Where each line of `old` is in `new`, from 0, if comments and blank lines alone differ, which nobody read."""
+        """Where each line of `old` is in `new`, from 0, if only unread comments and blank lines differ."""
         lines, now = old.text.split("\n"), new.text.split("\n")
         most = min(len(lines), len(now))
         above = next((at for at in range(most) if lines[at] != now[at]), most)

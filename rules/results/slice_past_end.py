@@ -297,14 +297,10 @@ def _ahead(part: SliceUse, reach: IndexRange, trace: KernelTrace, context: Conte
     size = number(size_of(part))
     if not isinstance(count, BlockCount) or size is None or reach.factor != Const(size) or count.block != Const(size):
         return None
-    if reach.offset < size or count.size not in extents(part, trace) or not part.access.certain:
+    if reach.offset < size:
         return None
-    return context.finding(
-        part.access.site,
-        f"the last slice is past the end of dimension {part.axis} of `{part.ref.parameter}`: {count} steps of {size}"
-        f" fill it, and this one is {reach.offset} ahead",
-        help=_PADDING,
-        severity=Severity.WARNING,
+    return _behind_the_last(
+        part, count, f"{count} steps of {size} fill it, and this one is {reach.offset}", trace, context
     )
 
 
@@ -318,12 +314,21 @@ def _named_blocks_ahead(part: SliceUse, size: Value, trace: KernelTrace, context
     count = count_of(reach.count) if reach is not None and isinstance(reach.count, Sym) else None
     if reach is None or not isinstance(count, BlockCount) or reach.factor != Const(1) or reach.offset < 1:
         return None
-    if count.block != size or count.size not in extents(part, trace) or not part.access.certain:
+    if count.block != size:
+        return None
+    ahead = "a step" if reach.offset == 1 else f"{reach.offset} steps"
+    return _behind_the_last(part, count, f"{count} steps fill it, and this one is {ahead}", trace, context)
+
+
+def _behind_the_last(
+    part: SliceUse, count: BlockCount, why: str, trace: KernelTrace, context: Context
+) -> Finding | None:
+    """A slice that at the last step is behind the blocks that fill its dimension."""
+    if count.size not in extents(part, trace) or not part.access.certain:
         return None
     return context.finding(
         part.access.site,
-        f"the last slice is past the end of dimension {part.axis} of `{part.ref.parameter}`: {count} steps fill it, and"
-        f" this one is {'a step' if reach.offset == 1 else f'{reach.offset} steps'} ahead",
+        f"the last slice is past the end of dimension {part.axis} of `{part.ref.parameter}`: {why} ahead",
         help=_PADDING,
         severity=Severity.WARNING,
     )

@@ -42,13 +42,13 @@ LAUNCH = """
 
 
 @define(eq=False, slots=False)
-class Told(Project):
-    """A project that tells of these calls."""
+class ProjectWithCalls(Project):
+    """A project with these known calls."""
 
-    told: tuple[KnownCall, ...] = ()
+    given: tuple[KnownCall, ...] = ()
 
     def known_calls(self, *_: object) -> tuple[KnownCall, ...]:
-        return self.told
+        return self.given
 
 
 def settings(**values: object):
@@ -60,7 +60,7 @@ def rows(annotation: str, *, decorated: str = "", default: str = "") -> str:
 
 
 def ranks(text: str, *known_calls: KnownCall):
-    found = lint_source(Source("k.py", text), settings(), Told(NOWHERE, told=known_calls)).findings
+    found = lint_source(Source("k.py", text), settings(), ProjectWithCalls(NOWHERE, given=known_calls)).findings
     return [finding for finding in found if finding.code == "PAL310"]
 
 

@@ -36,18 +36,20 @@ ROWS = KERNEL + "def rows(x, *, bm=64):\n    m, n = x.shape" + LAUNCH
 
 
 @define(eq=False, slots=False)
-class Told(Project):
-    """A project that tells of these calls."""
+class ProjectWithCalls(Project):
+    """A project with these known calls."""
 
-    told: tuple[KnownCall, ...] = ()
+    given: tuple[KnownCall, ...] = ()
 
     def known_calls(self, *_: object) -> tuple[KnownCall, ...]:
-        return self.told
+        return self.given
 
 
 def findings(text: str, *known_calls: KnownCall):
     finder = SettingsFinder(Overrides({"jax-version": "0.10.2"}, isolated=True))
-    return lint_source(Source("k.py", text), finder.for_folder(NOWHERE), Told(NOWHERE, told=known_calls)).findings
+    return lint_source(
+        Source("k.py", text), finder.for_folder(NOWHERE), ProjectWithCalls(NOWHERE, given=known_calls)
+    ).findings
 
 
 def called(function: str = "rows", on: str = "trace", source: str = "tests/test_k.py:3", **arguments: str) -> KnownCall:

@@ -166,7 +166,7 @@ def test_no_fix_where_the_ref_is_out_of_sight() -> None:
     "index", ["rows_ref[0] / 2", "rows_ref[0] * 0.5", "jnp.exp(rows_ref[0])", "rows_ref[0] // 0.5"]
 )
 def test_a_float_whatever_the_operand(index: str) -> None:
-    """Of `rows_ref` nothing tells the dtype; the message does not request a table."""
+    """Of `rows_ref` the dtype is not known; the message does not request a table."""
     body = f"i = {index}\no_ref[...] = x_ref[...][i]"
     code = launch(body, "tpu", operand="x, rows").replace("(x_ref, o_ref)", "(x_ref, rows_ref, o_ref)")
     (finding,) = [f for f in lint(code.replace("run(x)", "run(x, rows)"), "0.12.0.1") if f.code == CODE]

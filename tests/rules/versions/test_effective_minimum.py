@@ -1,4 +1,4 @@
-"""Ranges of jax that nobody can use to the full: the minimum is reported once, and what cannot run is not judged."""
+"""Ranges of jax that cannot be used to the full: the minimum is reported once, and what cannot run is not judged."""
 
 from __future__ import annotations
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Container
 from typing import Any
 
 from ..launches.launch import Launch, kernel_jaxpr
-
-_OPERATIONS = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-    "and": operator.and_, "or": operator.or_, "add": operator.add, "sub": operator.sub, "mul": operator.mul,
-    "convert_element_type": int,
-}  # fmt: skip
+from ..unrolling.unroller import INTEGER_OPERATIONS
 
 
 def is_set_first(launch: Launch, at: int, parallel: Container[int]) -> bool:
@@ -42,10 +36,10 @@ def _first_use(jaxpr: Any, ref: Any, parallel: Container[int], values: dict[Any,
         elif any(atom is ref for atom in atoms):
             whole = name == "swap" and atoms[0] is ref and atoms[1].aval.shape == ref.aval.shape
             return whole and not _is_used(equation.outvars[0], jaxpr)
-        elif name in _OPERATIONS:
+        elif name in INTEGER_OPERATIONS:
             known = [_value(atom, values) for atom in atoms]
             if None not in known:
-                values[equation.outvars[0]] = int(_OPERATIONS[name](*known))
+                values[equation.outvars[0]] = int(INTEGER_OPERATIONS[name](*known))
     return None
 
 

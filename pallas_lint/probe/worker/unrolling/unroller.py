@@ -191,7 +191,7 @@ class Unroller:
                 return unknown
         if any(np.size(value) > _LARGEST for value in values):
             return unknown
-        quick = _QUICK.get(name)
+        quick = INTEGER_OPERATIONS.get(name)
         if quick is not None and not equation.outvars[0].aval.shape:
             return [_scalar(equation.outvars[0].aval.dtype, quick(*map(_integer, values)))]
         if name == "not" and not equation.outvars[0].aval.shape:
@@ -250,7 +250,7 @@ def _divided(one: int, other: int) -> int:
 
 
 # Operations on scalars that kernels compute indices and devices with: thousands of them, which jax takes a while for.
-_QUICK: dict[str, Callable[..., int]] = {
+INTEGER_OPERATIONS: dict[str, Callable[..., int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
