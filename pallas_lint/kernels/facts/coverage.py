@@ -11,7 +11,7 @@ from pallas_lint.kernels.grid.block_counts import stays_of, walks_of
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pallas_lint.kernels.grid.block_counts import Walk
     from pallas_lint.kernels.grid.blocks import Block, Blocks
@@ -117,22 +117,31 @@ def unmoved(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[
     Of sizes that are numbers only where another input has the same size along that axis. Silent where the array may
     be another input, too.
     """
+    inputs = [block for block in blocks.inputs or () if block is not None]
+    if len(inputs) < len(blocks.inputs or ()):
+        return
     for block in _read_inputs(launch, blocks):
-        mine = launch.operand(block.index)
-        others = [other for other in blocks.inputs or () if other is not block]
-        if mine is None or any(other is None or launch.operand(other.index) in (None, mine) for other in others):
+        others = [other for other in inputs if other is not block]
+        mine, operands = launch.operand(block.index), [launch.operand(other.index) for other in others]
+        if mine is None or mine in operands or None in operands:
             continue
         for walk in stays_of(block):
-            size = None if block.array_shape is None else block.array_shape[walk.dimension]
-            alike = any(
-                other is not None and other.array_shape is not None and other.array_shape[each.dimension] == size
-                for other in others
-                for each in (walks_of(other) if other is not None else ())
-                if each.axis == walk.axis and each.divisor == 1
-            )
-            if _is_summed(walk.axis, blocks) and (alike if isinstance(walk.blocks, int) else walk.may_be_any(effects)):
+            if not _is_summed(walk.axis, blocks):
+                continue
+            if _fill_alike(others, walk, block) if isinstance(walk.blocks, int) else walk.may_be_any(effects):
                 yield block, walk
                 break
+
+
+def _fill_alike(others: Iterable[Block], walk: Walk, block: Block) -> bool:
+    """Whether another input is walked along the same axis, in a dimension of the same size."""
+    size = None if block.array_shape is None else block.array_shape[walk.dimension]
+    return any(
+        other.array_shape is not None and other.array_shape[each.dimension] == size
+        for other in others
+        for each in walks_of(other)
+        if each.axis == walk.axis and each.divisor == 1
+    )
 
 
 def _comes_twice(block: Block, walk: Walk, launch: Launch, blocks: Blocks) -> bool:

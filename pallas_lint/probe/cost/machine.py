@@ -28,9 +28,8 @@ _LOCAL_LATENCY, _LOCAL_BYTES = 0.3, 512
 
 
 _REMOTE = 1 << 14  # of a flag's number: it is one of the device that the overrides name
-_OTHER_TARGET = (
-    1 << 26
-) - 1  # of overrides: what is above that, or is computed of the core's number, only chooses a queue
+# Of overrides: what is above that, or is computed of the core's number, only chooses a queue.
+_OTHER_TARGET = (1 << 26) - 1
 _MARKS = _REMOTE | 1 << 17 | 1 << 13  # beside it, of cores
 _CHIP = 1  # the number of the device that is looked at: the first one may have to wait for all others
 REMOTE_COPY = "copy to another device"
