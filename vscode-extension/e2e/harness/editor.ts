@@ -131,9 +131,7 @@ export class Editor {
   async hover(target: Locator): Promise<Locator> {
     const shown = this.page.locator(".monaco-hover:visible").filter({ hasText: /\S/ }).first();
     await expect(async () => {
-      const box = await target.boundingBox({ timeout: 3_000 });
-      expect(box).not.toBeNull();
-      const [x, y] = [box!.x + box!.width / 2, box!.y + box!.height / 2];
+      const [x, y] = await middle(target);
       await this.page.mouse.move(x - 6, y);
       await this.page.mouse.move(x, y, { steps: 4 });
       await expect(shown).toBeVisible({ timeout: 4_000 });
@@ -143,9 +141,7 @@ export class Editor {
 
   /** Put the cursor into something. */
   async click(target: Locator): Promise<void> {
-    const box = await target.boundingBox();
-    expect(box).not.toBeNull();
-    await this.page.mouse.click(box!.x + box!.width / 2, box!.y + box!.height / 2);
+    await expect(async () => this.page.mouse.click(...(await middle(target)))).toPass();
   }
 
   /** The quick-fix menu at the cursor, once a row with this text is in it. */
@@ -177,6 +173,13 @@ export class Editor {
       : base.info().outputDir;
     await this.page.screenshot({ path: path.join(folder, `${name}.png`), animations: "disabled", caret: "hide" });
   }
+}
+
+/** Where the middle of something is now; it fails while the editor draws that anew. */
+async function middle(target: Locator): Promise<[number, number]> {
+  const box = await target.boundingBox({ timeout: 3_000 });
+  expect(box).not.toBeNull();
+  return [box!.x + box!.width / 2, box!.y + box!.height / 2];
 }
 
 /** The folders of a test or a server, gone with it. */
