@@ -36,6 +36,11 @@ class Failure:
     device: str | None = None  # that `fails` was called with, of the last version
 
     @property
+    def only_in(self) -> tuple[str, ...]:
+        """Its versions, where it does not fail in all."""
+        return () if self.everywhere else self.versions
+
+    @property
     def place(self) -> str:
         """ "Triton", "TPU and Mosaic GPU"."""
         if self.device in SUBCORES:

@@ -98,27 +98,31 @@ class Context:
         *,
         help: str = "",
         severity: Severity | None = None,
+        certain: bool = True,
         op: Op | Access | None = None,
-        versions: Sequence[str] | None = None,
-        version_dependent: bool = False,
+        versions: Sequence[str] = (),
+        only_in: Sequence[str] = (),
         related: Iterable[tuple[Site | Span, str]] = (),
         fixes: Iterable[Fix] = (),
         dtype: str | None = None,
         device: str | None = None,
         backend: str | None = None,
     ) -> Finding:
-        """A finding of the rule at hand.
+        """A finding of the rule at hand. `versions` are those of jax that it is reported for.
 
-        The severity goes one step down for each of: the operation stands behind a Python branch that the text
-        leaves open (`op.certain`); the backend is only guessed from imports, or inferred; the verdict hangs on a
-        version that is not configured (`version_dependent`); a compiler refuses it, and none was run for this device.
+        How bad it is, `severity`, is the rule's; it goes one step down for each of: what it rests on is not `certain`;
+        the operation is behind a Python branch that the text leaves open (`op.certain`); the backend is only guessed
+        from imports, or inferred; the verdict holds `only_in` some versions, and none is configured; a compiler
+        refuses it, and none was run for this device.
         """
         level = severity or self.rule.severity
+        if not certain:
+            level = level.lowered()
         if op is not None and not op.certain:
             level = level.lowered()
         if self.target is not None and self.rule.backends is not None and self._backend_is_guessed:
             level = level.lowered()
-        if version_dependent and self.assumed:
+        if only_in and self.assumed:
             level = level.lowered()
         if self.rule.of_compiler and self.target is not None and not compiles_for(self.target.device):
             level = level.lowered()
@@ -154,7 +158,7 @@ class Context:
             backend=backend or (target.backend if target is not None else None),
             device=device or (target.device if target is not None else None),
             core=None if target is None or target.backend != "tpu" else target.core or "tensor",
-            jax=self.spelled_versions(versions) if versions else None,
+            jax=self.spelled_versions(shown) if (shown := versions or only_in) else None,
             dtype=dtype,
             related=tuple(places),
             fixes=tuple(fixes),

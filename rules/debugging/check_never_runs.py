@@ -137,7 +137,7 @@ class CheckNeverRuns(Rule):
             f"`{op.name.removeprefix('jax.experimental.')}` {what}: nothing functionalises this launch",
             help="wrap the launching function in `checkify.checkify` and throw the error that it returns",
             op=op,
-            severity=Severity.ERROR if hard else Severity.WARNING,
+            certain=hard,
             versions=failing,
             fixes=[fix] if fix is not None else [],
         )

@@ -155,9 +155,8 @@ class CheckifyUnsupported(Rule):
             f"`{name}` {what}: `pallas_call` has no checkify since jax 0.10.1",
             help="use `pl.debug_check`, and turn it on with `pl.enable_debug_checks`",
             op=op,
-            severity=Severity.ERROR if hard else Severity.WARNING,
-            versions=failing,
-            version_dependent=True,
+            certain=hard,
+            only_in=failing,
             fixes=[fix] if fix is not None else [],
         )
 
@@ -201,8 +200,7 @@ class CheckifyUnsupported(Rule):
                     "checkify looks at nothing inside `pallas_call` since jax 0.10.1",
                     help="these checks still hold outside the kernel; inside use `pl.debug_check`",
                     severity=Severity.WARNING,
-                    versions=failing,
-                    version_dependent=True,
+                    only_in=failing,
                     related=[(launches[0].site, "the kernel is launched here")],
                 )
 

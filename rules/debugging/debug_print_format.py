@@ -191,7 +191,7 @@ class DebugPrintFormat(Rule):
                         op.site,
                         f"{_TITLES[backend]} refuses this format: {refusal}",
                         help=_ADVICE[backend],
-                        severity=Severity.ERROR if sure else Severity.WARNING,
+                        certain=sure,
                         op=op,
                         versions=failing,
                         backend=backend,

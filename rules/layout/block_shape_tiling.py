@@ -226,7 +226,7 @@ class BlockShapeTiling(Rule):
             if old
             else f"neither a multiple of {chunk} nor a power of two from {LANES * packed}"
         )
-        yield self._report(block, 0, mismatch, severity, context, defaults, None if always else failing)
+        yield self._report(block, 0, mismatch, severity, context, defaults, () if always else failing)
 
     @staticmethod
     def _report(
@@ -236,7 +236,7 @@ class BlockShapeTiling(Rule):
         severity: Severity,
         context: Context,
         defaults: dict[str, int],
-        versions: tuple[str, ...] | None = None,
+        only_in: tuple[str, ...] = (),
     ) -> Finding:
         assert block.spec is not None and block.dims is not None
         whole = _array(block, at)
@@ -244,14 +244,13 @@ class BlockShapeTiling(Rule):
         beside = f" nor the array's {whole}" if isinstance(whole, int) else ""
         listed = ", ".join(f"`{name}={value}`" for name, value in sorted(defaults.items()))
         by_default = f" (by default: {listed})" if listed else ""
-        certain = block.sure and not defaults
         return context.finding(
             block.spec.site,
             f"block dimension {at} is {size}, {mismatch}{beside}{by_default}",
             help="round it up and mask, take the whole dimension, or move it in front of the last two",
-            severity=severity if certain else severity.lowered(),
-            versions=versions,
-            version_dependent=versions is not None,
+            severity=severity,
+            certain=block.sure and not defaults,
+            only_in=only_in,
         )
 
     @staticmethod
@@ -281,9 +280,9 @@ class BlockShapeTiling(Rule):
                 block.spec.site,
                 f"block of {size} rows of {block.dtype}: this jax compiles multiples of {rows} only",
                 help=f"take a multiple of {rows} rows, or the whole dimension",
-                severity=doubt if block.sure else doubt.lowered(),
-                versions=failing,
-                version_dependent=True,
+                severity=doubt,
+                certain=block.sure,
+                only_in=failing,
                 dtype=block.dtype,
             )
             return

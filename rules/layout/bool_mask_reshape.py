@@ -180,8 +180,7 @@ class BoolMaskReshape(Rule):
             help=_HELP,
             severity=found.severity if lying.sure else Severity.WARNING,
             op=op,
-            versions=None if found.everywhere else found.versions,
-            version_dependent=not found.everywhere,
+            only_in=found.only_in,
             fixes=_fixes(op, mask, context),
         )
 

@@ -125,8 +125,7 @@ class GpuCopy(Rule):
                     help=refusal.instead,
                     severity=refusal.severity,
                     op=op,
-                    versions=None if refusal.last is None else failing,
-                    version_dependent=refusal.last is not None,
+                    only_in=() if refusal.last is None else failing,
                 )
                 return
 

@@ -261,7 +261,8 @@ def _of_subcores(launch: Launch, device: str | None, context: Context) -> Iterat
                 launch.called_at,
                 f"scratch and pipelines take at least {format_bytes(total)} of {where} {format_bytes(limit)} {on}",
                 help=f"{spelled(parts)}; {help}",
-                severity=Severity.ERROR if launch.certain else Severity.WARNING,
+                severity=Severity.ERROR,
+                certain=launch.certain,
             )
             return
 
@@ -277,7 +278,8 @@ def _shared(launch: Launch, context: Context) -> Iterator[Finding]:
             launch.called_at,
             f"at least {total:,} bytes of shared memory are held at once, and a block of threads has {SHARED:,}",
             help=f"{spelled(parts)}; take smaller tiles, or fewer of them in flight",
-            severity=Severity.ERROR if launch.certain else Severity.WARNING,
+            severity=Severity.ERROR,
+            certain=launch.certain,
         )
 
 

@@ -132,7 +132,7 @@ class MemorySpaceAccess(Rule):
                     op.site,
                     f"`{op.short}` of `{ref.parameter}`, which lies in {where}: a subcore indexes and masks VMEM alone",
                     help="copy it with `pltpu.sync_copy` or `make_async_copy`",
-                    severity=Severity.ERROR if op.certain else Severity.WARNING,
+                    op=op,
                 )
 
     @staticmethod
@@ -145,12 +145,11 @@ class MemorySpaceAccess(Rule):
         where = {"host": "host memory", "vmem_shared": "VMEM_SHARED"}.get(space, "HBM")
         core = "a subcore" if sparse else "TPU"
         declared = ref.space is not None
-        severity = Severity.ERROR if access.certain and (declared or ref.role == "out") else Severity.WARNING
         yield context.finding(
             access.site,
             f"{_doing(access)} `{ref.parameter}`, which stays in {where}: {core} loads and stores only VMEM and SMEM",
             help=f"copy it with `pltpu.sync_copy` or `make_async_copy`{'' if sparse else _SPEC}",
-            severity=severity,
+            certain=access.certain and (declared or ref.role == "out"),
         )
 
     @staticmethod
@@ -165,7 +164,7 @@ class MemorySpaceAccess(Rule):
             access.site,
             f"{_doing(access)} `{access.ref.parameter}`, which is in TMEM: it is accessed asynchronously only",
             help=f"use `plgpu.{function}`",
-            severity=Severity.ERROR if access.certain else Severity.WARNING,
+            op=access,
             versions=versions,
         )
 

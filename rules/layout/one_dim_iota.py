@@ -184,8 +184,7 @@ class OneDimIota(Rule):
             help="write `lax.broadcasted_iota(jnp.int32, shape, dimension)`, then `.astype(...)`",
             severity=found.severity,
             op=op,
-            versions=None if found.everywhere else found.versions,
-            version_dependent=not found.everywhere,
+            only_in=found.only_in,
             fixes=_fixes(op, result, context) if not bounds else (),
         )
 

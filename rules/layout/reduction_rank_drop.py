@@ -179,8 +179,7 @@ class ReductionRankDrop(Rule):
             help="keep the dimensions, with `keepdims=True` in both",
             severity=Severity.INFO if found is None else Severity.ERROR if sure else Severity.WARNING,
             op=op,
-            versions=found.versions if found is not None else None,
-            version_dependent=found is not None,
+            only_in=found.versions if found is not None else (),
         )
 
 

@@ -163,8 +163,7 @@ class ReshapeMinorDims(Rule):
                 f"{change} does not compile on TPU in {failed.jax}: `unsupported shape cast`",
                 help=_ADVICE,
                 op=op,
-                versions=None if failed.everywhere else failed.versions,
-                version_dependent=not failed.everywhere,
+                only_in=failed.only_in,
                 dtype=dtype,
             )
             return
@@ -183,8 +182,7 @@ class ReshapeMinorDims(Rule):
             help=_ADVICE,
             severity=severity,
             op=op,
-            versions=context.versions if severity is Severity.WARNING else None,
-            version_dependent=severity is Severity.WARNING,
+            only_in=context.versions if severity is Severity.WARNING else (),
         )
 
 

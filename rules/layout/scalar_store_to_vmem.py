@@ -150,7 +150,7 @@ class ScalarStoreToVmem(Rule):
                     access.site,
                     message,
                     help=help_,
-                    severity=Severity.ERROR if access.certain else Severity.WARNING,
+                    op=access,
                 )
 
 

@@ -322,9 +322,8 @@ class SparseCoreLayout(Rule):
             versions = context.failing(lambda version: within(version, _MEASURED_SINCE))
             problem = _mesh(launch, context) or _memory_of_scalar_subcore(launch) if versions else None
             if problem is not None:
-                severity = Severity.ERROR if launch.certain else Severity.WARNING
                 yield context.finding(
-                    launch.called_at, problem[0], help=problem[1], severity=severity, versions=versions
+                    launch.called_at, problem[0], help=problem[1], certain=launch.certain, versions=versions
                 )
 
     @staticmethod
@@ -340,15 +339,16 @@ class SparseCoreLayout(Rule):
                     launch.called_at,
                     "`emit_pipeline` on a scalar subcore, which has no VMEM for its blocks",
                     help="run it on a `plsc.VectorSubcoreMesh`, or copy between HBM and SMEM",
-                    severity=Severity.ERROR if launch.certain else Severity.WARNING,
+                    certain=launch.certain,
                     versions=versions,
                 )
             return
         versions = context.failing(lambda version: within(version, _MEASURED_SINCE))
         problem = _shared_grid(launch, around, context) if versions else None
         if problem is not None:
-            severity = Severity.ERROR if launch.certain else Severity.WARNING
-            yield context.finding(launch.called_at, problem[0], help=problem[1], severity=severity, versions=versions)
+            yield context.finding(
+                launch.called_at, problem[0], help=problem[1], certain=launch.certain, versions=versions
+            )
         versions = context.failing(lambda version: within(version, *_WITH_PALLAS_CALL))
         if around.core != "sc_vector" or not around.form.is_over_blocks or not versions:
             return
@@ -359,7 +359,7 @@ class SparseCoreLayout(Rule):
                     f"`{value.parameter}` lies in VMEM, as operands without a memory space do, and `emit_pipeline` on "
                     "a SparseCore copies between HBM and VMEM",
                     help="put it into HBM: `pl.BlockSpec(memory_space=pltpu.HBM)`",
-                    severity=Severity.ERROR if launch.certain else Severity.WARNING,
+                    certain=launch.certain,
                     versions=versions,
                 )
                 return

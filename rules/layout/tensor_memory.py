@@ -167,8 +167,7 @@ class TensorMemory(Rule):
                         declared.site,
                         refusal.what,
                         help=refusal.instead,
-                        versions=None if refusal.last is None else failing,
-                        version_dependent=refusal.last is not None,
+                        only_in=() if refusal.last is None else failing,
                     )
                     break
         yield from _together([item for item in allocated if item[0] in trace.refs], context)

@@ -159,8 +159,7 @@ class TransposeMinorDims(Rule):
             f"transpose{typed} {what} does not compile on TPU in {failed.jax}",
             help="cast to 32 bits around it, transpose in the caller, or contract other dimensions in `dot_general`",
             op=op,
-            versions=None if failed.everywhere else failed.versions,
-            version_dependent=not failed.everywhere,
+            only_in=failed.only_in,
             dtype=dtype,
         )
 

@@ -335,9 +335,8 @@ def _unaligned(
         access.site,
         f"dynamic {what} in dimension {part.dimension} of `{part.ref.parameter}` is no proven multiple of {needed}",
         help=f"state it with `pl.multiple_of({what}, {needed})`, {advice}",
-        severity=Severity.ERROR if access.certain else Severity.WARNING,
-        versions=None if always else failing,
-        version_dependent=not always,
+        op=access,
+        only_in=() if always else failing,
         dtype=part.ref.dtype,
         fixes=[fix] if fix is not None else [],
     )
@@ -445,7 +444,7 @@ def _copied_lanes(part: _Part, access: Access, context: Context) -> Finding | No
         access.site,
         f"copy of columns {start} to {start + size} of `{part.ref.parameter}`: DMAs move whole tiles of {LANES}",
         help=f"copy a multiple of {LANES} columns from a multiple of {LANES}, and select in registers",
-        severity=Severity.ERROR if access.certain else Severity.WARNING,
+        op=access,
     )
 
 
@@ -459,15 +458,16 @@ def _strided(part: _Part, access: Access, context: Context) -> Finding | None:
     stride = index.step.value if isinstance(index.step, Const) else None
     if not isinstance(stride, int) or stride == 1:
         return None
-    reason = versions = None
+    reason: str | None = None
+    failing: tuple[str, ...] = ()
     if part.place == 0:
         reason = "the last dimension has no strided access on TPU"
     elif isinstance(part.lanes, int) and part.lanes > LANES:
         reason = f"rows of {part.lanes} columns have none on TPU, only those of up to 128"
     elif part.ref.dtype is not None and part.ref.dtype not in ("bool", "semaphore") and bits(part.ref.dtype) < 32:
         if access.kind == "load" and not isinstance(part.start, Array):
-            versions = context.failing(lambda version: up_to("0.10.2", version))
-            if not versions:
+            failing = context.failing(lambda version: up_to("0.10.2", version))
+            if not failing:
                 return None
         elif access.kind == "load" and part.place != 1:
             return None
@@ -478,8 +478,7 @@ def _strided(part: _Part, access: Access, context: Context) -> Finding | None:
         access.site,
         f"stride {stride} in dimension {part.dimension} of `{part.ref.parameter}`: {reason}",
         help="load without the stride and select, or lay the data out so that a leading dimension strides",
-        severity=Severity.ERROR if access.certain else Severity.WARNING,
-        versions=versions,
-        version_dependent=versions is not None,
+        op=access,
+        only_in=failing,
         dtype=part.ref.dtype,
     )

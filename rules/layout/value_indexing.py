@@ -220,8 +220,7 @@ class ValueIndexing(Rule):
             help=_HELP[trouble.kind],
             severity=severity,
             op=op,
-            versions=None if found.everywhere else found.versions,
-            version_dependent=not found.everywhere,
+            only_in=found.only_in,
             related=[(load.site, "loaded here")] if load is not None and load.site.key != op.site.key else (),
             fixes=_fixes(op, value, trouble, context),
         )

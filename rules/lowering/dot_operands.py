@@ -178,8 +178,7 @@ class DotOperands(Rule):
                 help=refusal.instead,
                 severity=refusal.severity,
                 op=op,
-                versions=None if found.everywhere else found.versions,
-                version_dependent=not found.everywhere,
+                only_in=found.only_in,
             )
             return
 

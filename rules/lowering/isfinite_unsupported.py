@@ -181,8 +181,7 @@ class IsfiniteUnsupported(Rule):
             help=f"write `jnp.abs(x) < jnp.inf`, which is False for NaN too, or test outside the kernel{works}",
             severity=found.severity,
             op=op,
-            versions=None if found.everywhere else found.versions,
-            version_dependent=not found.everywhere,
+            only_in=found.only_in,
             fixes=self._fixes(op, context, cast=sixteen_bits and found.backends != ("triton",)),
             dtype=dtype if only_dtype else None,
         )

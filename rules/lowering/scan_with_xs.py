@@ -168,8 +168,7 @@ class ScanWithXs(Rule):
                 help=refusal.instead,
                 severity=severity,
                 op=op,
-                versions=None if found.everywhere else found.versions,
-                version_dependent=not found.everywhere,
+                only_in=found.only_in,
             )
             return
 

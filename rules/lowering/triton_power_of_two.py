@@ -158,7 +158,7 @@ class TritonPowerOfTwo(Rule):
                 f"{what} has {odd.size} elements{f' (by default: {listed})' if listed else ''}: "
                 "Triton arrays need a power of two",
                 help=f"round up to {upper}, and mask: `mask=` and `other=` of `plgpu.load`, `mask=` of `plgpu.store`",
-                severity=Severity.ERROR if event.certain and not listed else Severity.WARNING,
+                certain=event.certain and not listed,
             )
 
 

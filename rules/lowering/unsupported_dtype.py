@@ -187,8 +187,7 @@ class UnsupportedDtype(Rule):
             help=self._help(support, wide, found.backends[0]),
             severity=Severity.WARNING if outcome is SupportStatus.WRONG else Severity.ERROR,
             op=op,
-            versions=None if found.everywhere else found.versions,
-            version_dependent=not found.everywhere,
+            only_in=found.only_in,
             dtype=dtype,
             fixes=self._fixes(op, context, dtype, long_name(wide)) if wide and bits(dtype) < 32 else (),
         )
@@ -216,10 +215,9 @@ class UnsupportedDtype(Rule):
             op.site,
             f"`{spelled}` of {words[kind]} does not lower on {found.place}, in {found.jax}",
             help=self._help(support, wide, found.backends[0]),
-            severity=Severity.ERROR if sure else Severity.WARNING,
+            certain=sure,
             op=op,
-            versions=None if found.everywhere else found.versions,
-            version_dependent=not found.everywhere,
+            only_in=found.only_in,
         )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
@@ -239,9 +237,8 @@ class UnsupportedDtype(Rule):
                 access.site,
                 f"{long_name(dtype)} can neither be loaded nor stored on {found.place}, in {found.jax}",
                 help="pass the operand as bfloat16 or float32",
-                severity=Severity.ERROR if access.certain else Severity.WARNING,
-                versions=None if found.everywhere else found.versions,
-                version_dependent=not found.everywhere,
+                op=access,
+                only_in=found.only_in,
                 dtype=dtype,
             )
 
@@ -330,8 +327,7 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
         if cast
         else f"compute it in {long_name(_WIDE[is_float(given)])}, and cast the result back",
         op=op,
-        versions=None if found.everywhere else found.versions,
-        version_dependent=not found.everywhere,
+        only_in=found.only_in,
         dtype=given,
     )
 
@@ -354,8 +350,7 @@ def _unpacked(op: Op, context: Context) -> Iterator[Finding]:
             help=f"pack the values into {long_name(words)} outside the kernel; what holds one value each is cast:"
             f" `x.astype(jnp.{long_name(unpacked)})`",
             op=op,
-            versions=() if always else versions,
-            version_dependent=not always,
+            only_in=() if always else versions,
             dtype=given,
         )
 
@@ -423,8 +418,7 @@ def _cast_by_new_libtpu(op: Op, given: str | None, to: str | None, context: Cont
             help="go by way of float32, which all take: `x.astype(jnp.float32).astype(...)`",
             severity=Severity.WARNING,
             op=op,
-            versions=versions,
-            version_dependent=True,
+            only_in=versions,
             dtype=given,
         )
 

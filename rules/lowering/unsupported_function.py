@@ -217,8 +217,7 @@ class UnsupportedFunction(Rule):
             help=_on_subcores(support, found) if found.device in SUBCORES else self._help(support, found),
             severity=severity if certain else min(severity, Severity.WARNING, key=lambda level: level.rank),
             op=op,
-            versions=None if found.everywhere else found.versions,
-            version_dependent=not found.everywhere,
+            only_in=found.only_in,
             fixes=[fix] if fix is not None else [],
         )
 
@@ -230,7 +229,8 @@ class UnsupportedFunction(Rule):
                 op.site,
                 f"`{spelled_function(op.site)}` {form.what}",
                 help=form.instead,
-                severity=found.severity if form.sure else found.severity.lowered(),
+                severity=found.severity,
+                certain=form.sure,
                 op=op,
             )
 

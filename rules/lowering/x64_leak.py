@@ -183,8 +183,6 @@ class X64Leak(Rule):
         if triton and dtype != "f64" and "arg" not in op.name:
             return  # indices of 64 bits cost little
         severity = _on_triton(op) if triton else _on_tpu(op, dtype, context)
-        if context.module.x64 == "sometimes":
-            severity = severity.lowered()
         what = "is slow on most GPUs" if triton else "TPU kernels have no 64-bit types"
         if triton and severity is not Severity.INFO:
             what = "Triton needs 32-bit indices" if "arg" in op.name else "Triton's compiler has crashed on these"
@@ -194,6 +192,7 @@ class X64Leak(Rule):
             f"`{spelled_function(op.site)}` gives {long_name(dtype)} under the x64 flag: {what}",
             help=f"use `jnp.{narrow}`, as in `dtype=jnp.{narrow}`",
             severity=severity,
+            certain=context.module.x64 != "sometimes",
             op=op,
             dtype=dtype,
             fixes=self._fixes(op, context, dtype, safe=not triton),
@@ -233,8 +232,6 @@ class X64Leak(Rule):
                 continue
             tpu = context.target.backend == "tpu"
             severity = Severity.ERROR if tpu and self._refused(context) else Severity.WARNING
-            if context.module.x64 == "sometimes":
-                severity = severity.lowered()
             wide = long_name(dtype)
             what = f"TPU kernels have no {wide}" if tpu else f"without the x64 flag no value is {wide}"
             yield context.finding(
@@ -242,6 +239,7 @@ class X64Leak(Rule):
                 f"the output is {wide}: {what}",
                 help=f"declare `jnp.{long_name(canonical(dtype) or dtype)}`, and cast outside the kernel",
                 severity=severity,
+                certain=context.module.x64 != "sometimes",
                 dtype=dtype,
             )
 

@@ -181,8 +181,7 @@ def _finding(value: Value, output: int, call: Launch | ForeignCall, at: int, con
         f"output {output} has the memory of this empty array, and {how}",
         help="write `jnp.zeros`: what the kernel does not write is garbage, on GPU and TPU from jax 0.11 on",
         severity=Severity.WARNING if uninitialised else Severity.INFO,
-        versions=fails or None,
-        version_dependent=bool(fails) and len(fails) < len(context.versions),
+        versions=fails,
         related=[(pair_site(call, at), "aliased here")],
         fixes=_fixes(value.site, context),
     )

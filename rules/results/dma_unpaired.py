@@ -236,12 +236,11 @@ def _misused(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     """Semaphores of another kind, several at once, and such as are never signalled."""
     versions = context.failing(lambda version: not up_to("0.10.1", version))
     for found in (*misuses(trace), *unbalanced(trace)) if versions else ():
-        surely = found.certain and found.op.certain
         yield context.finding(
             found.op.site,
             found.problem,
             help=found.help,
-            severity=Severity.ERROR if surely else Severity.WARNING,
+            certain=found.certain,
             op=found.op,
             versions=versions,
         )
@@ -260,9 +259,8 @@ def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:
         else:
             message = f"this copy is never awaited: the kernel has no wait on `{signal.spelled}`"
             help_ = "wait before the destination is used and before the kernel ends"
-        level = Severity.ERROR if surely else Severity.WARNING
         fixes = _waited(signal, context) if signal.kind == "start" else []
-        yield context.finding(signal.op.site, message, help=help_, severity=level, fixes=fixes)
+        yield context.finding(signal.op.site, message, help=help_, certain=surely, fixes=fixes)
 
 
 def _waited(signal: BarrierSignal, context: Context) -> list[Fix]:
@@ -313,9 +311,7 @@ def _miscounted(copies: Copies, context: Context) -> Iterator[Finding]:
             help_ += "" if on_barrier else ": the semaphore has to be back at zero"
         certain = signal.kind == "wait" or not on_barrier
         surely = certain and not signal.conditions and signal.ref is not None and signal.ref.role == "scratch"
-        yield context.finding(
-            signal.op.site, message, help=help_, severity=Severity.ERROR if surely else Severity.WARNING
-        )
+        yield context.finding(signal.op.site, message, help=help_, certain=surely)
 
 
 def _copies(count: int) -> str:
@@ -423,7 +419,7 @@ def _barrier_use(copies: Copies, context: Context) -> Iterator[Finding]:
                 signal.op.site,
                 f"`{signal.spelled}` is an array of barriers: `{signal.op.short}` takes a single one",
                 help=f"index it: `{signal.spelled}.at[0]`",
-                severity=Severity.ERROR if signal.op.certain else Severity.WARNING,
+                op=signal.op,
                 versions=versions,
             )
 

@@ -197,7 +197,7 @@ class GridWriteRace(Rule):
             use.access.site,
             f"`{ref.parameter}` is {what} by {many} of grid {axes_text((axis,))} at the same time: {why}",
             help=f"{_INSTEAD[use.kind == 'update']}: on a GPU the steps of the grid run in any order",
-            severity=Severity.ERROR if certain else Severity.WARNING,
+            certain=certain,
             related=[] if block.spec is None else [(block.spec.site, "the output's block")],
         )
 

@@ -202,7 +202,7 @@ class InitGuardWrongAxis(Rule):
                 place,
                 _message(fault, use, guard, buffer),
                 help=_help(fault.kind, buffer),
-                severity=Severity.ERROR if sure else Severity.WARNING,
+                certain=sure,
                 fixes=_fixes(use, buffer, context),
             )
 

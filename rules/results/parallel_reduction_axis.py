@@ -161,7 +161,7 @@ class ParallelReductionAxis(Rule):
             own or site,
             f'grid axis {axis} is marked "{grid.semantics[axis]}", but {buffer.spelled} is carried along it',
             help=help_,
-            severity=Severity.ERROR if device in _TWO_CORES and fault.sure else Severity.WARNING,
+            certain=device in _TWO_CORES and fault.sure,
             related=[(fault.use.access.site, f"{doing} here")],
             fixes=fixes,
         )

@@ -195,7 +195,7 @@ def _constant(part: SliceUse, masked: bool, trace: KernelTrace, context: Context
         return None
     else:
         what = f"slice ends at {start + size}" if isinstance(part.index, Slice) else f"index {start}"
-    versions = None
+    versions: tuple[str, ...] = ()
     if masked and start == 0:  # the row of a softmax in a block of a power of two: right until jax refused it
         versions = context.failing(lambda version: parse(version) >= (0, 12))
         if not versions:
@@ -204,9 +204,8 @@ def _constant(part: SliceUse, masked: bool, trace: KernelTrace, context: Context
         part.access.site,
         f"{what}, but dimension {part.axis} of `{part.ref.parameter}` has size {length}",
         help=f"{_room(start, length, size)}: what lies past the end is not the array's",
-        severity=Severity.ERROR if part.access.certain else Severity.WARNING,
-        versions=versions,
-        version_dependent=versions is not None,
+        op=part.access,
+        only_in=versions,
     )
 
 
@@ -229,7 +228,6 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
         return _named_blocks_ahead(part, size, trace, context)
     if reach is None or size is None:
         return None
-    level = Severity.ERROR if part.access.certain else Severity.WARNING
     length = _length(part, trace)
     last, known_size = reach.last, number(size)
     if length is not None and last is not None and known_size is not None:
@@ -240,7 +238,7 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
             f"the last slice ends at {last + known_size}, but dimension {part.axis} of `{part.ref.parameter}`"
             f" has size {length}",
             help=_PADDING,
-            severity=level,
+            op=part.access,
         )
     passed = _second_step(part, reach, trace, context) or _ahead(part, reach, trace, context)
     if passed is not None:

@@ -228,9 +228,7 @@ def _input(store: Access, at: int, trace: KernelTrace, launch: Launch, context: 
         )
         if launch.backend is None:
             help_text += "; on GPU the store changes the operand itself"
-    yield context.finding(
-        store.site, message, help=help_text, severity=severity if store.certain else severity.lowered()
-    )
+    yield context.finding(store.site, message, help=help_text, severity=severity, op=store)
 
 
 def _operand(ref: Ref, launch: Launch) -> Value:

@@ -230,7 +230,7 @@ class UninitialisedAccumulator(Rule):
             message,
             help="set it first, under `@pl.when(pl.program_id(axis) == 0)` if it is carried along a grid axis: "
             "it starts with whatever the memory held (NaN in interpret mode)",
-            severity=Severity.ERROR if read.certain and not _is_replaced(read, flow) else Severity.WARNING,
+            certain=read.certain and not _is_replaced(read, flow),
             fixes=_fixes(ref, read, trace, launch, context),
         )
 

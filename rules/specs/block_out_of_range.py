@@ -165,7 +165,7 @@ class BlockOutOfRange(Rule):
             block.index_map.site_of(node),
             f"{fact}: {limit}",
             help=f"{wanted}: beyond them the kernel works on memory outside the array",
-            severity=Severity.ERROR if sure else Severity.WARNING,
+            certain=sure,
             related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
         )
 

@@ -139,7 +139,7 @@ class BlockRank(Rule):
                 f"block of {count_of(len(entries.items), 'dimension')} for {_what(block)},"
                 f" which has {len(block.array_shape)}",
                 help="give one entry for each dimension of the array; `None` takes one element and hides the dimension",
-                severity=Severity.ERROR if block.sure and launch.certain else Severity.WARNING,
+                certain=block.sure and launch.certain,
             )
 
 
@@ -158,7 +158,7 @@ def _empty(block: Block, context: Context) -> Iterator[Finding]:
             _computed_at(spec, at),
             f"dimension {at} of the block for {_what(block)} is 0: there is nothing to load or store",
             help="keep the size from being rounded down to 0: `max(size // parts, 1)`, or `pl.cdiv(size, parts)`",
-            severity=Severity.ERROR if block.sure else Severity.WARNING,
+            certain=block.sure,
             related=[(spec.site, "the block")],
         )
 

@@ -122,7 +122,7 @@ class CollectiveId(Rule):
                         op.site,
                         "the kernel takes the barrier semaphore, but its launch has no `collective_id`",
                         help="give it one: `compiler_params=pltpu.CompilerParams(collective_id=0)`",
-                        severity=Severity.ERROR if op.certain and launch.certain else Severity.WARNING,
+                        certain=op.certain and launch.certain,
                         related=[(launch.called_at, "launched here")],
                     )
             return
@@ -132,5 +132,5 @@ class CollectiveId(Rule):
                 launch.called_at,
                 f"`collective_id={number.value}`, but the kernel never takes the barrier semaphore",
                 help="leave the id out, or have the devices wait for each other: `pltpu.get_barrier_semaphore()`",
-                severity=Severity.ERROR if launch.certain else Severity.WARNING,
+                certain=launch.certain,
             )

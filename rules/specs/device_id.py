@@ -104,6 +104,5 @@ class DeviceId(Rule):
                 op.site,
                 f"`device_id` is {what}, but `DeviceIdType.LOGICAL` takes one number",
                 help="pass `device_id_type=pl.DeviceIdType.MESH`, which takes coordinates",
-                severity=Severity.ERROR if op.certain else Severity.WARNING,
                 op=op,
             )

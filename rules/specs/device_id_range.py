@@ -170,7 +170,7 @@ class DeviceIdRange(Rule):
                     help="`lax.rem` keeps the sign of what is divided: add the size before, `lax.rem(me + n - 1, n)`"
                     if value < 0
                     else "take the remainder by the size of the axis: `lax.rem(me + 1, n)`",
-                    severity=Severity.ERROR if known else Severity.WARNING,
+                    certain=known,
                     op=op,
                 )
                 return

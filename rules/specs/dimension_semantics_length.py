@@ -118,14 +118,13 @@ class DimensionSemanticsLength(Rule):
         if not launch.form.is_over_blocks or not launch.is_pallas or launch.interpret:
             return
         declared, grid = declared_semantics(launch), grid_of(launch)
-        severity = Severity.ERROR if launch.certain else Severity.WARNING
         if isinstance(declared, Const) and isinstance(declared.value, str):
             site, _ = semantics_site(launch, 0)
             yield context.finding(
                 site,
                 "`dimension_semantics` is one string: its letters are taken for the axes",
                 help=f'write a tuple: `("{declared.value}",)`',
-                severity=severity,
+                certain=launch.certain,
             )
             return
         if not isinstance(declared, Seq) or declared.open:
@@ -136,14 +135,14 @@ class DimensionSemanticsLength(Rule):
                 site,
                 f"`dimension_semantics` has {count_of(len(declared.items), 'word')} for a grid of rank {grid.rank}",
                 help="give one for each axis of the grid, in its order",
-                severity=severity,
+                certain=launch.certain,
             )
             return
         for axis, word in enumerate(declared.items):
-            yield from _word(axis, word, launch, severity, context)
+            yield from _word(axis, word, launch, context)
 
 
-def _word(axis: int, word: Value, launch: Launch, severity: Severity, context: Context) -> Iterator[Finding]:
+def _word(axis: int, word: Value, launch: Launch, context: Context) -> Iterator[Finding]:
     if not isinstance(word, Const) or not isinstance(word.value, str):
         return
     spelled: str = word.value
@@ -170,8 +169,7 @@ def _word(axis: int, word: Value, launch: Launch, severity: Severity, context: C
         own or site,
         f'"{spelled}" is no dimension semantics' + ("" if always else f" in jax {context.spelled_versions(versions)}"),
         help='the words are "parallel" and "arbitrary", since 0.6 "core_parallel", since 0.7 "subcore_parallel"',
-        severity=severity,
-        versions=() if always else versions,
-        version_dependent=not always,
+        certain=launch.certain,
+        only_in=() if always else versions,
         fixes=fixes,
     )

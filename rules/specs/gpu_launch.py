@@ -105,8 +105,7 @@ class GpuLaunch(Rule):
         if launch.api != _KERNEL or launch.open or "mesh" in launch.arguments:
             return
         for message, help_ in (*_axes(launch, "grid"), *_axes(launch, "cluster"), *_threads(launch)):
-            level = Severity.ERROR if launch.certain else Severity.WARNING
-            yield context.finding(launch.called_at, message, help=help_, severity=level)
+            yield context.finding(launch.called_at, message, help=help_, certain=launch.certain)
 
 
 def _axes(launch: Launch, of: str) -> Iterator[tuple[str, str]]:

@@ -131,8 +131,7 @@ class GpuPipeline(Rule):
         if launch.api == SPECIALISED:
             found += [*_warpgroups(launch), *_registers(launch, context)]
         for message, help_ in found:
-            level = Severity.ERROR if launch.certain else Severity.WARNING
-            yield context.finding(launch.called_at, message, help=help_, severity=level)
+            yield context.finding(launch.called_at, message, help=help_, certain=launch.certain)
 
 
 def _slots(launch: Launch) -> Iterator[tuple[str, str]]:

@@ -125,7 +125,11 @@ class GridTooLarge(Rule):
         if parallel is None:
             return
         cluster = _cluster(launch)
-        failing = context.failing(lambda version: all(_excess(dims) for dims in _cuda(parallel, cluster, version)))
+
+        def fails(version: str) -> bool:
+            return all(_excess(dims) for dims in _cuda(parallel, cluster, version))
+
+        failing = context.failing(fails)
         if not failing:
             return
         excess = next(found for dims in _cuda(parallel, cluster, failing[-1]) if (found := _excess(dims)) is not None)
@@ -134,9 +138,8 @@ class GridTooLarge(Rule):
             launch.called_at,
             f"grid {sizes} has {size} blocks in CUDA's dimension {name}: the limit is {limit}",
             help=f"make the {'first' if _is_first_x(failing[-1]) else 'last'} grid axis the long one: it is CUDA's x",
-            severity=Severity.ERROR if len(failing) == len(context.versions) else Severity.WARNING,
-            version_dependent=not context.everywhere(lambda v: all(_excess(d) for d in _cuda(parallel, cluster, v))),
-            versions=failing if len(failing) < len(context.versions) else None,
+            certain=len(failing) == len(context.versions),
+            only_in=() if context.everywhere(fails) else failing,
         )
 
 

@@ -103,6 +103,6 @@ class AutoPartition(Rule):
             launch.called_at,
             "kernel in a program for several devices, which XLA cannot partition",
             help="call it through `jax.shard_map`, so that each device runs it on its own part",
-            severity=Severity.ERROR if certain else Severity.WARNING,
+            certain=certain,
             related=[(spread.site, f"{spread.what} makes it one")],
         )

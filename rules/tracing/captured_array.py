@@ -164,8 +164,7 @@ class CapturedArray(Rule):
                     found.message,
                     help=found.help,
                     severity=severity,
-                    version_dependent=not always,
-                    versions=None if always else versions,
+                    only_in=() if always else versions,
                 )
             if isinstance(event, Op) and event.name in _FROM_LIST and _is_constant_list(event):
                 yield context.finding(
@@ -173,8 +172,7 @@ class CapturedArray(Rule):
                     "a list of numbers becomes an array constant, which a kernel cannot capture",
                     help="use Python numbers one by one, build it from `lax.broadcasted_iota`, or make it an operand",
                     severity=_lowered(Severity.ERROR, event, event.site, launch),
-                    version_dependent=not always,
-                    versions=None if always else versions,
+                    only_in=() if always else versions,
                 )
 
     # -- index maps ------------------------------------------------------------------------------------------------
@@ -202,7 +200,8 @@ class CapturedArray(Rule):
                 index_map.site_of(name),
                 f"index map captures `{name.value}`, {what}",
                 help="pass it by scalar prefetch (`pltpu.PrefetchScalarGridSpec`): the map then gets it as a ref",
-                severity=severity if index_map.sure else severity.lowered(),
+                severity=severity,
+                certain=index_map.sure,
                 related=[(launch.callee, "launched here")],
             )
 

@@ -97,7 +97,7 @@ class NoDerivative(Rule):
                     _name_of(site),
                     f"`{transform}` through {_described(launch)}, {why}",
                     help="wrap the launching function in `jax.custom_vjp` (`jax.custom_jvp` for forward mode)",
-                    severity=Severity.ERROR if sure else Severity.WARNING,
+                    certain=sure,
                     related=[(launch.called_at, "the launch")],
                 )
                 break

@@ -172,7 +172,7 @@ class ProgramIdMisplaced(Rule):
                 op.site,
                 "`pl.program_id` in an index map: the TPU lowering has no grid there",
                 help="use the parameters of the index map: they are the grid indices",
-                severity=Severity.ERROR if index_map.launch.backend == "tpu" else Severity.WARNING,
+                certain=index_map.launch.backend == "tpu",
                 op=op,
             )
 
@@ -199,7 +199,7 @@ class ProgramIdMisplaced(Rule):
                 op.site,
                 f"`pl.program_id({axis.value})`: the TPU lowering takes no negative axis",
                 help=f"write `pl.program_id({axis.value + rank})`",
-                severity=Severity.ERROR if launch.backend == "tpu" else Severity.WARNING,
+                certain=launch.backend == "tpu",
                 op=op,
                 fixes=[argument] if argument is not None else [],
             )
@@ -239,8 +239,7 @@ class ProgramIdMisplaced(Rule):
             f"`pl.{_short(op)}` in `pl.kernel` does not lower for TPU since jax 0.10.2",
             help=f"use `lax.{what}` with the mesh's axis name",
             op=op,
-            versions=failing,
-            version_dependent=True,
+            only_in=failing,
         )
 
     @staticmethod
@@ -277,7 +276,7 @@ def _unbound(op: Op, launch: Launch, context: Context) -> Finding | None:
         f'no axis "{name.value}" here: the mesh of the kernel has {known}',
         help=f"use {known}, the names in the mesh",
         op=op,
-        severity=Severity.ERROR if launch.known_call is not None else Severity.WARNING,
+        certain=launch.known_call is not None,
     )
 
 

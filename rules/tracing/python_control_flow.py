@@ -204,7 +204,8 @@ class PythonControlFlow(Rule):
                 concretization.site,
                 _message(concretization, sources),
                 help=_HELP.get(concretization.kind) or _call_help(concretization),
-                severity=severity if concretization.certain else severity.lowered(),
+                severity=severity,
+                certain=concretization.certain,
                 fixes=_fixes(concretization, [other for other, _ in concretizations], context),
             )
 

@@ -173,9 +173,8 @@ def _finding(
         where,
         f"{message}{silence.since(context)}",
         help=silence.help,
-        severity=Severity.ERROR if silence.sharding_context.sure and launch.certain else Severity.WARNING,
-        versions=() if silence.always else silence.versions,
-        version_dependent=not silence.always,
+        certain=silence.sharding_context.sure and launch.certain,
+        only_in=() if silence.always else silence.versions,
         related=[related],
         fixes=fixes,
     )

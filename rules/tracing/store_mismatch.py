@@ -262,8 +262,7 @@ def _dtype(access: Access, stored: Array | Const, strict: bool, context: Context
         f"{described(given)} is stored into `{name}`, which holds {described(wanted)}: stores do not cast{since}",
         help=f"cast the value, `.astype({name}.dtype)`, or declare `{name}` as {described(given)}",
         op=access,
-        versions=() if always else versions,
-        version_dependent=not always,
+        only_in=() if always else versions,
         dtype=exact(given),
         fixes=_cast(access, stored, given, wanted, context),
     )

@@ -139,8 +139,7 @@ class VmapOverRefs(Rule):
                 help="loop over the numbers, with `for` or `pl.loop`, or map over what is loaded",
                 severity=found.severity,
                 op=access,
-                versions=None if found.everywhere else found.versions,
-                version_dependent=not found.everywhere,
+                only_in=found.only_in,
             )
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
@@ -154,8 +153,7 @@ class VmapOverRefs(Rule):
             help="loop over the axis with views, `x_ref.at[i]`, or load first: `jax.vmap(f)(x_ref[...])`",
             severity=found.severity,
             op=op,
-            versions=found.versions,
-            version_dependent=True,
+            only_in=found.versions,
         )
 
 

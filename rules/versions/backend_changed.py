@@ -133,8 +133,7 @@ class BackendChanged(Rule):
                 else "launch with `plgpu.kernel`"
             ),
             severity=Severity.WARNING if named else Severity.INFO,
-            versions=other,
-            version_dependent=True,
+            only_in=other,
             fixes=_fixes(launch, wanted, context),
         )
 

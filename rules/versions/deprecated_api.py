@@ -120,8 +120,7 @@ class DeprecatedApi(Rule):
             name.use.span_of(name.node),
             f"`{name.spelled}` is deprecated since jax {history.deprecated}{until}",
             help=help_.removesuffix("."),
-            versions=failing,
-            version_dependent=True,
+            only_in=failing,
             fixes=[fix] if fix is not None else [],
         )
 
@@ -138,7 +137,6 @@ class DeprecatedApi(Rule):
                 name.use.span_of(place),
                 f"the index of `{name.spelled}` is deprecated since jax 0.11.0 and removed in 0.12.0",
                 help="load `ref.at[idx]`",
-                versions=failing,
-                version_dependent=True,
+                only_in=failing,
                 fixes=[fix] if fix is not None else [],
             )

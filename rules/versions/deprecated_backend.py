@@ -115,8 +115,7 @@ class DeprecatedBackend(Rule):
                 f"`pallas_call` refuses Mosaic GPU parameters since jax 0.11.2: {because(context, gone)}",
                 help="it dies with a bare AssertionError; launch with `plgpu.kernel`",
                 severity=Severity.ERROR,
-                versions=gone,
-                version_dependent=True,
+                only_in=gone,
             )
             return
         failing = tuple(v for v in context.versions if parse(v) >= _MOSAIC_GPU_SINCE)
