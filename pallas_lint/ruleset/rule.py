@@ -34,43 +34,50 @@ class Example:
     """Code that a rule flags or leaves alone; tests run it and the docs show it.
 
     The code may be indented, and leave out its imports of `jax`, `jnp`, `lax`, `pl` and `pltpu`. In a flagged example
-    every line on which a finding starts ends in `#!`; `fixed` is the whole code after the rule's fixes (unsafe ones
-    too). `target` and `jax` are given as on the command line. `run` calls a function of the code, with operands like
-    `f32(8, 128)`: the tests run it before and after the fixes.
+    every line on which a finding starts ends in `#!`. The rule's fixes (unsafe ones too) take out the lines that end in
+    `#-` or `#!-`, and add those that end in `#+`. `target` and `jax` are given as on the command line. `run` calls a
+    function of the code, with operands like `f32(8, 128)`: the tests run it before and after the fixes.
     """
 
     _code: str
     jax: str | None = None
     target: str | None = None
-    _fixed: str | None = None
     run: str | None = None
 
     @property
     def code(self) -> str:
-        """The whole code, not indented."""
-        return _with_imports(self._code)
+        """The whole code, not indented; the lines that are flagged end in `#!`."""
+        return _with_imports([f"{line}  #!" if "!" in mark else line for line, mark in self._lines() if mark != "+"])
 
     @property
     def fixed(self) -> str | None:
-        """The whole code after the fixes, not indented."""
-        return None if self._fixed is None else _with_imports(self._fixed)
+        """The whole code after the fixes, not indented; None where there are none."""
+        lines = self._lines()
+        if all(mark in ("", "!") for _, mark in lines):
+            return None
+        return _with_imports([line for line, mark in lines if not mark.endswith("-")])
+
+    def _lines(self) -> list[tuple[str, str]]:
+        """Each line, and its mark: `!`, `-`, `!-`, `+` or none."""
+        import inspect  # nothing but tests and pages needs examples
+        import re
+
+        found = re.findall(r"^(.*?)(?: *#(!-?|[-+]))?$", inspect.cleandoc(self._code), re.MULTILINE)
+        return [(line, mark) for line, mark in found]
 
 
-def _with_imports(code: str) -> str:
-    import inspect  # nothing but tests and pages needs examples
+def _with_imports(code: list[str]) -> str:
     import re
 
-    code = inspect.cleandoc(code)
     imports: list[str] = []
     others: list[str] = []
-    for line in code.splitlines():
+    for line in code:
         (imports if line.lstrip().startswith(("import ", "from ")) else others).append(line)
     bound = {part.split()[-1] for line in imports for part in line.partition("#")[0].split(",") if part.strip()}
     used = {name for line in others for name in re.findall(r"(?<![\w.])\w+(?=\.)", line)}
     missing = [line for name, line in _USUAL_IMPORTS.items() if name in used - bound]
-    if not missing:
-        return code
-    return "\n".join([*missing, *([] if code.startswith(("import ", "from ")) else [""]), code])
+    blank = [""] if missing and not code[0].startswith(("import ", "from ")) else []
+    return "\n".join([*missing, *blank, *code])
 
 
 class Rule:

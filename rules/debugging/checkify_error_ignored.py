@@ -66,16 +66,7 @@ class CheckifyErrorIgnored(Rule):
             def run(f, x):
                 checked = checkify.checkify(f)
                 err, out = checked(x)  #!
-                return out
-            """,
-            fixed="""
-            from jax.experimental import checkify
-            from jax.experimental import pallas as pl
-
-            def run(f, x):
-                checked = checkify.checkify(f)
-                err, out = checked(x)
-                err.throw()
+                err.throw()  #+
                 return out
             """,
         ),
@@ -85,16 +76,9 @@ class CheckifyErrorIgnored(Rule):
             from jax.experimental import pallas as pl
 
             def run(f, x):
-                _, out = jax.jit(checkify.checkify(f, errors=checkify.all_checks))(x)  #!
-                return out
-            """,
-            fixed="""
-            from jax.experimental import checkify
-            from jax.experimental import pallas as pl
-
-            def run(f, x):
-                error, out = jax.jit(checkify.checkify(f, errors=checkify.all_checks))(x)
-                error.throw()
+                _, out = jax.jit(checkify.checkify(f, errors=checkify.all_checks))(x)  #!-
+                error, out = jax.jit(checkify.checkify(f, errors=checkify.all_checks))(x)  #+
+                error.throw()  #+
                 return out
             """,
         ),

@@ -85,18 +85,7 @@ class DebugLeftOn(Rule):
                 return pl.pallas_call(
                     copy,
                     out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-                    debug=True,  #!
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
-            fixed="""
-            def copy(x_ref, o_ref):
-                o_ref[...] = x_ref[...]
-
-            def run(x):
-                return pl.pallas_call(
-                    copy,
-                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    debug=True,  #!-
                     compiler_params=pltpu.CompilerParams(),
                 )(x)
             """,

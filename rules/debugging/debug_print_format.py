@@ -83,8 +83,10 @@ class DebugPrintFormat(Rule):
             """
             def kernel(x_ref, o_ref):
                 row = pl.program_id(0)
-                pl.debug_print("row {:d}", row)  #!
-                pl.debug_print(f"row {row}")  #!
+                pl.debug_print("row {:d}", row)  #!-
+                pl.debug_print(f"row {row}")  #!-
+                pl.debug_print("row {}", row)  #+
+                pl.debug_print("row {}", row)  #+
                 o_ref[...] = x_ref[...]
 
             def run(x):
@@ -93,18 +95,6 @@ class DebugPrintFormat(Rule):
             OPTIONS = {"xla_tpu_enable_log_recorder": "true"}
             """,
             target="tpu",
-            fixed="""
-            def kernel(x_ref, o_ref):
-                row = pl.program_id(0)
-                pl.debug_print("row {}", row)
-                pl.debug_print("row {}", row)
-                o_ref[...] = x_ref[...]
-
-            def run(x):
-                return pl.pallas_call(kernel, grid=(4,), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
-
-            OPTIONS = {"xla_tpu_enable_log_recorder": "true"}
-            """,
             run="run(f32(16, 128))",
         ),
         Example(
@@ -112,22 +102,8 @@ class DebugPrintFormat(Rule):
             from jax.experimental.pallas import triton as plgpu
 
             def kernel(x_ref, o_ref):
-                pl.debug_print("row {}", pl.program_id(0))  #!
-                o_ref[...] = x_ref[...]
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    grid=(4,),
-                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-                    compiler_params=plgpu.CompilerParams(),
-                )(x)
-            """,
-            fixed="""
-            from jax.experimental.pallas import triton as plgpu
-
-            def kernel(x_ref, o_ref):
-                pl.debug_print("row", pl.program_id(0))
+                pl.debug_print("row {}", pl.program_id(0))  #!-
+                pl.debug_print("row", pl.program_id(0))  #+
                 o_ref[...] = x_ref[...]
 
             def run(x):

@@ -105,21 +105,13 @@ class MissingGuard(Rule):
     invalid = (
         Example(
             """
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
+            import jax.numpy as jnp  #-
+            from jax.experimental import pallas as pl  #-
+            #-
             def kernel(x_ref, d_ref, rows_ref, o_ref):
                 d = d_ref[...]
+                pl.debug_check(jnp.all(d != 0), "d has to be != 0")  #+
                 o_ref[...] = x_ref[rows_ref[0]] / d  #!
-
-            def run(x, d, rows):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, d, rows)
-            """,
-            fixed="""
-            def kernel(x_ref, d_ref, rows_ref, o_ref):
-                d = d_ref[...]
-                pl.debug_check(jnp.all(d != 0), "d has to be != 0")
-                o_ref[...] = x_ref[rows_ref[0]] / d
 
             def run(x, d, rows):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, d, rows)

@@ -35,12 +35,8 @@ class UnusedSuppression(Rule):
             """
             from jax.experimental import pallas as pl
 
-            BLOCK = 128  # pallas-lint: disable=PAL101  #!
-            """,
-            fixed="""
-            from jax.experimental import pallas as pl
-
-            BLOCK = 128
+            BLOCK = 128  # pallas-lint: disable=PAL101  #!-
+            BLOCK = 128  #+
             """,
         ),
     )

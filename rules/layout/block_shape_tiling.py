@@ -84,26 +84,13 @@ class BlockShapeTiling(Rule):
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...] * 2
 
-            def double(x, bm=100):
+            def double(x, bm=100):  #-
+            def double(x, bm=104):  #+
                 return pl.pallas_call(
                     kernel,
                     grid=(pl.cdiv(x.shape[0], bm),),
                     in_specs=[pl.BlockSpec((bm, 128), lambda i: (i, 0))],  #!
                     out_specs=pl.BlockSpec((bm, 128), lambda i: (i, 0)),  #!
-                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                o_ref[...] = x_ref[...] * 2
-
-            def double(x, bm=104):
-                return pl.pallas_call(
-                    kernel,
-                    grid=(pl.cdiv(x.shape[0], bm),),
-                    in_specs=[pl.BlockSpec((bm, 128), lambda i: (i, 0))],
-                    out_specs=pl.BlockSpec((bm, 128), lambda i: (i, 0)),
                     out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
                     compiler_params=pltpu.CompilerParams(),
                 )(x)

@@ -79,8 +79,10 @@ class BoolMaskReshape(Rule):
         Example(
             """
             def kernel(x_ref, o_ref):
-                mask = x_ref[0, :] > 0
-                o_ref[...] = jnp.where(mask[:, None], 1.0, 0.0)  #!
+                mask = x_ref[0, :] > 0  #-
+                o_ref[...] = jnp.where(mask[:, None], 1.0, 0.0)  #!-
+                mask = x_ref[0, :][:, None] > 0  #+
+                o_ref[...] = jnp.where(mask, 1.0, 0.0)  #+
 
             def run():
                 return pl.pallas_call(
@@ -90,24 +92,13 @@ class BoolMaskReshape(Rule):
                 )(jnp.ones((8, 128), jnp.float32))
             """,
             jax="0.12.0.1",
-            fixed="""
-            def kernel(x_ref, o_ref):
-                mask = x_ref[0, :][:, None] > 0
-                o_ref[...] = jnp.where(mask, 1.0, 0.0)
-
-            def run():
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((128, 1), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(jnp.ones((8, 128), jnp.float32))
-            """,
             run="run()",
         ),
         Example(
             """
             def kernel(x_ref, o_ref):
-                o_ref[...] = jnp.where((jnp.arange(32) < 20)[:, None], x_ref[...], 0.0)  #!
+                o_ref[...] = jnp.where((jnp.arange(32) < 20)[:, None], x_ref[...], 0.0)  #!-
+                o_ref[...] = jnp.where(jnp.arange(32)[:, None] < 20, x_ref[...], 0.0)  #+
 
             def run(x):
                 return pl.pallas_call(
@@ -117,17 +108,6 @@ class BoolMaskReshape(Rule):
                 )(x)
             """,
             jax="0.12.0.1",
-            fixed="""
-            def kernel(x_ref, o_ref):
-                o_ref[...] = jnp.where(jnp.arange(32)[:, None] < 20, x_ref[...], 0.0)
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
             run="run(f32(32, 128))",
         ),
     )

@@ -90,14 +90,8 @@ class NegativeRefIndex(Rule):
         Example(
             """
             def kernel(x_ref, o_ref):
-                o_ref[...] = x_ref[...] + x_ref[-1]  #!
-
-            def run(x):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                o_ref[...] = x_ref[...] + x_ref[x_ref.shape[0] - 1]
+                o_ref[...] = x_ref[...] + x_ref[-1]  #!-
+                o_ref[...] = x_ref[...] + x_ref[x_ref.shape[0] - 1]  #+
 
             def run(x):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
@@ -107,7 +101,8 @@ class NegativeRefIndex(Rule):
         Example(
             """
             def kernel(length_ref, x_ref, o_ref):
-                o_ref[...] = x_ref[...] * length_ref[-1]  #!
+                o_ref[...] = x_ref[...] * length_ref[-1]  #!-
+                o_ref[...] = x_ref[...] * length_ref[length_ref.shape[0] - 1]  #+
 
             def run(lengths, x):
                 return pl.pallas_call(
@@ -115,23 +110,8 @@ class NegativeRefIndex(Rule):
                     grid_spec=pltpu.PrefetchScalarGridSpec(
                         num_scalar_prefetch=1,
                         grid=(4,),
-                        in_specs=[pl.BlockSpec((8, 128), lambda i, lengths: (lengths[-1], 0))],  #!
-                        out_specs=pl.BlockSpec((8, 128), lambda i, lengths: (i, 0)),
-                    ),
-                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
-                )(lengths, x)
-            """,
-            fixed="""
-            def kernel(length_ref, x_ref, o_ref):
-                o_ref[...] = x_ref[...] * length_ref[length_ref.shape[0] - 1]
-
-            def run(lengths, x):
-                return pl.pallas_call(
-                    kernel,
-                    grid_spec=pltpu.PrefetchScalarGridSpec(
-                        num_scalar_prefetch=1,
-                        grid=(4,),
-                        in_specs=[pl.BlockSpec((8, 128), lambda i, lengths: (lengths[lengths.shape[0] - 1], 0))],
+                        in_specs=[pl.BlockSpec((8, 128), lambda i, lengths: (lengths[-1], 0))],  #!-
+                        in_specs=[pl.BlockSpec((8, 128), lambda i, lengths: (lengths[lengths.shape[0] - 1], 0))],  #+
                         out_specs=pl.BlockSpec((8, 128), lambda i, lengths: (i, 0)),
                     ),
                     out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),

@@ -59,8 +59,10 @@ class OneDimIota(Rule):
         Example(
             """
             def kernel(x_ref, o_ref):
-                rows = jnp.arange(16, dtype=jnp.float32)[:, None]  #!
-                scale = lax.broadcasted_iota(jnp.float32, (16, 128), 1)  #!
+                rows = jnp.arange(16, dtype=jnp.float32)[:, None]  #!-
+                scale = lax.broadcasted_iota(jnp.float32, (16, 128), 1)  #!-
+                rows = lax.broadcasted_iota(jnp.int32, (16, 1), 0).astype(jnp.float32)  #+
+                scale = lax.broadcasted_iota(jnp.int32, (16, 128), 1).astype(jnp.float32)  #+
                 o_ref[...] = x_ref[...] + rows * scale
 
             def run(x):
@@ -71,29 +73,17 @@ class OneDimIota(Rule):
                 )(x)
             """,
             jax="0.12.0.1",
-            fixed="""
-            def kernel(x_ref, o_ref):
-                rows = lax.broadcasted_iota(jnp.int32, (16, 1), 0).astype(jnp.float32)
-                scale = lax.broadcasted_iota(jnp.int32, (16, 128), 1).astype(jnp.float32)
-                o_ref[...] = x_ref[...] + rows * scale
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
             run="run(f32(16, 128))",
         ),
         Example(
             """
-            from jax import lax
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import tpu as pltpu
-
+            from jax import lax  #-
+            from jax.experimental import pallas as pl  #-
+            from jax.experimental.pallas import tpu as pltpu  #-
+            #-
             def kernel(x_ref, o_ref):
-                o_ref[...] = jnp.where(jnp.arange(128)[None, :] < 100, x_ref[...], 0.0)  #!
+                o_ref[...] = jnp.where(jnp.arange(128)[None, :] < 100, x_ref[...], 0.0)  #!-
+                o_ref[...] = jnp.where(lax.broadcasted_iota(jnp.int32, (1, 128), 1) < 100, x_ref[...], 0.0)  #+
 
             def run(x):
                 return pl.pallas_call(
@@ -103,17 +93,6 @@ class OneDimIota(Rule):
                 )(x)
             """,
             jax="0.4.35",
-            fixed="""
-            def kernel(x_ref, o_ref):
-                o_ref[...] = jnp.where(lax.broadcasted_iota(jnp.int32, (1, 128), 1) < 100, x_ref[...], 0.0)
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
-                    compiler_params=pltpu.TPUCompilerParams(),
-                )(x)
-            """,
             run="run(f32(16, 128))",
         ),
     )

@@ -76,23 +76,12 @@ class ReductionRankDrop(Rule):
             """
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
-                m = jnp.max(x, axis=-1)
-                p = jnp.exp(x - m[:, None])  #!
-                o_ref[...] = p / jnp.sum(p, axis=-1)[:, None]  #!
-
-            def run():
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(jnp.ones((16, 128), jnp.float32))
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                x = x_ref[...]
-                m = jnp.max(x, axis=-1, keepdims=True)
-                p = jnp.exp(x - m)
-                o_ref[...] = p / jnp.sum(p, axis=-1, keepdims=True)
+                m = jnp.max(x, axis=-1)  #-
+                p = jnp.exp(x - m[:, None])  #!-
+                o_ref[...] = p / jnp.sum(p, axis=-1)[:, None]  #!-
+                m = jnp.max(x, axis=-1, keepdims=True)  #+
+                p = jnp.exp(x - m)  #+
+                o_ref[...] = p / jnp.sum(p, axis=-1, keepdims=True)  #+
 
             def run():
                 return pl.pallas_call(

@@ -145,6 +145,7 @@ class SparseCoreLayout(Rule):
                     out_type=jax.ShapeDtypeStruct((16,), x.dtype),
                     mesh=plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore"),
                     scratch_types=[pltpu.VMEM((16,), x.dtype)],
+                    compiler_params=pltpu.CompilerParams(needs_layout_passes=False),  #+
                 )
                 def kernel(x_hbm, o_hbm, row):
                     pltpu.sync_copy(x_hbm, row)
@@ -157,25 +158,6 @@ class SparseCoreLayout(Rule):
             """,
             jax="0.12.0.1",
             target="tpu:tpu7x",
-            fixed="""
-            from jax.experimental.pallas import tpu_sc as plsc
-
-            def scale(x):
-                @pl.kernel(
-                    out_type=jax.ShapeDtypeStruct((16,), x.dtype),
-                    mesh=plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore"),
-                    scratch_types=[pltpu.VMEM((16,), x.dtype)],
-                    compiler_params=pltpu.CompilerParams(needs_layout_passes=False),
-                )
-                def kernel(x_hbm, o_hbm, row):
-                    pltpu.sync_copy(x_hbm, row)
-                    row[...] = row[...] / jnp.sum(row[...])
-                    pltpu.sync_copy(row, o_hbm)
-
-                return kernel(x)
-
-            scale(jnp.ones((16,), jnp.float32))
-            """,
         ),
         Example(
             """

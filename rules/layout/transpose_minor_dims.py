@@ -93,8 +93,11 @@ class TransposeMinorDims(Rule):
         ),
         Example(
             """
+            from jax import lax  #+
+            #+
             def kernel(q_ref, k_ref, o_ref):
-                o_ref[...] = jnp.dot(q_ref[...], k_ref[...].T, preferred_element_type=jnp.float32)  #!
+                o_ref[...] = jnp.dot(q_ref[...], k_ref[...].T, preferred_element_type=jnp.float32)  #!-
+                o_ref[...] = lax.dot_general(q_ref[...], k_ref[...], (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)  #+
 
             def scores():
                 return pl.pallas_call(
@@ -102,20 +105,7 @@ class TransposeMinorDims(Rule):
                     out_shape=jax.ShapeDtypeStruct((128, 256), jnp.float32),
                     compiler_params=pltpu.CompilerParams(),
                 )(jnp.ones((128, 64), jnp.float32), jnp.ones((256, 64), jnp.float32))
-            """,
-            fixed="""
-            from jax import lax
-
-            def kernel(q_ref, k_ref, o_ref):
-                o_ref[...] = lax.dot_general(q_ref[...], k_ref[...], (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
-
-            def scores():
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((128, 256), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(jnp.ones((128, 64), jnp.float32), jnp.ones((256, 64), jnp.float32))
-            """,  # noqa: E501,
+            """,  # noqa: E501
             run="scores()",
         ),
     )

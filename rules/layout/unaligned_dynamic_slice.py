@@ -109,22 +109,8 @@ class UnalignedDynamicSlice(Rule):
             """
             def kernel(x_ref, o_ref):
                 start = pl.program_id(0) << 7
-                o_ref[...] = x_ref[:, pl.ds(start, 128)]  #!
-
-            def copy(x):
-                return pl.pallas_call(
-                    kernel,
-                    grid=(4,),
-                    in_specs=[pl.BlockSpec((8, 512), lambda i: (0, 0))],
-                    out_specs=pl.BlockSpec((8, 128), lambda i: (0, i)),
-                    out_shape=jax.ShapeDtypeStruct((8, 512), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                start = pl.program_id(0) << 7
-                o_ref[...] = x_ref[:, pl.ds(pl.multiple_of(start, 128), 128)]
+                o_ref[...] = x_ref[:, pl.ds(start, 128)]  #!-
+                o_ref[...] = x_ref[:, pl.ds(pl.multiple_of(start, 128), 128)]  #+
 
             def copy(x):
                 return pl.pallas_call(

@@ -121,21 +121,8 @@ class ValueIndexing(Rule):
             """
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
-                o_ref[...] = x[pl.program_id(0)]  #!
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    grid=(16,),
-                    out_specs=pl.BlockSpec((None, 8, 128), lambda i: (i, 0, 0)),
-                    out_shape=jax.ShapeDtypeStruct((16, 8, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                x = x_ref[...]
-                o_ref[...] = x_ref[pl.program_id(0)]
+                o_ref[...] = x[pl.program_id(0)]  #!-
+                o_ref[...] = x_ref[pl.program_id(0)]  #+
 
             def run(x):
                 return pl.pallas_call(

@@ -75,21 +75,8 @@ class DotAccumulator(Rule):
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 y = y_ref[...].astype(jnp.bfloat16)
-                scores = jnp.dot(x, y)  #!
-                o_ref[...] = jnp.exp(scores).astype(jnp.float32)
-
-            def run(x, y):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((128, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x, y)
-            """,
-            fixed="""
-            def kernel(x_ref, y_ref, o_ref):
-                x = x_ref[...].astype(jnp.bfloat16)
-                y = y_ref[...].astype(jnp.bfloat16)
-                scores = jnp.dot(x, y, preferred_element_type=jnp.float32).astype(jnp.bfloat16)
+                scores = jnp.dot(x, y)  #!-
+                scores = jnp.dot(x, y, preferred_element_type=jnp.float32).astype(jnp.bfloat16)  #+
                 o_ref[...] = jnp.exp(scores).astype(jnp.float32)
 
             def run(x, y):
@@ -105,20 +92,8 @@ class DotAccumulator(Rule):
             """
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
-                o_ref[...] += x @ y_ref[...].astype(jnp.bfloat16)  #!
-
-            def run(x, y):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((128, 128), jnp.float32),
-                    input_output_aliases={1: 0},
-                    compiler_params=pltpu.CompilerParams(),
-                )(x, y)
-            """,
-            fixed="""
-            def kernel(x_ref, y_ref, o_ref):
-                x = x_ref[...].astype(jnp.bfloat16)
-                o_ref[...] += jnp.matmul(x, y_ref[...].astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+                o_ref[...] += x @ y_ref[...].astype(jnp.bfloat16)  #!-
+                o_ref[...] += jnp.matmul(x, y_ref[...].astype(jnp.bfloat16), preferred_element_type=jnp.float32)  #+
 
             def run(x, y):
                 return pl.pallas_call(

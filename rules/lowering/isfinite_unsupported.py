@@ -63,7 +63,8 @@ class IsfiniteUnsupported(Rule):
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
                 m = jnp.max(x, axis=-1, keepdims=True)
-                o_ref[...] = jnp.where(jnp.isfinite(m), x - m, 0.0)  #!
+                o_ref[...] = jnp.where(jnp.isfinite(m), x - m, 0.0)  #!-
+                o_ref[...] = jnp.where(jnp.abs(m) < jnp.inf, x - m, 0.0)  #+
 
             def run(x):
                 return pl.pallas_call(
@@ -73,28 +74,14 @@ class IsfiniteUnsupported(Rule):
                 )(x)
             """,
             jax="0.4.35",
-            fixed="""
-            from jax.experimental.pallas import triton as plgpu
-
-            def kernel(x_ref, o_ref):
-                x = x_ref[...]
-                m = jnp.max(x, axis=-1, keepdims=True)
-                o_ref[...] = jnp.where(jnp.abs(m) < jnp.inf, x - m, 0.0)
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-                    compiler_params=plgpu.TritonCompilerParams(),
-                )(x)
-            """,
             run="run(f32(16, 128))",
         ),
         Example(
             """
             def kernel(x_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
-                o_ref[...] = jnp.where(jnp.isfinite(x) & (x > 0), 1.0, 0.0)  #!
+                o_ref[...] = jnp.where(jnp.isfinite(x) & (x > 0), 1.0, 0.0)  #!-
+                o_ref[...] = jnp.where((jnp.abs(x.astype(jnp.float32)) < jnp.inf) & (x > 0), 1.0, 0.0)  #+
 
             def run(x):
                 return pl.pallas_call(
@@ -104,18 +91,6 @@ class IsfiniteUnsupported(Rule):
                 )(x)
             """,
             jax="0.12.0.1",
-            fixed="""
-            def kernel(x_ref, o_ref):
-                x = x_ref[...].astype(jnp.bfloat16)
-                o_ref[...] = jnp.where((jnp.abs(x.astype(jnp.float32)) < jnp.inf) & (x > 0), 1.0, 0.0)
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct(x.shape, jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
             run="run(f32(16, 128))",
         ),
     )

@@ -89,19 +89,8 @@ class ModComparison(Rule):
             """
             def kernel(x_ref, o_ref):
                 i = x_ref[...].astype(jnp.bfloat16)
-                o_ref[...] = jnp.where(jnp.mod(i, 2) == 0, 1.0, 0.0)  #!
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct(x.shape, jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                i = x_ref[...].astype(jnp.bfloat16)
-                o_ref[...] = jnp.where(jnp.mod(i.astype(jnp.float32), 2) == 0, 1.0, 0.0)
+                o_ref[...] = jnp.where(jnp.mod(i, 2) == 0, 1.0, 0.0)  #!-
+                o_ref[...] = jnp.where(jnp.mod(i.astype(jnp.float32), 2) == 0, 1.0, 0.0)  #+
 
             def run(x):
                 return pl.pallas_call(
@@ -116,19 +105,8 @@ class ModComparison(Rule):
             """
             def kernel(x_ref, o_ref):
                 x = x_ref[...].astype(jnp.int8)
-                o_ref[...] = (x + x) % 3 + 1  #!
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct(x.shape, jnp.int8),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                x = x_ref[...].astype(jnp.int8)
-                o_ref[...] = ((x + x).astype(jnp.int32) % 3).astype(jnp.int8) + 1
+                o_ref[...] = (x + x) % 3 + 1  #!-
+                o_ref[...] = ((x + x).astype(jnp.int32) % 3).astype(jnp.int8) + 1  #+
 
             def run(x):
                 return pl.pallas_call(

@@ -103,7 +103,8 @@ class UnsupportedDtype(Rule):
             def kernel(x_ref, y_ref, o_ref):
                 x = x_ref[...].astype(jnp.bfloat16)
                 y = y_ref[...].astype(jnp.bfloat16)
-                o_ref[...] = lax.rem(x, y)  #!
+                o_ref[...] = lax.rem(x, y)  #!-
+                o_ref[...] = lax.rem(x.astype(jnp.float32), y.astype(jnp.float32)).astype(jnp.bfloat16)  #+
 
             def run(x, y):
                 return pl.pallas_call(
@@ -113,19 +114,6 @@ class UnsupportedDtype(Rule):
                 )(x, y)
             """,
             jax="0.12.0.1",
-            fixed="""
-            def kernel(x_ref, y_ref, o_ref):
-                x = x_ref[...].astype(jnp.bfloat16)
-                y = y_ref[...].astype(jnp.bfloat16)
-                o_ref[...] = lax.rem(x.astype(jnp.float32), y.astype(jnp.float32)).astype(jnp.bfloat16)
-
-            def run(x, y):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct(x.shape, jnp.bfloat16),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x, y)
-            """,
             run="run(bf16(16, 128), bf16(16, 128))",
         ),
     )

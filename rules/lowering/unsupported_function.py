@@ -89,19 +89,8 @@ class UnsupportedFunction(Rule):
             """
             def kernel(x_ref, o_ref):
                 x = x_ref[...]
-                o_ref[...] = x / jnp.cumsum(x, axis=1)[:, -1:]  #!
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(jnp.zeros((8, 128)))
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                x = x_ref[...]
-                o_ref[...] = x / jnp.sum(x, axis=1, keepdims=True)
+                o_ref[...] = x / jnp.cumsum(x, axis=1)[:, -1:]  #!-
+                o_ref[...] = x / jnp.sum(x, axis=1, keepdims=True)  #+
 
             def run(x):
                 return pl.pallas_call(

@@ -86,21 +86,8 @@ class X64Leak(Rule):
             jax.config.update("jax_enable_x64", True)
 
             def kernel(x_ref, o_ref):
-                best = jnp.sum(x_ref[...] > 0, axis=1, keepdims=True)  #!
-                o_ref[...] = jnp.broadcast_to(best, (8, 128)).astype(jnp.float32)
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
-            fixed="""
-            jax.config.update("jax_enable_x64", True)
-
-            def kernel(x_ref, o_ref):
-                best = jnp.sum(x_ref[...] > 0, axis=1, keepdims=True, dtype=jnp.int32)
+                best = jnp.sum(x_ref[...] > 0, axis=1, keepdims=True)  #!-
+                best = jnp.sum(x_ref[...] > 0, axis=1, keepdims=True, dtype=jnp.int32)  #+
                 o_ref[...] = jnp.broadcast_to(best, (8, 128)).astype(jnp.float32)
 
             def run(x):
@@ -115,18 +102,8 @@ class X64Leak(Rule):
         Example(
             """
             def kernel(x_ref, o_ref):
-                o_ref[...] = jnp.exp(x_ref[...].astype(jnp.float64))  #!
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(),
-                )(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                o_ref[...] = jnp.exp(x_ref[...].astype(jnp.float32))
+                o_ref[...] = jnp.exp(x_ref[...].astype(jnp.float64))  #!-
+                o_ref[...] = jnp.exp(x_ref[...].astype(jnp.float32))  #+
 
             def run(x):
                 return pl.pallas_call(

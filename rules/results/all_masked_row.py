@@ -102,17 +102,9 @@ class AllMaskedRow(Rule):
         Example(
             """
             def kernel(x_ref, mask_ref, o_ref):
-                x = jnp.where(mask_ref[...] != 0, x_ref[...], -jnp.inf)
+                x = jnp.where(mask_ref[...] != 0, x_ref[...], -jnp.inf)  #-
+                x = jnp.where(mask_ref[...] != 0, x_ref[...], -1e30)  #+
                 p = jnp.exp(x - jnp.max(x, axis=-1, keepdims=True))  #!
-                o_ref[...] = p / jnp.sum(p, axis=-1, keepdims=True)
-
-            def softmax(x, mask):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, mask)
-            """,
-            fixed="""
-            def kernel(x_ref, mask_ref, o_ref):
-                x = jnp.where(mask_ref[...] != 0, x_ref[...], -1e30)
-                p = jnp.exp(x - jnp.max(x, axis=-1, keepdims=True))
                 o_ref[...] = p / jnp.sum(p, axis=-1, keepdims=True)
 
             def softmax(x, mask):

@@ -112,21 +112,7 @@ class DmaUnpaired(Rule):
             """
             def kernel(x_ref, o_ref, buffer, sem):
                 pltpu.make_async_copy(x_ref, buffer, sem).start()  #!
-                o_ref[...] = buffer[...] * 2
-
-            def double(x):
-                return pl.pallas_call(
-                    kernel,
-                    in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
-                    out_specs=pl.BlockSpec(memory_space=pltpu.VMEM),
-                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-                    scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA],
-                )(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref, buffer, sem):
-                pltpu.make_async_copy(x_ref, buffer, sem).start()
-                pltpu.make_async_copy(x_ref, buffer, sem).wait()
+                pltpu.make_async_copy(x_ref, buffer, sem).wait()  #+
                 o_ref[...] = buffer[...] * 2
 
             def double(x):

@@ -50,7 +50,8 @@ class MaskAfterMultiply(Rule):
 
                 column = pl.program_id(0) * 128 + lax.broadcasted_iota(jnp.int32, (16, 128), 1)
                 p = jnp.where(column < 300, p_ref[...], 0.0)
-                v = v_ref[...]
+                v = v_ref[...]  #-
+                v = jnp.where(pl.program_id(0) * 128 + lax.broadcasted_iota(jnp.int32, v_ref.shape, 0) < 300, v_ref[...], 0)  #+
                 o_ref[...] += jnp.dot(p, v, preferred_element_type=jnp.float32)  #!
 
             def weighted_sum(p, v):
@@ -62,28 +63,7 @@ class MaskAfterMultiply(Rule):
                     out_specs=pl.BlockSpec((16, 128), lambda j: (0, 0)),
                     out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
                 )(p, v)
-            """,
-            fixed="""
-            def kernel(p_ref, v_ref, o_ref):
-                @pl.when(pl.program_id(0) == 0)
-                def _():
-                    o_ref[...] = jnp.zeros_like(o_ref)
-
-                column = pl.program_id(0) * 128 + lax.broadcasted_iota(jnp.int32, (16, 128), 1)
-                p = jnp.where(column < 300, p_ref[...], 0.0)
-                v = jnp.where(pl.program_id(0) * 128 + lax.broadcasted_iota(jnp.int32, v_ref.shape, 0) < 300, v_ref[...], 0)
-                o_ref[...] += jnp.dot(p, v, preferred_element_type=jnp.float32)
-
-            def weighted_sum(p, v):
-                p, v = p.reshape(16, 300), v.reshape(300, 128)
-                return pl.pallas_call(
-                    kernel,
-                    grid=(3,),
-                    in_specs=[pl.BlockSpec((16, 128), lambda j: (0, j)), pl.BlockSpec((128, 128), lambda j: (j, 0))],
-                    out_specs=pl.BlockSpec((16, 128), lambda j: (0, 0)),
-                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
-                )(p, v)
-            """,  # noqa: E501,
+            """,  # noqa: E501
             run="weighted_sum(f32(16, 300), f32(300, 128))",
         ),
     )

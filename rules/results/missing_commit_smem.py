@@ -90,26 +90,8 @@ class MissingCommitSmem(Rule):
                 plgpu.copy_gmem_to_smem(x_gmem, x_smem, barrier)
                 plgpu.barrier_wait(barrier)
                 x_smem[...] = x_smem[...] + 1
+                plgpu.commit_smem()  #+
                 plgpu.copy_smem_to_gmem(x_smem, o_gmem)  #!
-                plgpu.wait_smem_to_gmem(0)
-
-            def add_one(x):
-                return plgpu.kernel(
-                    kernel,
-                    out_type=jax.ShapeDtypeStruct((128,), jnp.float32),
-                    scratch_types=[plgpu.SMEM((128,), jnp.float32), plgpu.Barrier()],
-                )(x)
-            """,
-            fixed="""
-            from jax.experimental import pallas as pl
-            from jax.experimental.pallas import mosaic_gpu as plgpu
-
-            def kernel(x_gmem, o_gmem, x_smem, barrier):
-                plgpu.copy_gmem_to_smem(x_gmem, x_smem, barrier)
-                plgpu.barrier_wait(barrier)
-                x_smem[...] = x_smem[...] + 1
-                plgpu.commit_smem()
-                plgpu.copy_smem_to_gmem(x_smem, o_gmem)
                 plgpu.wait_smem_to_gmem(0)
 
             def add_one(x):

@@ -75,27 +75,8 @@ class ParallelReductionAxis(Rule):
                     out_specs=pl.BlockSpec((8, 128), lambda i, j: (i, 0)),
                     out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
                     compiler_params=pltpu.CompilerParams(
-                        dimension_semantics=("parallel", "parallel"),  #!
-                    ),
-                )(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                @pl.when(pl.program_id(1) == 0)
-                def _():
-                    o_ref[...] = jnp.zeros_like(o_ref)
-
-                o_ref[...] += x_ref[...]
-
-            def row_sums(x):
-                return pl.pallas_call(
-                    kernel,
-                    grid=(4, 8),
-                    in_specs=[pl.BlockSpec((8, 128), lambda i, j: (i, j))],
-                    out_specs=pl.BlockSpec((8, 128), lambda i, j: (i, 0)),
-                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(
-                        dimension_semantics=("parallel", "arbitrary"),
+                        dimension_semantics=("parallel", "parallel"),  #!-
+                        dimension_semantics=("parallel", "arbitrary"),  #+
                     ),
                 )(x)
             """,

@@ -84,13 +84,14 @@ class PermutingWriteUnaliased(Rule):
     invalid = (
         Example(
             """
-            import jax.numpy as jnp
+            import jax.numpy as jnp  #-
             import jax_triton as jt
             import triton
             import triton.language as tl
 
             @triton.jit
-            def permute_kernel(x_ptr, index_ptr, out_ptr, stride, BLOCK: tl.constexpr):
+            def permute_kernel(x_ptr, index_ptr, out_ptr, stride, BLOCK: tl.constexpr):  #-
+            def permute_kernel(x_ptr, index_ptr, out_ptr_buffer, out_ptr, stride, BLOCK: tl.constexpr):  #+
                 row = tl.program_id(0)
                 target = tl.load(index_ptr + row)
                 columns = tl.arange(0, BLOCK)
@@ -100,33 +101,11 @@ class PermutingWriteUnaliased(Rule):
             def permute(x, index):
                 return jt.triton_call(  #!
                     x,
-                    index,
+                    index,  #-
+                    index, jnp.zeros(x.shape, x.dtype),  #+
                     kernel=permute_kernel,
-                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-                    grid=(x.shape[0],),
-                    stride=x.shape[1],
-                    BLOCK=128,
-                )
-            """,
-            fixed="""
-            import jax_triton as jt
-            import triton
-            import triton.language as tl
-
-            @triton.jit
-            def permute_kernel(x_ptr, index_ptr, out_ptr_buffer, out_ptr, stride, BLOCK: tl.constexpr):
-                row = tl.program_id(0)
-                target = tl.load(index_ptr + row)
-                columns = tl.arange(0, BLOCK)
-                values = tl.load(x_ptr + row * stride + columns)
-                tl.store(out_ptr + target * stride + columns, values)
-
-            def permute(x, index):
-                return jt.triton_call(
-                    x,
-                    index, jnp.zeros(x.shape, x.dtype),
-                    kernel=permute_kernel,
-                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={2: 0},
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),  #-
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={2: 0},  #+
                     grid=(x.shape[0],),
                     stride=x.shape[1],
                     BLOCK=128,
@@ -135,7 +114,8 @@ class PermutingWriteUnaliased(Rule):
         ),
         Example(
             """
-            def scatter_kernel(index_ref, x_ref, o_ref):
+            def scatter_kernel(index_ref, x_ref, o_ref):  #-
+            def scatter_kernel(index_ref, x_ref, _o_ref_buffer, o_ref):  #+
                 def body(i, carry):
                     o_ref[index_ref[i], :] = x_ref[i, :]
                     return carry
@@ -148,32 +128,15 @@ class PermutingWriteUnaliased(Rule):
                     grid_spec=pltpu.PrefetchScalarGridSpec(
                         num_scalar_prefetch=1,
                         grid=(1,),
-                        in_specs=[pl.BlockSpec((16, 128), lambda i, index: (0, 0))],
+                        in_specs=[pl.BlockSpec((16, 128), lambda i, index: (0, 0))],  #-
+                        in_specs=[pl.BlockSpec((16, 128), lambda i, index: (0, 0)), pl.BlockSpec(memory_space=pl.ANY)],  #+
                         out_specs=pl.BlockSpec((16, 128), lambda i, index: (0, 0)),
                     ),
-                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
-                )(index, x)
-            """,
-            fixed="""
-            def scatter_kernel(index_ref, x_ref, _o_ref_buffer, o_ref):
-                def body(i, carry):
-                    o_ref[index_ref[i], :] = x_ref[i, :]
-                    return carry
-
-                jax.lax.fori_loop(0, 16, body, 0)
-
-            def scatter(index, x):
-                return pl.pallas_call(
-                    scatter_kernel,
-                    grid_spec=pltpu.PrefetchScalarGridSpec(
-                        num_scalar_prefetch=1,
-                        grid=(1,),
-                        in_specs=[pl.BlockSpec((16, 128), lambda i, index: (0, 0)), pl.BlockSpec(memory_space=pl.ANY)],
-                        out_specs=pl.BlockSpec((16, 128), lambda i, index: (0, 0)),
-                    ),
-                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32), input_output_aliases={2: 0},
-                )(index, x, jnp.zeros((16, 128), jnp.float32))
-            """,
+                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),  #-
+                )(index, x)  #-
+                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32), input_output_aliases={2: 0},  #+
+                )(index, x, jnp.zeros((16, 128), jnp.float32))  #+
+            """,  # noqa: E501
             run="scatter(i32(16), f32(16, 128))",
         ),
     )

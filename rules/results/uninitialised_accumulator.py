@@ -78,27 +78,11 @@ class UninitialisedAccumulator(Rule):
         Example(
             """
             def kernel(a_ref, b_ref, o_ref):
+                @pl.when(pl.program_id(2) == 0)  #+
+                def _():  #+
+                    o_ref[...] = jnp.zeros_like(o_ref)  #+
+            #+
                 o_ref[...] += jnp.dot(a_ref[...], b_ref[...], preferred_element_type=jnp.float32)  #!
-
-            def matmul(a, b):
-                return pl.pallas_call(
-                    kernel,
-                    grid=(4, 4, 4),
-                    in_specs=[
-                        pl.BlockSpec((128, 128), lambda i, j, k: (i, k)),
-                        pl.BlockSpec((128, 128), lambda i, j, k: (k, j)),
-                    ],
-                    out_specs=pl.BlockSpec((128, 128), lambda i, j, k: (i, j)),
-                    out_shape=jax.ShapeDtypeStruct((512, 512), jnp.float32),
-                )(a, b)
-            """,
-            fixed="""
-            def kernel(a_ref, b_ref, o_ref):
-                @pl.when(pl.program_id(2) == 0)
-                def _():
-                    o_ref[...] = jnp.zeros_like(o_ref)
-
-                o_ref[...] += jnp.dot(a_ref[...], b_ref[...], preferred_element_type=jnp.float32)
 
             def matmul(a, b):
                 return pl.pallas_call(

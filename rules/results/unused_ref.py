@@ -74,14 +74,8 @@ class UnusedRef(Rule):
     invalid = (
         Example(
             """
-            def kernel(x_ref, mask_ref, o_ref):  #!
-                o_ref[...] = x_ref[...] * 2.0
-
-            def run(x, mask):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, mask)
-            """,
-            fixed="""
-            def kernel(x_ref, _mask_ref, o_ref):
+            def kernel(x_ref, mask_ref, o_ref):  #!-
+            def kernel(x_ref, _mask_ref, o_ref):  #+
                 o_ref[...] = x_ref[...] * 2.0
 
             def run(x, mask):

@@ -76,21 +76,8 @@ class DimensionSemanticsLength(Rule):
                     in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
                     out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
                     out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(dimension_semantics=("PARALLEL",)),  #!
-                )(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                o_ref[...] = x_ref[...] * 2.0
-
-            def run(x):
-                return pl.pallas_call(
-                    kernel,
-                    grid=(4,),
-                    in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
-                    out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
-                    out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
-                    compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
+                    compiler_params=pltpu.CompilerParams(dimension_semantics=("PARALLEL",)),  #!-
+                    compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),  #+
                 )(x)
             """,
         ),

@@ -51,14 +51,12 @@ class HallucinatedApi(Rule):
     invalid = (
         Example(
             """
-            scratch = [pl.VMEM((8, 128), "float32")]  #!
-            spec = pltpu.BlockSpec((8, 128), lambda i: (i, 0))  #!
-            rows = pl.program_idx(0)  #!
-            """,
-            fixed="""
-            scratch = [pltpu.VMEM((8, 128), "float32")]
-            spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
-            rows = pl.program_id(0)
+            scratch = [pl.VMEM((8, 128), "float32")]  #!-
+            spec = pltpu.BlockSpec((8, 128), lambda i: (i, 0))  #!-
+            rows = pl.program_idx(0)  #!-
+            scratch = [pltpu.VMEM((8, 128), "float32")]  #+
+            spec = pl.BlockSpec((8, 128), lambda i: (i, 0))  #+
+            rows = pl.program_id(0)  #+
             """,
         ),
         Example(

@@ -45,13 +45,8 @@ class IndexMapElementOffset(Rule):
             from jax.experimental import pallas as pl
 
             def spec(bm):
-                return pl.BlockSpec((bm, 128), lambda i, j: (i * bm, j))  #!
-            """,
-            fixed="""
-            from jax.experimental import pallas as pl
-
-            def spec(bm):
-                return pl.BlockSpec((bm, 128), lambda i, j: (i, j))
+                return pl.BlockSpec((bm, 128), lambda i, j: (i * bm, j))  #!-
+                return pl.BlockSpec((bm, 128), lambda i, j: (i, j))  #+
             """,
         ),
     )

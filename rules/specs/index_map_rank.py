@@ -61,13 +61,8 @@ class IndexMapRank(Rule):
             GROUP = 4
 
             def kv_spec(bm):
-                return pl.BlockSpec((1, bm, 128), lambda h, i: (h / GROUP, i, 0))  #!
-            """,
-            fixed="""
-            GROUP = 4
-
-            def kv_spec(bm):
-                return pl.BlockSpec((1, bm, 128), lambda h, i: (h // GROUP, i, 0))
+                return pl.BlockSpec((1, bm, 128), lambda h, i: (h / GROUP, i, 0))  #!-
+                return pl.BlockSpec((1, bm, 128), lambda h, i: (h // GROUP, i, 0))  #+
             """,
         ),
     )

@@ -91,18 +91,8 @@ class PallasCallMisuse(Rule):
             import jax.numpy as jnp
             from jax.experimental import pallas as pl
 
-            @pl.pallas_call(out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))  #!
-            def add_one(x_ref, o_ref):
-                o_ref[...] = x_ref[...] + 1
-            """,
-            fixed="""
-            import functools
-
-            import jax
-            import jax.numpy as jnp
-            from jax.experimental import pallas as pl
-
-            @functools.partial(pl.pallas_call, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))
+            @pl.pallas_call(out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))  #!-
+            @functools.partial(pl.pallas_call, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))  #+
             def add_one(x_ref, o_ref):
                 o_ref[...] = x_ref[...] + 1
             """,

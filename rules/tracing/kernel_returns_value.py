@@ -63,14 +63,8 @@ class KernelReturnsValue(Rule):
         Example(
             """
             def kernel(x_ref, y_ref, o_ref):
-                return x_ref[...] + y_ref[...]  #!
-
-            def run(x, y):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, y)
-            """,
-            fixed="""
-            def kernel(x_ref, y_ref, o_ref):
-                o_ref[...] = x_ref[...] + y_ref[...]
+                return x_ref[...] + y_ref[...]  #!-
+                o_ref[...] = x_ref[...] + y_ref[...]  #+
 
             def run(x, y):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, y)

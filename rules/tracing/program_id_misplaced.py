@@ -82,12 +82,13 @@ class ProgramIdMisplaced(Rule):
         ),
         Example(
             """
-            from jax import lax
+            from jax import lax  #-
             from jax.experimental.pallas import mosaic_gpu as plgpu
             from jax.experimental import pallas as pl
 
             def body(x_gmem, o_gmem):
-                row = pl.program_id(0)  #!
+                row = pl.program_id(0)  #!-
+                row = lax.axis_index("rows")  #+
                 o_gmem[pl.ds(row, 1)] = x_gmem[pl.ds(row, 1)]
 
             def run(x):
@@ -96,19 +97,6 @@ class ProgramIdMisplaced(Rule):
                 )(x)
             """,
             jax="0.12.0",
-            fixed="""
-            from jax.experimental.pallas import mosaic_gpu as plgpu
-            from jax.experimental import pallas as pl
-
-            def body(x_gmem, o_gmem):
-                row = lax.axis_index("rows")
-                o_gmem[pl.ds(row, 1)] = x_gmem[pl.ds(row, 1)]
-
-            def run(x):
-                return plgpu.kernel(
-                    body, out_type=jax.ShapeDtypeStruct((4, 128), jnp.float32), grid=(4,), grid_names=("rows",)
-                )(x)
-            """,
             run="run(f32(4, 128))",
         ),
     )

@@ -98,16 +98,9 @@ class PythonControlFlow(Rule):
         Example(
             """
             def kernel(x_ref, o_ref):
-                if pl.program_id(0) == 0:  #!
-                    o_ref[...] = x_ref[...]
-
-            def run(x):
-                return pl.pallas_call(kernel, grid=(4,), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                @pl.when(pl.program_id(0) == 0)
-                def _():
+                if pl.program_id(0) == 0:  #!-
+                @pl.when(pl.program_id(0) == 0)  #+
+                def _():  #+
                     o_ref[...] = x_ref[...]
 
             def run(x):

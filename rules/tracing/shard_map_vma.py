@@ -65,24 +65,13 @@ class ShardMapVma(Rule):
                 o_ref[...] = x_ref[...] * 2.0
 
             def double(x):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)  #!
-
-            def run(x, mesh):
-                return jax.shard_map(double, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
-            """,
-            jax="0.9.2",
-            fixed="""
-            from jax.sharding import PartitionSpec as P
-
-            def kernel(x_ref, o_ref):
-                o_ref[...] = x_ref[...] * 2.0
-
-            def double(x):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype, vma=jax.typeof(x).vma))(x)
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)  #!-
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype, vma=jax.typeof(x).vma))(x)  #+
 
             def run(x, mesh):
                 return jax.shard_map(double, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
             """,  # noqa: E501
+            jax="0.9.2",
         ),
     )
     valid = (

@@ -87,14 +87,8 @@ class StoreMismatch(Rule):
         Example(
             """
             def kernel(x_ref, o_ref):
-                o_ref[...] = x_ref[...].astype(jnp.float32) * 2.0  #!
-
-            def run(x):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((16, 128), jnp.bfloat16))(x)
-            """,
-            fixed="""
-            def kernel(x_ref, o_ref):
-                o_ref[...] = (x_ref[...].astype(jnp.float32) * 2.0).astype(o_ref.dtype)
+                o_ref[...] = x_ref[...].astype(jnp.float32) * 2.0  #!-
+                o_ref[...] = (x_ref[...].astype(jnp.float32) * 2.0).astype(o_ref.dtype)  #+
 
             def run(x):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((16, 128), jnp.bfloat16))(x)

@@ -58,18 +58,10 @@ class BackendChanged(Rule):
                 o_ref[...] = plgpu.load(x_ref, mask=None)
 
             def run(x):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)  #!
-            """,
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)  #!-
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=plgpu.CompilerParams())(x)  #+
+            """,  # noqa: E501
             jax=">=0.8,<0.11",
-            fixed="""
-            from jax.experimental.pallas import triton as plgpu
-
-            def kernel(x_ref, o_ref):
-                o_ref[...] = plgpu.load(x_ref, mask=None)
-
-            def run(x):
-                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=plgpu.CompilerParams())(x)
-            """,  # noqa: E501,
             run="run(f32(16, 128))",
         ),
     )

@@ -56,24 +56,17 @@ class DeprecatedApi(Rule):
             from jax.experimental import pallas as pl
 
             def kernel(x_ref, o_ref):
-                o_ref[...] = pl.load(x_ref, (pl.ds(0, 8),))  #!
+                o_ref[...] = pl.load(x_ref, (pl.ds(0, 8),))  #!-
+                o_ref[...] = x_ref[pl.ds(0, 8)]  #+
             """,
             jax="0.8.3",
-            fixed="""
-            from jax.experimental import pallas as pl
-
-            def kernel(x_ref, o_ref):
-                o_ref[...] = x_ref[pl.ds(0, 8)]
-            """,
         ),
         Example(
             """
-            spec = pl.BlockSpec(memory_space=pltpu.ANY)  #!
+            spec = pl.BlockSpec(memory_space=pltpu.ANY)  #!-
+            spec = pl.BlockSpec(memory_space=pl.ANY)  #+
             """,
             jax="0.9.2",
-            fixed="""
-            spec = pl.BlockSpec(memory_space=pl.ANY)
-            """,
         ),
     )
     valid = (

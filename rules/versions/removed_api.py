@@ -92,62 +92,45 @@ class RemovedApi(Rule):
             from jax.experimental import pallas as pl
 
             def kernel(x_ref, o_ref):
-                x = pl.load(x_ref, (pl.ds(0, 8), slice(None)))  #!
-                pl.store(o_ref, (pl.ds(0, 8), slice(None)), x * 2)  #!
+                x = pl.load(x_ref, (pl.ds(0, 8), slice(None)))  #!-
+                pl.store(o_ref, (pl.ds(0, 8), slice(None)), x * 2)  #!-
+                x = x_ref[pl.ds(0, 8), :]  #+
+                o_ref[pl.ds(0, 8), :] = x * 2  #+
             """,
             jax="0.10.2",
-            fixed="""
-            from jax.experimental import pallas as pl
-
-            def kernel(x_ref, o_ref):
-                x = x_ref[pl.ds(0, 8), :]
-                o_ref[pl.ds(0, 8), :] = x * 2
-            """,
         ),
         Example(
             """
-            space = pltpu.ANY  #!
-            params = pltpu.TPUCompilerParams(vmem_limit_bytes=2**20)  #!
+            space = pltpu.ANY  #!-
+            params = pltpu.TPUCompilerParams(vmem_limit_bytes=2**20)  #!-
+            from jax.experimental import pallas as pl  #+
+            #+
+            space = pl.ANY  #+
+            params = pltpu.CompilerParams(vmem_limit_bytes=2**20)  #+
             """,
             jax="0.10.2",
-            fixed="""
-            from jax.experimental import pallas as pl
-
-            space = pl.ANY
-            params = pltpu.CompilerParams(vmem_limit_bytes=2**20)
-            """,
         ),
         Example(
             """
-            from jax.experimental.pallas import gpu as plgpu  #!
+            from jax.experimental.pallas import gpu as plgpu  #!-
+            from jax.experimental.pallas import triton as plgpu  #+
 
             def run(kernel, x):
                 return pl.pallas_call(
                     kernel,
                     out_shape=x,
-                    compiler_params=dict(triton=dict(num_warps=4)),  #!
+                    compiler_params=dict(triton=dict(num_warps=4)),  #!-
+                    compiler_params=plgpu.CompilerParams(num_warps=4),  #+
                 )(x)
             """,
             jax=">=0.8,<0.9",
-            fixed="""
-            from jax.experimental.pallas import triton as plgpu
-
-            def run(kernel, x):
-                return pl.pallas_call(
-                    kernel,
-                    out_shape=x,
-                    compiler_params=plgpu.CompilerParams(num_warps=4),
-                )(x)
-            """,
         ),
         Example(
             """
-            spec = pl.BlockSpec(lambda i: (i, 0), (8, 128))  #!
+            spec = pl.BlockSpec(lambda i: (i, 0), (8, 128))  #!-
+            spec = pl.BlockSpec((8, 128), lambda i: (i, 0))  #+
             """,
             jax="0.6.2",
-            fixed="""
-            spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
-            """,
         ),
     )
     valid = (

@@ -63,4 +63,18 @@ def test_has_examples(code: str) -> None:
 )
 def test_usual_imports_may_be_left_out(code: str, whole: str) -> None:
     assert Example(code).code == whole
-    assert Example("", fixed=code).fixed == whole
+
+
+def test_marks_show_what_the_fixes_change() -> None:
+    example = Example(
+        """
+        x = f(1)  #!-
+        x = f(2)  #+
+        y = g(x)  #!
+        #-
+        z = 3  # kept
+        """
+    )
+    assert example.code == "x = f(1)  #!\ny = g(x)  #!\n\nz = 3  # kept"
+    assert example.fixed == "x = f(2)\ny = g(x)\nz = 3  # kept"
+    assert Example("x = f(1)  #!").fixed is None
