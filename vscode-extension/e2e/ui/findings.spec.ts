@@ -32,21 +32,9 @@ test("a squiggle, its hover, its quick-fix, the file on disk", async ({ start })
     .toContain("acc_ref[...] += jnp.dot(a, b, preferred_element_type=jnp.float32)");
 });
 
-test("in high contrast and a smaller window", async ({ start }) => {
-  const user = { "pallasLint.importStrategy": "useBundled", "workbench.colorTheme": "Default High Contrast" };
-  const editor = await start({ workspace: "kernels", user });
-  await editor.page.setViewportSize({ width: 1100, height: 800 });
-  await editor.open("matmul.py");
-  await editor.hideSideBar();
-  await expect(editor.squiggles()).toHaveCount(2);
-  await editor.lens("TPU");
-  await expect(editor.line("def matmul_kernel")).toContainText("f32[");
-  const hover = await editor.hover(editor.squiggles().first());
-  await expect(hover).toContainText("TPU products need 32 bits");
-  await editor.picture("editor-contrast");
-});
-
-test("the problems panel lists findings with their related places", async ({ start }) => {
+test("the problems panel lists findings with their related places, and the status says which server runs", async ({
+  start,
+}) => {
   const editor = await start({ workspace: "kernels" });
   await editor.open("matmul.py");
   await expect(editor.squiggles()).toHaveCount(2);
@@ -57,6 +45,10 @@ test("the problems panel lists findings with their related places", async ({ sta
   await expect(problems).toContainText("launched here");
   await expect(editor.page.locator('[id="status.problems"]')).toContainText("2");
   await editor.picture("diagnostics");
+
+  await editor.page.locator('.statusbar-item[id*="languageStatus"]').first().hover();
+  await expect(editor.page.locator(".hover-language-status").first()).toContainText("pallas-lint");
+  await editor.picture("status");
 });
 
 test("safe fixes on save", async ({ start }) => {
@@ -110,22 +102,8 @@ test("the target is picked", async ({ start }) => {
   expect(JSON.parse(editor.onDisk(".vscode/settings.json"))["pallasLint.target"]).toEqual(["tpu"]);
 });
 
-test("rule codes are completed in a comment", async ({ start }) => {
-  const editor = await start({ workspace: "kernels" });
-  await editor.open("matmul.py");
-  await editor.hideSideBar();
-  await expect(editor.squiggles()).toHaveCount(2);
-  await editor.click(editor.line("b = b_ref"));
-  await editor.page.keyboard.press("End");
-  await editor.page.keyboard.type("  # pallas-lint: disable=PAL10");
-  await editor.page.keyboard.press("Control+Space");
-  const row = editor.page.locator(".suggest-widget .monaco-list-row", { hasText: "PAL106" });
-  await expect(row).toBeVisible();
-  await editor.picture("completion");
-});
-
-test("in a dark theme", async ({ start }) => {
-  const editor = await start({ workspace: "kernels", user: DARK });
+test("in a dark theme, and in high contrast in a smaller window", async ({ start }) => {
+  const editor = await start({ workspace: "kernels", user: DARK, files: { ".vscode/settings.json": "{}\n" } });
   await editor.open("matmul.py");
   await editor.hideSideBar();
   await expect(editor.squiggles()).toHaveCount(2);
@@ -136,4 +114,12 @@ test("in a dark theme", async ({ start }) => {
   await expect(hover.locator("table")).toContainText("index map");
   await expect(hover.locator("tr", { hasText: "acc_ref" })).toContainText("f32[bm, bn]");
   await editor.picture("launch-dark");
+
+  editor.write(".vscode/settings.json", '{"workbench.colorTheme": "Default High Contrast"}\n');
+  await expect(editor.page.locator(".monaco-workbench.hc-black")).toBeVisible();
+  await editor.page.setViewportSize({ width: 1100, height: 800 });
+  await expect(editor.line("def matmul_kernel")).toContainText("f32[");
+  await editor.page.mouse.move(5, 5);
+  await expect(await editor.hover(editor.squiggles().first())).toContainText("TPU products need 32 bits");
+  await editor.picture("editor-contrast");
 });

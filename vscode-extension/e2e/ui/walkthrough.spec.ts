@@ -1,16 +1,5 @@
 import { expect, test } from "../harness/editor";
 
-test("the status says which server runs", async ({ start }) => {
-  const editor = await start({ workspace: "kernels" });
-  await editor.open("matmul.py");
-  await expect(editor.squiggles()).toHaveCount(2);
-  const status = editor.page.locator('.statusbar-item[id*="languageStatus"]').first();
-  await status.hover();
-  const shown = editor.page.locator(".hover-language-status").first();
-  await expect(shown).toContainText("pallas-lint");
-  await editor.picture("status");
-});
-
 test("the walkthrough", async ({ start }) => {
   const editor = await start({ workspace: "kernels" });
   await editor.open("matmul.py");
