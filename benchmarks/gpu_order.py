@@ -46,7 +46,7 @@ def predict(file: Path) -> None:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         result = json.loads(done.stdout)["tune"][0]
         found.append({"kernel": name, "arrays": arrays, **result})
-        print(f"{name} {' '.join(arrays)}: {len(result['choices'])} in order, {len(result['untold'])} not", flush=True)
+        print(f"{name} {' '.join(arrays)}: {len(result['choices'])} in order, {len(result['unknown'])} not", flush=True)
         file.write_text(json.dumps(found, indent=1))
 
 

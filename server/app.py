@@ -56,7 +56,7 @@ class PallasServer(LanguageServer):
         self.prober = Prober()
         self.recorder = RecordingRunner()
         self.initial_settings: object = None  # those that came with `initialize`
-        self.asking: asyncio.Future[Any] | None = None  # the newest question for settings
+        self.settings_request: asyncio.Future[Any] | None = None  # the newest request for settings
         self.configuring: asyncio.Task[None] | None = None  # takes the answer
         self._crashes: set[str] = set()
         self._shown_problems: set[str] = set()

@@ -1,4 +1,4 @@
-"""Settings that stand in another file, and all that is wrong with one told at once."""
+"""Settings in another file, and all problems of one file reported at once."""
 
 from __future__ import annotations
 

@@ -86,11 +86,11 @@ def main() -> None:
         named = {int(line) for lines, _ in _FINDING.findall(printed) for line in lines.split(",")}
         wanted = failed_at.get(f"{file.parent.name}/{file.name}", set())
         if not named:
-            outcome = "not said"
+            outcome = "not found"
         elif not wanted:
-            outcome = "said; the traceback names no line"
+            outcome = "found; the traceback names no line"
         else:
-            outcome = "said at a line of the traceback" if named & wanted else "said elsewhere"
+            outcome = "found at a line of the traceback" if named & wanted else "found elsewhere"
         counts[outcome] += 1
         if options.python:
             probes.append(probed(file, options.python))

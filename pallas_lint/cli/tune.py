@@ -135,7 +135,7 @@ def _document(tuning: Tuning) -> dict[str, Any]:
                     *({"values": dict(one.values), "microseconds": one.took[target]} for one in tuning.best(target)),
                     *({"values": dict(one.values), "rank": at} for at, one in enumerate(tuning.in_order(target), 1)),
                 ],
-                "untold": [{"values": dict(o.values), "why": o.why[target]} for o in tuning.tried if target in o.why],
+                "unknown": [{"values": dict(o.values), "why": o.why[target]} for o in tuning.tried if target in o.why],
             }
             for target in tuning.targets
         ]

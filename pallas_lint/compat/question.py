@@ -29,7 +29,7 @@ _DEVICES = {
     "mi300": "rocm",
 }  # fmt: skip
 _CORES = {"sc": "sc_vector", "sparsecore": "sc_vector", "tc": ""}  # of a TPU, as in "tpu:v6e/sc"
-_SPOKEN_MODULES = ("jnp", "lax", "pl", "pltpu", "plgpu")
+_SHORT_MODULES = ("jnp", "lax", "pl", "pltpu", "plgpu")
 _BACKEND_OF = {"lane": "mosaic_gpu", "warpgroup": "mosaic_gpu"}
 _LONG = {
     "float32": "f32", "fp32": "f32", "single": "f32", "bfloat16": "bf16", "float16": "f16", "fp16": "f16",
@@ -134,7 +134,7 @@ def _joined(tokens: list[str], is_name: Callable[[str], bool]) -> list[str]:
             if is_name(name):
                 return [*tokens[:at], name, *tokens[at + count :]]
     for at, (module, name) in enumerate(pairwise(tokens)):
-        if module in _SPOKEN_MODULES and name.isidentifier():
+        if module in _SHORT_MODULES and name.isidentifier():
             return [*tokens[:at], f"{module}.{name}", *tokens[at + 2 :]]
     return tokens
 

@@ -84,8 +84,8 @@ def requirement_texts(folder: Path) -> Iterator[tuple[str, str]]:
     """
     for place in _upward(folder):
         names = names_in(place)
-        asking = [n for n in names if n in (*REQUIREMENT_FILES, "setup.py") or _is_requirements(n)]
-        found = [name for name in (*asking, *LOCK_FILES) if name in names]
+        requirements = [n for n in names if n in (*REQUIREMENT_FILES, "setup.py") or _is_requirements(n)]
+        found = [name for name in (*requirements, *LOCK_FILES) if name in names]
         for name in found:
             try:
                 text = _read(place / name)

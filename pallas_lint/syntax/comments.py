@@ -78,13 +78,13 @@ class Comments:
                 if offset < end:
                     seen.add(place.node.id)
                     ends[start] = end
-        spoken_for = [self._spoken_for(start) for start in ends]
-        statement_offsets = sorted({offset for _, offset in spoken_for if offset is not None})
+        targets = [self._target_of(start) for start in ends]
+        statement_offsets = sorted({offset for _, offset in targets if offset is not None})
         bytes_ = self._bytes(statement_offsets)
         places = dict(zip(statement_offsets, zip(bytes_, self._places(bytes_), strict=True), strict=True))
         return [
             self._comment(start, end, alone, *(places[offset] if offset is not None else (0, None)))
-            for (start, end), (alone, offset) in zip(ends.items(), spoken_for, strict=True)
+            for (start, end), (alone, offset) in zip(ends.items(), targets, strict=True)
         ]
 
     @cached_property
@@ -108,7 +108,7 @@ class Comments:
         line = self._text[begin:end]
         return begin + len(line) - len(line.lstrip()), end
 
-    def _spoken_for(self, start: int) -> tuple[bool, int | None]:
+    def _target_of(self, start: int) -> tuple[bool, int | None]:
         """Whether the comment at `start` is alone on its line, and where the code is that it is about."""
         line = self._source.position(start).line
         begin = self._source.line_starts[line - 1]

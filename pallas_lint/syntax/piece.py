@@ -108,7 +108,7 @@ class Piece:
         vars(self)["_read"] = new.problem
 
     def _take_text(self, new: Piece) -> None:
-        for kept in ("text", "words", "header_words", "_parsed", "_concrete"):
+        for kept in ("text", "words", "_parsed", "_concrete"):
             vars(self).pop(kept, None)
         self.edition += 1
         self.in_file = new.in_file
@@ -150,10 +150,6 @@ class Piece:
     def search(self, pattern: re.Pattern[str], node: nodes.Node) -> re.Match[str] | None:
         """The first match in the node's text. Finding the position of a node is slow, and most pieces match nowhere."""
         return pattern.search(self.code(node)) if self.has(pattern) else None
-
-    @cached_property
-    def header_words(self) -> frozenset[str]:
-        return frozenset(_WORD.findall(self.header))
 
     @property
     def _parsed_text(self) -> str:

@@ -227,14 +227,14 @@ def _is_shown(keyword: Keyword, context: Context) -> bool:
     return keyword.name == "interpret" and (source.path.endswith(SUFFIX) or _CELL.search(source.text) is not None)
 
 
-def _is_optional(node: tree_sitter.Node, asking: re.Pattern[str] | None = None) -> bool:
+def _is_optional(node: tree_sitter.Node, condition_pattern: re.Pattern[str] | None = None) -> bool:
     """Whether a node is in an `if` (with such a condition); a script's `if __name__` does not count."""
     outer = node.parent
     while outer is not None:
         if outer.type in ("if_statement", "elif_clause", "conditional_expression"):
             condition = outer.child_by_field_name("condition")
             text = text_of(condition if condition is not None else outer.named_children[1])
-            if "__name__" not in text and (asking is None or asking.search(text)):
+            if "__name__" not in text and (condition_pattern is None or condition_pattern.search(text)):
                 return True
         outer = outer.parent
     return False

@@ -187,8 +187,8 @@ class PythonControlFlow(Rule):
         for concretization, sources in concretizations:
             if concretization.kind == "shown":
                 continue  # text made of a tracer: nothing raises
-            asking = concretization.site.key, concretization.kind, concretization.name, concretization.value.__class__
-            what = *asking, concretization.certain, tuple(sources[:2])
+            place = concretization.site.key, concretization.kind, concretization.name, concretization.value.__class__
+            what = *place, concretization.certain, tuple(sources[:2])
             if what in reported:
                 continue
             reported.add(what)

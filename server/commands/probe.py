@@ -50,8 +50,8 @@ async def probe(ls: PallasServer, given: object = None) -> dict[str, Any]:
 
 
 async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, Any]:
-    asking = request.get("ask") is True  # only the questions for the user are requested: nothing is run
-    if not ls.probe_allowed and not asking:
+    only_questions = request.get("ask") is True  # only the questions for the user are requested: nothing is run
+    if not ls.probe_allowed and not only_questions:
         return answer_of("not-allowed", NOT_ALLOWED)
     uri, function, line, arguments = (request.get(key) for key in ("uri", "function", "line", "arguments"))
     targets = request.get("targets") or ()
@@ -65,9 +65,9 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
         raise Failed("the request is not understood: it has `uri`, and `function` or `line`, and maybe `arguments`")
     state, chosen = await chosen_function(ls, uri, function, line)
     spec = spec_of(ls, state, chosen, arguments)
-    if spec is None and not asking and not client_commands(ls.initial_settings):
+    if spec is None and not only_questions and not client_commands(ls.initial_settings):
         spec = await spec_of_known_call(ls, state, chosen)  # for which other clients prompt their users
-    if spec is None or asking:
+    if spec is None or only_questions:
         return await needs_arguments(ls, state, chosen, spec)
     fresh, perf = request.get("fresh") is True, request.get("perf") is True
     probe = await asyncio.to_thread(probe_request, ls, state, chosen, spec, targets, fresh=fresh, perf=perf)

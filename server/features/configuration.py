@@ -40,25 +40,25 @@ async def reconfigure(ls: PallasServer, sent: object) -> None:
         ls.documents.ready.set()
         return
     items = [lsp.ConfigurationItem(scope_uri=folder.uri, section=SECTION) for folder in folders]
-    asking = asyncio.ensure_future(ls.workspace_configuration_async(lsp.ConfigurationParams(items=items)))
-    ls.asking = asking
+    settings_request = asyncio.ensure_future(ls.workspace_configuration_async(lsp.ConfigurationParams(items=items)))
+    ls.settings_request = settings_request
     ls.documents.wait_for_settings()
     try:
-        await asyncio.wait([asking], timeout=_PATIENCE)
+        await asyncio.wait([settings_request], timeout=_PATIENCE)
     finally:
-        if asking is ls.asking:
+        if settings_request is ls.settings_request:
             ls.documents.ready.set()
 
     def late(request: asyncio.Future[Any]) -> None:
-        if request is ls.asking and not request.cancelled():
+        if request is ls.settings_request and not request.cancelled():
             _take_each(ls, folders, _answers(request), sent)
             ls.workspace_linter.request()
 
-    answered = asking.done()
-    _take_each(ls, folders, _answers(asking) if answered else [], sent)
+    answered = settings_request.done()
+    _take_each(ls, folders, _answers(settings_request) if answered else [], sent)
     if not answered:
         logger.warning("the client has not sent its settings for %.0f s: judging goes on without", _PATIENCE)
-        asking.add_done_callback(late)
+        settings_request.add_done_callback(late)
 
 
 def _answers(request: asyncio.Future[Any]) -> list[Any]:

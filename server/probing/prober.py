@@ -226,7 +226,7 @@ class _Probe:
     def _progress(self, text: str) -> None:
         if self._cancelled.is_set():
             raise _Cancelled
-        self._show_status(_spoken(text.removeprefix(f"{self._request.spec.function}: ")))
+        self._show_status(_in_words(text.removeprefix(f"{self._request.spec.function}: ")))
 
     def _stage_ended(self, result: ProbeResult) -> None:
         """Have what is known so far be shown; of many launches not so often that it holds them up."""
@@ -254,7 +254,7 @@ def _counted(number: int, what: str, several: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number or 'no'} {what}{several}"
 
 
-def _spoken(task: str) -> str:
+def _in_words(task: str) -> str:
     """ "compiling for tpu:v5e" of the task "compile:0:tpu:v5e"."""
     stage, _, rest = task.partition(":")
     target = rest.partition(":")[2]

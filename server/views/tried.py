@@ -40,9 +40,9 @@ def _lines(tuning: Tuning) -> Iterator[Markdown]:
             yield put("\n## {}, the predicted order\n", text(target))
         for at, one in enumerate(ordered, 1):
             yield put("{}. {}", text(str(at)), code(one.spelled))
-    untold = [(one, target, why) for one in tuning.tried for target, why in one.why.items()]
-    if untold:
+    unknown = [(one, target, why) for one in tuning.tried for target, why in one.why.items()]
+    if unknown:
         yield put("\n## No number\n")
-    for one, target, why in untold:
+    for one, target, why in unknown:
         where = put(" ({})", text(target)) if target != ANY and len(tuning.targets) > 1 else text("")
         yield put("- {}{}: {}", code(one.spelled), where, text(why))

@@ -55,18 +55,18 @@ def test_the_configuration_of_pre_commit_is_valid_and_can_be_filled_in(tmp_path:
     git(tmp_path, "init", "-q")
     file = tmp_path / ".pre-commit-config.yaml"
     file.write_text(recipe)
-    assert told_by_pre_commit(tmp_path, "validate-config") == ""
+    assert output_of_pre_commit(tmp_path, "validate-config") == ""
     file.write_text(recipe.replace("https://github.com/pallas-lint/pallas-lint", str(tool)))
     (before,) = (each["rev"] for each in yaml.safe_load(recipe)["repos"])
     update = ("autoupdate", "--bleeding-edge")
     assert before.startswith("v") or f"pre-commit {' '.join(update)}" in (ROOT / "docs" / page).read_text("utf-8")
     commit = git(tool, "rev-parse", "HEAD").stdout.strip()
-    assert f"updating {before} -> {commit}" in told_by_pre_commit(tmp_path, *update)
+    assert f"updating {before} -> {commit}" in output_of_pre_commit(tmp_path, *update)
     (filled,) = yaml.safe_load(file.read_text())["repos"]
     assert filled["rev"] == commit
 
 
-def told_by_pre_commit(folder: Path, *command: str) -> str:
+def output_of_pre_commit(folder: Path, *command: str) -> str:
     """What pre-commit says, which is neither a warning nor an error."""
     done = run(sys.executable, "-m", "pre_commit", *command, cwd=folder, PRE_COMMIT_HOME=str(folder / "hooks"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -123,8 +123,8 @@ def test_it_is_installed_as_a_tool(tool: Path, tmp_path: Path, command: list[str
     }
     done = run(*(part.format(source=tool, url=tool.as_uri()) for part in command), cwd=tmp_path, **homes)
     assert done.returncode == 0, done.stderr
-    asked = ["server", "--help"] if "server" in command[-1] else ["--version"]
-    done = run(str(place / "pallas-lint"), *asked, cwd=tmp_path)
+    options = ["server", "--help"] if "server" in command[-1] else ["--version"]
+    done = run(str(place / "pallas-lint"), *options, cwd=tmp_path)
     assert (done.returncode, "pallas-lint" in done.stdout) == (0, True), done.stderr
 
 

@@ -177,17 +177,17 @@ QUESTIONS = {
 
 def answered(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     status = run(words)
-    told = capsys.readouterr()
-    return status, " ".join((told.out + told.err).split())
+    reported = capsys.readouterr()
+    return status, " ".join((reported.out + reported.err).split())
 
 
 @pytest.mark.parametrize("words", QUESTIONS)
 def test_questions(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, told = answered(words, capsys)
-    assert status == (2 if QUESTIONS[words].startswith(("nothing is known", "error")) else 0), told
+    status, reported = answered(words, capsys)
+    assert status == (2 if QUESTIONS[words].startswith(("nothing is known", "error")) else 0), reported
     for part in QUESTIONS[words].split(" | "):
         wanted = " ".join(part.removesuffix("!").split())
-        assert (wanted in told) is not part.endswith("!"), f"{wanted!r} in {told}"
+        assert (wanted in reported) is not part.endswith("!"), f"{wanted!r} in {reported}"
 
 
 @pytest.mark.parametrize("words", ["jnp.cumsum", "dot_general batch dims", "jax.random", "f16", "pl.pallas_call", "%"])
@@ -221,10 +221,10 @@ def test_any_words_are_read(words: list[str]) -> None:
 def test_every_form_has_words() -> None:
     variants = {variant for by_variant in functions()["functions"].values() for variant in by_variant}
     arguments = ("preferred_element_type", "is_stable")
-    told = {variant: in_words(variant) for variant in variants}
+    reported = {variant: in_words(variant) for variant in variants}
     for argument in arguments:
-        told = {variant: text.replace(argument, "") for variant, text in told.items()}
-    assert [variant for variant, text in told.items() if "_" in text] == []
+        reported = {variant: text.replace(argument, "") for variant, text in reported.items()}
+    assert [variant for variant, text in reported.items() if "_" in text] == []
 
 
 def test_data_have_the_evidence_of_a_state(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What schedules of four lines of libtpu cost: they are read, run and told."""
+"""What schedules of four lines of libtpu cost: they are read, run and reported."""
 
 from __future__ import annotations
 

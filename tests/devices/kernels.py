@@ -169,8 +169,8 @@ def total(x, count, defect=""):
     return on_mesh(lambda x: call(x)[0], count, x)
 
 
-def told_kernel(to_ref, x_ref, o_ref, send, recv):
-    """Who it sends to is in the operands."""
+def sent_by_argument_kernel(to_ref, x_ref, o_ref, send, recv):
+    """The device to send to is in the operands."""
     me = lax.axis_index("x")
     copy = pltpu.make_async_remote_copy(
         x_ref, o_ref, send, recv, device_id=to_ref[me], device_id_type=pl.DeviceIdType.LOGICAL
@@ -179,9 +179,9 @@ def told_kernel(to_ref, x_ref, o_ref, send, recv):
     copy.wait()
 
 
-def told(to, x):
+def sent_by_argument(to, x):
     call = pl.pallas_call(
-        told_kernel,
+        sent_by_argument_kernel,
         out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
         grid_spec=pltpu.PrefetchScalarGridSpec(
             num_scalar_prefetch=1,
@@ -193,8 +193,8 @@ def told(to, x):
     return on_mesh(call, 4, to, x, specs=(P(), P(None, "x")))
 
 
-def told_each_kernel(to_ref, x_ref, o_ref, table, loaded, send, recv):
-    """Who it sends to is in its own part of an operand, read as it is or copied to scalar memory first."""
+def sent_by_table_kernel(to_ref, x_ref, o_ref, table, loaded, send, recv):
+    """The device to send to is in its own part of an operand, read as it is or copied to scalar memory first."""
     if table is not None:
         pltpu.make_async_copy(to_ref, table, loaded).start()
         pltpu.make_async_copy(to_ref, table, loaded).wait()
@@ -206,11 +206,11 @@ def told_each_kernel(to_ref, x_ref, o_ref, table, loaded, send, recv):
     copy.wait()
 
 
-def told_each(to, x, space):
-    """Each device has its part of `to`, computed of what the function is given."""
+def sent_by_table(to, x, space):
+    """Each device has its part of `to`, computed from an argument of the function."""
     copied = space == "hbm"
     call = pl.pallas_call(
-        told_each_kernel if copied else lambda to, x, o, *sems: told_each_kernel(to, x, o, None, None, *sems),
+        sent_by_table_kernel if copied else lambda to, x, o, *sems: sent_by_table_kernel(to, x, o, None, None, *sems),
         out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
         grid_spec=pltpu.PrefetchScalarGridSpec(
             num_scalar_prefetch=int(space == "prefetch"),
@@ -230,10 +230,10 @@ def told_each(to, x, space):
     return on_mesh(each, 4, to, x, specs=(P("x"), P(None, "x")))
 
 
-def told_by_place(x, step):
-    """The place in the mesh is asked for outside of the kernel."""
+def sent_by_position(x, step):
+    """The position in the mesh is read outside of the kernel."""
     call = pl.pallas_call(
-        lambda to, x, o, *semaphores: told_each_kernel(to, x, o, None, None, *semaphores),
+        lambda to, x, o, *semaphores: sent_by_table_kernel(to, x, o, None, None, *semaphores),
         out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
         in_specs=[IN_SMEM, ANYWHERE],
         out_specs=ANYWHERE,
@@ -242,8 +242,8 @@ def told_by_place(x, step):
     return on_mesh(lambda x: call(jnp.array([lax.rem(lax.axis_index("x") * step + 1, jnp.int32(4))]), x), 4, x)
 
 
-def overheard_kernel(x_ref, o_ref, table, ready, send, recv):
-    """What it reads in its scalar memory came from another device, whatever it wrote there itself."""
+def count_received_kernel(x_ref, o_ref, table, ready, send, recv):
+    """The number that it signals came from another device into its scalar memory, whatever it wrote there itself."""
     me = lax.axis_index("x")
     other = lax.rem(me + 1, jnp.int32(4))
     table[0] = 0
@@ -258,9 +258,9 @@ def overheard_kernel(x_ref, o_ref, table, ready, send, recv):
     pl.semaphore_wait(ready, 1)
 
 
-def overheard(x):
+def count_received(x):
     call = pl.pallas_call(
-        overheard_kernel,
+        count_received_kernel,
         out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
         in_specs=[ANYWHERE],
         out_specs=ANYWHERE,

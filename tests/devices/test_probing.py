@@ -119,26 +119,26 @@ def test_a_race_is_reported_once(worker: Worker) -> None:
 
 
 def test_devices_chosen_by_values(worker: Worker) -> None:
-    result, found = probe(worker, "told", "i32[4]=[1,2,3,0]", "f32[8,512]", stage="verify")
+    result, found = probe(worker, "sent_by_argument", "i32[4]=[1,2,3,0]", "f32[8,512]", stage="verify")
     assert found == []
     assert [stage.ok for stage in result.launches[0].stages if stage.stage == "verify"] == [True]
-    _, found = probe(worker, "told", "i32[4]=[1,2,3,1]", "f32[8,512]", stage="verify")
+    _, found = probe(worker, "sent_by_argument", "i32[4]=[1,2,3,1]", "f32[8,512]", stage="verify")
     assert {finding.code for finding in found} == {"PAL910", "PAL911"}
-    why = why_not(worker, "told", "i32[4]", "f32[8,512]")
+    why = why_not(worker, "sent_by_argument", "i32[4]", "f32[8,512]")
     assert "not modelled: which device it is hangs on data (line" in why
     assert '`to_ref` decides: give its argument values, as in "i32[4]=[1,2,3,0]"' in why
 
 
 @pytest.mark.parametrize("space", ["prefetch", "smem", "hbm"])
 def test_devices_that_have_their_own_values(worker: Worker, space: str) -> None:
-    words = ("told_each", "i32[4]=[1,2,-1,0]", "f32[8,512]", f"space={space!r}")
+    words = ("sent_by_table", "i32[4]=[1,2,-1,0]", "f32[8,512]", f"space={space!r}")
     result, found = probe(worker, *words, stage="verify")
     assert found == []
     assert [stage.ok for stage in result.launches[0].stages if stage.stage == "verify"] == [True]
-    words = ("told_each", "i32[4]=[1,2,-1,1]", "f32[8,512]", f"space={space!r}")
+    words = ("sent_by_table", "i32[4]=[1,2,-1,1]", "f32[8,512]", f"space={space!r}")
     _, found = probe(worker, *words, stage="verify")
     assert {finding.code for finding in found} == {"PAL910", "PAL911"}
-    assert "decides: give its argument values" in why_not(worker, "told_each", "i32[4]", "f32[8,512]", words[-1])
+    assert "decides: give its argument values" in why_not(worker, "sent_by_table", "i32[4]", "f32[8,512]", words[-1])
 
 
 PROGRAM = """
@@ -148,9 +148,9 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 pl.pallas_call = functools.partial(pl.pallas_call, interpret=pltpu.InterpretParams())
-from tests.devices.kernels import told_each
+from tests.devices.kernels import sent_by_table
 
-told_each(jnp.array([1, 2, -1, 0], jnp.int32), jnp.ones((8, 512)), {space!r}).block_until_ready()
+sent_by_table(jnp.array([1, 2, -1, 0], jnp.int32), jnp.ones((8, 512)), {space!r}).block_until_ready()
 """
 
 
@@ -185,15 +185,15 @@ def test_a_fault_that_hangs_on_values_that_were_made_up(worker: Worker, defect: 
 
 
 def test_an_index_that_is_computed_outside_of_the_kernel(worker: Worker) -> None:
-    result, found = probe(worker, "told_by_place", "f32[8,512]", "step=1", stage="verify")
+    result, found = probe(worker, "sent_by_position", "f32[8,512]", "step=1", stage="verify")
     assert found == []
     assert [stage.ok for stage in result.launches[0].stages if stage.stage == "verify"] == [True]
-    _, found = probe(worker, "told_by_place", "f32[8,512]", "step=2", stage="verify")
+    _, found = probe(worker, "sent_by_position", "f32[8,512]", "step=2", stage="verify")
     assert {finding.code for finding in found} == {"PAL910", "PAL911"}
 
 
 def test_what_another_device_writes_is_not_known(worker: Worker) -> None:
-    assert "how much is signalled hangs on data (line" in why_not(worker, "overheard", "f32[8,512]")
+    assert "how much is signalled hangs on data (line" in why_not(worker, "count_received", "f32[8,512]")
 
 
 @pytest.mark.parametrize(

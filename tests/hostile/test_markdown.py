@@ -112,13 +112,13 @@ def test_no_text_of_a_project_shows_a_picture_or_a_link(tmp_path: Path) -> None:
             wire.open(file.as_uri(), code_)
             document = {"textDocument": {"uri": file.as_uri()}}
             requested = [
-                wire.ask("textDocument/hover", {**document, "position": {"line": line, "character": column}})
+                wire.send_request("textDocument/hover", {**document, "position": {"line": line, "character": column}})
                 for line, content in enumerate(code_.splitlines())
                 for column in range(4, len(content), 5)
             ]
             whole = {"start": {"line": 0, "character": 0}, "end": {"line": 40, "character": 0}}
-            requested.append(wire.ask("textDocument/inlayHint", {**document, "range": whole}))
-            requested.append(wire.ask("textDocument/codeLens", document))
+            requested.append(wire.send_request("textDocument/inlayHint", {**document, "range": whole}))
+            requested.append(wire.send_request("textDocument/codeLens", document))
             before = len(shown)
             for each in requested:
                 shown += texts_of(wire.answer(each)["result"])

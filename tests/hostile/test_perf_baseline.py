@@ -56,13 +56,13 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_record_that_is_broken(name: str, tmp_path: Path) -> None:
-    text, told = BROKEN[name]
+    text, reported = BROKEN[name]
     file = tmp_path / "perf.json"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(baseline.CostBaselineError) as error:
         baseline.read(file)
     message = str(error.value)
-    assert told in message and "\n" not in message and len(message) < 400
+    assert reported in message and "\n" not in message and len(message) < 400
 
 
 @pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf"])
@@ -83,7 +83,7 @@ def test_what_is_no_file_of_ours_is_one_error(tmp_path: Path) -> None:
     (project / "zero").write_text(record("0"))
     with (project / "large").open("wb") as file:
         file.truncate(64 << 20)
-    told = {
+    reported = {
         "pipe": "cannot be read: it is not a regular file",
         "endless": "cannot be read: it is not a regular file",
         "folder": "cannot be read: Is a directory",
@@ -92,7 +92,7 @@ def test_what_is_no_file_of_ours_is_one_error(tmp_path: Path) -> None:
         "nested": "it is not a record of costs; write it anew with --write-perf-baseline: it is nested too deeply",
         "zero": f'"{NAME}": `microseconds` is 0, {NO_TIME}',
     }
-    for name, message in told.items():
+    for name, message in reported.items():
         ran = attack.run("probe", "k.py::run", "f32[8,128]", "--perf-baseline", name, cwd=project)
         assert ran.calm and ran.status == 2 and ran.out == "", name
         assert ran.err == f"pallas-lint: error: {name}: {message}\n"

@@ -105,8 +105,8 @@ def test_nothing_is_left_when_the_run_is_ended(project: Path, mark: str, sent: s
         assert wait_for((project / "begun").exists)
         assert len(running(mark)) == 4
         process.send_signal(sent)
-        _, said = process.communicate(timeout=attack.SECONDS)
-        assert "Traceback" not in said
+        _, stderr = process.communicate(timeout=attack.SECONDS)
+        assert "Traceback" not in stderr
         assert wait_for(lambda: not running(mark)), "processes are left"
     finally:
         process.kill()

@@ -148,8 +148,8 @@ def writer(project: Path, number: int, rounds: int) -> subprocess.Popen[str]:
 def test_several_runs_at_once_keep_what_each_recorded(project: Path) -> None:
     processes = [writer(project, number, 10) for number in range(3)]
     for process in processes:
-        _, said = process.communicate(timeout=attack.SECONDS)
-        assert process.returncode == 0, said
+        _, stderr = process.communicate(timeout=attack.SECONDS)
+        assert process.returncode == 0, stderr
     read = shapes_file.read(project / NAME, NAME)
     assert not read.problems
     assert {each.function for each in read.known_calls} == {f"k.py::f{n}_{at}" for n in range(3) for at in range(10)}

@@ -73,5 +73,5 @@ def test_keys_that_are_not(sizes: str, expected: tuple[str, ...]) -> None:
     assert tuple(found) == expected
 
 
-def test_a_default_of_none_tells_nothing() -> None:
+def test_a_default_of_none_gives_nothing() -> None:
     assert not any(isinstance(value, Const | Sym) for value in grid("TUNED.get(unknown())"))

@@ -68,10 +68,12 @@ def operand(text: str) -> Array | None:
     """What is known of the operand by annotation."""
     analysis = check_file(Source("k.py", text), settings(), Project(NOWHERE)).analysis
     assert analysis is not None
-    told = [each for each in analysis.launches if each.known_call is not None and each.known_call.kind == "annotation"]
-    if not told:
+    reported = [
+        each for each in analysis.launches if each.known_call is not None and each.known_call.kind == "annotation"
+    ]
+    if not reported:
         return None
-    (value,) = told[0].operands
+    (value,) = reported[0].operands
     assert isinstance(value, Array)
     return value
 
@@ -130,7 +132,7 @@ def test_sizes(annotation: str, sizes: list[object]) -> None:
         ("UInt8", "u8", {"int"}),
         ("Bool", "bool", {"bool"}),
         ("Float", None, {"float"}),
-        ("Float64", None, {"float"}),  # f32 where jax is not told otherwise
+        ("Float64", None, {"float"}),  # f32 unless jax is told otherwise
         ("Int", None, {"int"}),
         ("Inexact", None, {"float", "complex"}),
         ("Num", None, {"int", "float", "complex"}),
@@ -241,15 +243,15 @@ def test_aliases_of_other_modules(tmp_path) -> None:
 def test_an_edited_alias_counts_at_once(tmp_path) -> None:
     project = Project(cwd=tmp_path, incremental=True)
 
-    def told(text: str) -> list[tuple[str, str]]:
+    def reported(text: str) -> list[tuple[str, str]]:
         found = check_file(Source("k.py", text), settings(), project).result.findings
         return [(each.message.partition("3")[2], each.known_call.source) for each in found if each.code == "PAL310"]
 
     text = rows("Rows")
     line = text.splitlines().index("def rows(x: Rows, bm=128):") + 1
-    assert told(text) == []
+    assert reported(text) == []
     wrong = text.replace('"m n"', '"b m n"')
-    assert told(wrong) == [(', with x: Float[Array, "b m n"], as annotated', f"k.py:{line}")]
+    assert reported(wrong) == [(', with x: Float[Array, "b m n"], as annotated', f"k.py:{line}")]
     moved = wrong.replace("def kernel", "\n\ndef kernel")
-    assert told(moved)[0][1] == f"k.py:{line + 2}"
-    assert told(text) == []
+    assert reported(moved)[0][1] == f"k.py:{line + 2}"
+    assert reported(text) == []

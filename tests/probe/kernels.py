@@ -311,7 +311,7 @@ def _wait_if(x_ref, o_ref, never):
     pl.when(jnp.sum(x_ref[...]) < 1e30)(functools.partial(_wait, x_ref, o_ref, never))
 
 
-def waits_for_ever_if_told(x):
+def waits_for_ever_if_set(x):
     return pl.pallas_call(_wait_if, out_shape=x, scratch_shapes=[pltpu.SemaphoreType.REGULAR], **_FOR_TPU)(x)
 
 

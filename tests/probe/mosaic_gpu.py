@@ -95,7 +95,7 @@ def persistent(x):
     return launch(kernel, x.shape, buffer, plgpu.Barrier(), grid=(blocks,), grid_names=("pairs",))(x)
 
 
-def asks_for_cuda(x):
+def checks_for_cuda(x):
     assert jax.default_backend() == "gpu"
     return persistent(x)
 

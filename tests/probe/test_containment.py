@@ -56,8 +56,8 @@ def test_an_interrupt_leaves_no_process_behind(sent: int, tmp_path: Path) -> Non
         assert wait_for(mark.exists)
         assert wait_for(lambda: running(str(mark))), "its arguments are readable a moment after it began"
         process.send_signal(sent)
-        _, said = process.communicate(timeout=300)
-        assert "Traceback" not in said
+        _, stderr = process.communicate(timeout=300)
+        assert "Traceback" not in stderr
         assert wait_for(lambda: not running(str(mark))), "processes are left"
     finally:
         process.kill()
@@ -80,7 +80,7 @@ def test_a_semaphore_never_signalled() -> None:
 
 @pytest.mark.nightly
 def test_a_wait_that_hangs_on_data() -> None:
-    report, done = probe("waits_for_ever_if_told", X, "--target", "tpu", "--stage", "lower", "--timeout", "30")
+    report, done = probe("waits_for_ever_if_set", X, "--target", "tpu", "--stage", "lower", "--timeout", "30")
     assert [finding["code"] for finding in report["findings"]] == ["PAL905"]
     stages = {stage["stage"]: stage["ok"] for stage in report["launches"][0]["stages"]}
     assert stages["verify"] is None

@@ -1,4 +1,4 @@
-"""Steps of a GPU's grid that store at one place at the same time are told with the line of the store, others not."""
+"""Steps of a GPU's grid that store to one place at the same time are reported at the line of the store, others not."""
 
 from __future__ import annotations
 

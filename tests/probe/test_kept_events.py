@@ -95,15 +95,15 @@ def test_what_an_answer_rests_on(folder: CacheFolder, tmp_path: Path) -> None:
         "read": [str(project / "rows.txt"), str(project / "missing.txt")],
         "searched": [str(project), str(package)],
     }
-    told = events(**on)
+    reported = events(**on)
     another = tmp_path / "python"
     another.touch()
 
     def holds() -> bool:
         """Whether it is given again; it is kept anew for what comes next."""
         known = kept.find(REQUEST)
-        assert known in (None, told[:2]), "as it was told"
-        assert kept.keep(REQUEST, told, float("inf"))
+        assert known in (None, reported[:2]), "as it was reported"
+        assert kept.keep(REQUEST, reported, float("inf"))
         return known is not None
 
     assert not holds() and holds()
@@ -141,9 +141,9 @@ def test_answers_that_are_not_given_again(folder: CacheFolder, tmp_path: Path, m
 
 def test_what_may_have_changed_meanwhile_is_not_kept(folder: CacheFolder, tmp_path: Path) -> None:
     file = tmp_path / "project" / "rows.txt"
-    kept, told = KeptEvents(folder, sys.executable, tmp_path), events(read=[str(file)])
-    assert not kept.keep(REQUEST, told, file.stat().st_mtime)
-    assert kept.keep(REQUEST, told, file.stat().st_mtime + 1)
+    kept, reported = KeptEvents(folder, sys.executable, tmp_path), events(read=[str(file)])
+    assert not kept.keep(REQUEST, reported, file.stat().st_mtime)
+    assert kept.keep(REQUEST, reported, file.stat().st_mtime + 1)
     assert not kept.keep(REQUEST, events(beyond="it writes files"), float("inf"))
     assert not kept.keep(REQUEST, events()[:2], float("inf")), "nobody knows what it rests on"
 
@@ -151,11 +151,11 @@ def test_what_may_have_changed_meanwhile_is_not_kept(folder: CacheFolder, tmp_pa
 @pytest.mark.parametrize("text", ["Path('x').exists()", "os.path.isfile('x')", "from os.path import exists"])
 def test_code_that_checks_whether_files_exist(folder: CacheFolder, tmp_path: Path, text: str) -> None:
     file = tmp_path / "project" / "helper.py"
-    kept, told = KeptEvents(folder, sys.executable, tmp_path), events(read=[str(file)])
+    kept, reported = KeptEvents(folder, sys.executable, tmp_path), events(read=[str(file)])
     file.write_text('"""What exists."""\n')
-    assert kept.keep(REQUEST, told, float("inf"))
+    assert kept.keep(REQUEST, reported, float("inf"))
     file.write_text(f"{text}\n")
-    assert not kept.keep(REQUEST, told, float("inf"))
+    assert not kept.keep(REQUEST, reported, float("inf"))
 
 
 WATCHED = """
@@ -170,7 +170,7 @@ FileWatch = importlib.import_module(module.WORKER + ".dependencies").FileWatch
 os.chdir(folder)
 import linecache, socket, subprocess, tempfile
 sys.path.insert(0, folder)
-told = {}
+reported = {}
 for text in [
     "open('rows.txt').read()", "import helper", "linecache.getline('kernel.py', 1)", "open('kernel.py', 'w')",
     "os.listdir('.')", "list(os.scandir('.'))", "subprocess.run(['true'])", "socket.socket().connect_ex(('', 9))",
@@ -178,8 +178,8 @@ for text in [
 ]:
     watch = FileWatch()
     exec(text)
-    told[text] = watch.event()
-print(json.dumps(told))
+    reported[text] = watch.event()
+print(json.dumps(reported))
 """
 
 
@@ -189,12 +189,12 @@ def test_what_the_worker_notes(tmp_path: Path) -> None:
     project = tmp_path / "project"
     command = [sys.executable, "-B", "-c", WATCHED, str(MAIN), str(project)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    told = json.loads(done.stdout)
-    for text, file in zip(told, ("rows.txt", "helper.py", "kernel.py"), strict=False):
-        assert str(project / file) in told[text]["read"] and told[text]["beyond"] is None, text
-    assert str(project) in told["import helper"]["searched"]
-    assert all(file not in told["import helper"]["read"] for file in told["import helper"]["installed"])
-    assert [text for text in [*told][3:] if told[text]["beyond"] is None] == []
+    reported = json.loads(done.stdout)
+    for text, file in zip(reported, ("rows.txt", "helper.py", "kernel.py"), strict=False):
+        assert str(project / file) in reported[text]["read"] and reported[text]["beyond"] is None, text
+    assert str(project) in reported["import helper"]["searched"]
+    assert all(file not in reported["import helper"]["read"] for file in reported["import helper"]["installed"])
+    assert [text for text in [*reported][3:] if reported[text]["beyond"] is None] == []
 
 
 @pytest.mark.slow
@@ -245,9 +245,9 @@ def test_launches_of_tests(folder: CacheFolder) -> None:
     launch.facts["digest"] = "abc"  # type: ignore[typeddict-unknown-key]
     assert kept.find("abc") is None
     kept.keep(launch)
-    told = kept.find("abc")
-    assert told is not None
-    [again] = collect(None, told, 1.0).launches
+    reported = kept.find("abc")
+    assert reported is not None
+    [again] = collect(None, reported, 1.0).launches
     assert (again.facts, again.stages) == (launch.facts, launch.stages)
     assert KeptLaunches(folder, ProbeOptions(stage="grid").request()).find("abc") is None
     launch.facts["digest"] = "def"  # type: ignore[typeddict-unknown-key]

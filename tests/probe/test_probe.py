@@ -183,7 +183,7 @@ def test_functions_that_query_the_gpu(worker: Worker) -> None:
     # Releases before 0.11 have no interpreter of it.
     runs = True if jax_version() >= (0, 11) else None
     assert (probed.codes, probed.stages["interpret", None], len(probed.launches)) == ([], runs, 1)
-    insists = Probed(worker, "mosaic_gpu.py::asks_for_cuda", "f32[2048,64]", stage="trace")
+    insists = Probed(worker, "mosaic_gpu.py::checks_for_cuda", "f32[2048,64]", stage="trace")
     assert (insists.codes, len(insists.launches)) == ([], 1)
 
 

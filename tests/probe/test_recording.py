@@ -332,8 +332,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 def double(x):
-    told = "out_type" if "out_type" in inspect.signature(pl.kernel).parameters else "out_shape"
-    of = {told: jax.ShapeDtypeStruct(x.shape, x.dtype)}
+    keyword = "out_type" if "out_type" in inspect.signature(pl.kernel).parameters else "out_shape"
+    of = {keyword: jax.ShapeDtypeStruct(x.shape, x.dtype)}
     @functools.partial(pl.kernel, mesh=pltpu.create_tensorcore_mesh("c", num_cores=1), **of)
     def body(x_ref, o_ref):
         pltpu.sync_copy(x_ref, o_ref)

@@ -91,7 +91,7 @@ def _move(at, x, source, target):
     return pl.pallas_call(_moved, grid_spec=spec, out_shape=like(x))(at, x)
 
 
-def rows_to_where_indices_say(at, x):
+def rows_by_index(at, x):
     return _move(at, x, ROWS, pl.BlockSpec((8, 128), lambda i, at: (at[i], 0)))
 
 
@@ -116,7 +116,7 @@ def page_counted_from_one(page, x):
     return pl.pallas_call(kernel, grid_spec=spec, out_shape=like(x, (8, 128)))(page, x)
 
 
-def as_many_points_as_told(count, x):
+def grid_from_an_argument(count, x):
     @jax.jit
     def launched(count, x):
         return pl.pallas_call(_double, grid=(count,), in_specs=[ROWS], out_specs=ROWS, out_shape=like(x))(x)

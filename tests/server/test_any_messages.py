@@ -115,7 +115,7 @@ def test_any_messages(wire: Wire, messages: list[tuple[str, object, bool]]) -> N
     requested = []
     for method, params, is_request in messages:
         if is_request:
-            requested.append(wire.ask(method, params))
+            requested.append(wire.send_request(method, params))
         else:
             wire.notify(method, params)
     for number in requested:

@@ -126,7 +126,7 @@ def test_cancelling_what_is_not_there(wire: Wire, number: object) -> None:
 def test_cancelling_what_is_answered_is_no_warning() -> None:
     with Wire() as wire:
         wire.initialize()
-        number = wire.ask("pallasLint/rule", {"code": "PAL101"})
+        number = wire.send_request("pallasLint/rule", {"code": "PAL101"})
         assert wire.answer(number)["result"]
         wire.notify("$/cancelRequest", {"id": number})
         assert wire.end() == 0
@@ -147,7 +147,7 @@ def test_files_and_folders_without_a_path(wire: Wire, uri: str, name: str) -> No
 
 def test_a_cancelled_request_is_answered(wire: Wire, uri: str) -> None:
     wire.open(uri, CODE)
-    number = wire.ask("textDocument/diagnostic", {"textDocument": {"uri": uri}})
+    number = wire.send_request("textDocument/diagnostic", {"textDocument": {"uri": uri}})
     wire.notify("$/cancelRequest", {"id": number})
     wire.answer(number)
     assert wire.codes(uri) == FOUND

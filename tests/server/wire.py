@@ -64,7 +64,7 @@ class Wire:
     def notify(self, method: str, params: object) -> None:
         self.send(method=method, params=params)
 
-    def ask(self, method: str, params: object) -> int:
+    def send_request(self, method: str, params: object) -> int:
         """Send a request; `answer` waits for its response."""
         self._ids += 1
         self.send(id=self._ids, method=method, params=params)
@@ -72,7 +72,7 @@ class Wire:
 
     def request(self, method: str, params: object) -> dict[str, Any]:
         """The response: with `result` or `error`."""
-        return self.answer(self.ask(method, params))
+        return self.answer(self.send_request(method, params))
 
     # -- in --------------------------------------------------------------------------------------------------------
 

@@ -74,9 +74,9 @@ def test_a_kernel(spec: Spec) -> None:
 
 
 def main() -> int:
-    wrong = {f"{spec.file}::{spec.function}": told for spec in SPECS if (told := trouble(spec))}
-    for name, told in wrong.items():
-        print(name, *told)
+    wrong = {f"{spec.file}::{spec.function}": reported for spec in SPECS if (reported := trouble(spec))}
+    for name, reported in wrong.items():
+        print(name, *reported)
     return 1 if wrong else 0
 
 

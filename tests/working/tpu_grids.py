@@ -226,13 +226,13 @@ def expected_pieces_of_bounded_length(ends, x):
 
 
 # pallas-lint: probe(i32[]=4, f32[32,128])
-def as_many_steps_as_are_told(steps, x):
+def steps_from_an_argument(steps, x):
     return pl.pallas_call(
         _double, grid=(steps,), in_specs=[ROWS], out_specs=ROWS, out_shape=like(x), compiler_params=SEQUENTIAL
     )(x)
 
 
-def expected_as_many_steps_as_are_told(steps, x):
+def expected_steps_from_an_argument(steps, x):
     return x * 2
 
 

@@ -163,7 +163,7 @@ def expected_matmul_of_groups(groups, x, weights):
     return products.reshape(32, 128)
 
 
-def _kept_where_told(order_ref, x_ref, old_ref, o_ref):
+def _kept_by_order(order_ref, x_ref, old_ref, o_ref):
     del order_ref, old_ref
     o_ref[...] = x_ref[...]
 
@@ -173,7 +173,7 @@ def blocks_scattered_into_an_alias(order, x, old):
     target = pl.BlockSpec((8, 128), lambda i, order: (order[i], 0))
     spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(2,), in_specs=[ROWS, target], out_specs=target)
     return pl.pallas_call(
-        _kept_where_told, grid_spec=spec, out_shape=like(old), input_output_aliases={2: 0}, compiler_params=PARAMS
+        _kept_by_order, grid_spec=spec, out_shape=like(old), input_output_aliases={2: 0}, compiler_params=PARAMS
     )(order, x, old)
 
 
@@ -203,11 +203,11 @@ def expected_in_the_interpreter_that_looks_for_races(x):
 
 
 # pallas-lint: probe(f32[16,128])
-def interpreted_because_it_is_told_so(x):
+def interpreted_by_argument(x):
     return halved(x, interpret=True)
 
 
-def expected_interpreted_because_it_is_told_so(x):
+def expected_interpreted_by_argument(x):
     return x * 0.5
 
 

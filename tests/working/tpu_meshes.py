@@ -186,7 +186,7 @@ def expected_floor_of_uniform_numbers(seed, x):
     return jnp.zeros_like(x)
 
 
-def _told(x_ref, o_ref):
+def _printed(x_ref, o_ref):
     @pl.when(pl.program_id(0) == 0)
     def _():
         pl.debug_print("the first block")
@@ -198,7 +198,7 @@ def _told(x_ref, o_ref):
 # pallas-lint: probe(f32[32,128])
 def steps_that_are_printed(x):
     return pl.pallas_call(
-        _told,
+        _printed,
         grid=(4,),
         in_specs=[ROWS],
         out_specs=ROWS,

@@ -153,19 +153,6 @@ class IndexMap:
             return self._is_scalar(value.operation[1]) and self._is_scalar(value.operation[2])
         return self.is_grid_index(value) or (isinstance(value, Const) and isinstance(value.value, int | float))
 
-    @property
-    def returns_tuple(self) -> bool | None:
-        """Whether the map certainly returns a tuple or list (True), certainly not (False), or it is not known."""
-        node = self.returned
-        if node is None:
-            return None
-        if isinstance(node, nodes.Tuple | nodes.List):
-            return True
-        value = self._value(node)
-        if isinstance(value, Seq):
-            return True
-        return False if self.is_grid_index(value) or isinstance(node, nodes.Integer | nodes.BinaryOperation) else None
-
     def _run_statements(self) -> None:
         """Local variables of a map that is a def."""
         if isinstance(self.func.node, nodes.FunctionDef):

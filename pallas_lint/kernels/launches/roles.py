@@ -256,8 +256,8 @@ class _Builder:
         if specs is not None and at < len(specs.items):
             return specs.items[at]
         launch = self.launch
-        untold = launch.open or "grid_spec?" in launch.arguments
-        return None if launch.argument(argument) in (None, NONE) and not untold else UNKNOWN
+        is_open = launch.open or "grid_spec?" in launch.arguments
+        return None if launch.argument(argument) in (None, NONE) and not is_open else UNKNOWN
 
     def _ref(self, name: str, role: Role, at: int, declared: Value, spec: Value | None) -> Value:
         """The argument for an operand or output `declared`, which may be a tree of them, and its spec."""

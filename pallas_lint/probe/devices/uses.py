@@ -27,7 +27,7 @@ class OfLine:
         self.indices = [use.moment[1] for use in self.uses]
         self._reached: dict[int, tuple[list[int], list[int]]] = {}
 
-    def without_whom(self, one: RegionUse, last: int, progress: Callable[[RegionUse], list[int]]) -> list[RegionUse]:
+    def unblocking(self, one: RegionUse, last: int, progress: Callable[[RegionUse], list[int]]) -> list[RegionUse]:
         """Of the first `last` ones those without whose end another line gets beyond `one`.
 
         `progress`: how far each line gets without a use. Later uses hold up what is later, as a rule: the last of them

@@ -195,7 +195,7 @@ class _Checker(Runs):
                 if own:
                     uses = theirs.uses[bisect_right(theirs.indices, one.moment[1]) : last]
                 else:
-                    uses = theirs.without_whom(one, last, progress)
+                    uses = theirs.unblocking(one, last, progress)
                 self.system.spend(len(uses))
                 for other in uses:
                     if one.part is not None and self._is_known(one):

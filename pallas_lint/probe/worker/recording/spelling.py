@@ -19,7 +19,7 @@ _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _LONGEST_STRING = 64
 _LONGEST = 2000  # characters of a value
 _DEPTH = 4
-_UNTOLD = "..."  # stands for a part of a value that is left out
+_NOT_SPELLED = "..."  # stands for a part of a value that is left out
 _PUBLIC = ("jax.numpy", "jax.nn", "jax.lax", "jax", "jax.experimental.pallas")
 
 
@@ -68,7 +68,7 @@ class Speller:
         items = [self._spelled(each, depth + 1) for each in values]
         if items and not any(items):
             return None
-        inner = ", ".join(item or _UNTOLD for item in items)
+        inner = ", ".join(item or _NOT_SPELLED for item in items)
         return f"[{inner}]" if type(values) is list else f"({inner}{',' if len(items) == 1 else ''})"
 
     def _pairs(self, pairs: dict[Any, Any], depth: int) -> str | None:
@@ -76,7 +76,7 @@ class Speller:
         items = [self._spelled(each, depth + 1) for each in pairs.values()]
         if not all(keys) or (items and not any(items)):
             return None
-        return "{" + ", ".join(f"{key!r}: {item or _UNTOLD}" for key, item in zip(pairs, items)) + "}"
+        return "{" + ", ".join(f"{key!r}: {item or _NOT_SPELLED}" for key, item in zip(pairs, items)) + "}"
 
     def _object(self, value: Any, fields: list[str], depth: int) -> str | None:
         name = self._named(type(value))
