@@ -1,8 +1,6 @@
-"""What jaxtyping's annotations tell of the arrays that a function is called with."""
+"""Array types from jaxtyping annotations of a function's parameters."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
@@ -11,11 +9,10 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.values import Array, Sym
 from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.lint import check_file, lint_source
-from pallas_lint.records import define
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source
+from tests.known_calls.projects import NOWHERE, ProjectWithCalls
 
-NOWHERE = Path("/nonexistent")  # no folder has to be searched for calls
 HEAD = """
 from __future__ import annotations
 from typing import Optional, TypeAlias
@@ -39,16 +36,6 @@ LAUNCH = """
     return pl.pallas_call(kernel, grid=(4,), in_specs=[spec], out_specs=spec,
         out_shape=jax.ShapeDtypeStruct((512, 128), jnp.float32), compiler_params=pltpu.CompilerParams())(x)
 """
-
-
-@define(eq=False, slots=False)
-class ProjectWithCalls(Project):
-    """A project with these known calls."""
-
-    given: tuple[KnownCall, ...] = ()
-
-    def known_calls(self, *_: object) -> tuple[KnownCall, ...]:
-        return self.given
 
 
 def settings(**values: object):

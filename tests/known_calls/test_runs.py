@@ -1,19 +1,15 @@
-"""Functions run as known calls say they are called."""
+"""Runs of functions with the arguments of known calls."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.lint import lint_source
-from pallas_lint.records import define
-from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source
+from tests.known_calls.projects import NOWHERE, ProjectWithCalls
 
-NOWHERE = Path("/nonexistent")  # no folder has to be searched for calls
 KERNEL = """
 import functools
 from typing import NamedTuple
@@ -33,16 +29,6 @@ LAUNCH = """
         out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), compiler_params=pltpu.CompilerParams())(x)
 """
 ROWS = KERNEL + "def rows(x, *, bm=64):\n    m, n = x.shape" + LAUNCH
-
-
-@define(eq=False, slots=False)
-class ProjectWithCalls(Project):
-    """A project with these known calls."""
-
-    given: tuple[KnownCall, ...] = ()
-
-    def known_calls(self, *_: object) -> tuple[KnownCall, ...]:
-        return self.given
 
 
 def findings(text: str, *known_calls: KnownCall):
