@@ -24,6 +24,7 @@ from ..protocol import Event
 from . import devices, fingerprint, server
 from .budget import EachAlone
 from .examination import examine
+from .launches.launch import describe
 from .launches.recorder import PRIMITIVES, LaunchRecorder, Record
 from .recording.calls import CallRecorder
 from .stages import interpret
@@ -109,7 +110,7 @@ class ProgramCapture:
 
             def get_num_device_cores() -> int:
                 try:
-                    return int(count())
+                    return int(count() or 1)  # an abstract device of a CPU has None
                 except AttributeError:  # only a TPU has any
                     return 1
 
@@ -181,8 +182,8 @@ def _has_accelerator() -> bool:
     return any(name.startswith(("accel", "vfio", "nvidia", "kfd")) for name in names)
 
 
-def _without_device(record: Record) -> dict[str, Any]:
-    """Interpret mode for a launch whose device is missing."""
+def _without_device(record: Record) -> dict[str, Any] | None:
+    """Interpret mode for a launch whose device is missing; None where no interpreter runs it."""
     if record.params.get("interpret"):
         return {}
     import jax
@@ -191,6 +192,8 @@ def _without_device(record: Record) -> dict[str, Any]:
         return {}
     if record.kind == "pallas_call":
         return {"interpret": True}
+    if record.sparse and interpret.runs_a_part(describe(record)):
+        return None
     return {"interpret": interpret.tpu_interpreter() or True}
 
 

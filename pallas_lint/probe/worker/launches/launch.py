@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...protocol import Place
+from .. import environment
 from ..inputs import arguments
 from . import locate, names
 from .recorder import Record
@@ -106,18 +107,20 @@ class Launch:
     @property
     def sparse(self) -> bool:
         """Whether it runs on SparseCores."""
-        return any("Subcore" in type(mesh).__name__ for mesh in self._meshes)
+        return self.record.sparse
 
     @property
     def subcores(self) -> int:
         """How many of its SparseCores' subcores run it; jax's interpreter has one."""
-        meshes = [mesh for mesh in self._meshes if "Subcore" in type(mesh).__name__]
+        meshes = [mesh for mesh in self.record.meshes if "Subcore" in type(mesh).__name__]
         return sum(math.prod(dict(mesh.shape).values()) for mesh in meshes) or 1
 
     @property
-    def _meshes(self) -> list[Any]:
-        meshes = (self.record.params.get("mesh"), *(self.record.params.get("meshes") or ()))
-        return [mesh for mesh in meshes if mesh is not None]
+    def has_subcore_operations(self) -> bool:
+        """Whether the kernel has operations that only SparseCores have."""
+        module = environment.optional("jax._src.pallas.mosaic.sc_primitives")
+        own = [value for name, value in vars(module).items() if name.endswith("_p")] if module is not None else []
+        return any(equation.primitive in own for equation in self._equations())
 
     @property
     def copies(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...protocol import Place
 from .. import environment
+from ..recording import stub
 from . import locate, settings
 
 PRIMITIVES = (
@@ -66,6 +67,17 @@ class Record:
         return any(bool(getattr(aval, "is_high", False)) for aval in types)
 
     @property
+    def meshes(self) -> list[Any]:
+        """Those of cores that run it."""
+        meshes = (self.params.get("mesh"), *(self.params.get("meshes") or ()))
+        return [mesh for mesh in meshes if mesh is not None]
+
+    @property
+    def sparse(self) -> bool:
+        """Whether it runs on SparseCores."""
+        return any("Subcore" in type(mesh).__name__ for mesh in self.meshes)
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """Launches with the same key are one."""
         site = [(place["file"], place["line"], place.get("column")) for place in self.stack[:1]]
@@ -91,9 +103,9 @@ class Record:
 
 
 class LaunchRecorder:
-    """Installed, it notes every launch; `replace` may change how each is run."""
+    """Installed, it notes every launch; `replace` may change how each is run, or have it return zeros (None)."""
 
-    def __init__(self, replace: Callable[[Record], dict[str, Any]] | None = None) -> None:
+    def __init__(self, replace: Callable[[Record], dict[str, Any] | None] | None = None) -> None:
         self.records: dict[tuple[Any, ...], Record] = {}
         self.replace = replace
         self.keep = True  # whether launches are recorded, or only run with `replace`
@@ -136,12 +148,14 @@ class LaunchRecorder:
 
         def bind(*operands: Any, **params: Any) -> Any:
             changes = self._note(primitive, operands, params)
+            if changes is None:
+                return stub.zeros(params)
             return original(*operands, **{**params, **changes})
 
         primitive.bind = bind
         self._patched.append(primitive)
 
-    def _note(self, primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
+    def _note(self, primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any] | None:
         if _is_of_warps(params):
             return {}
         if not self.keep:
