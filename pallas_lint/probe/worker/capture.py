@@ -26,6 +26,7 @@ from .budget import EachAlone
 from .examination import examine
 from .launches.launch import describe
 from .launches.recorder import PRIMITIVES, LaunchRecorder, Record
+from .launches.variants import Variants
 from .recording.calls import CallRecorder
 from .stages import interpret
 from .stages.elsewhere import Elsewhere
@@ -147,7 +148,7 @@ class ProgramCapture:
                 for event in events:
                     server.send(replies, cast("Event", {**event, "launch": at}))
             examine(
-                [records[at] for at in fresh],
+                [Variants(records[at]) for at in fresh],
                 self.request,
                 tuple(self.request["stages"]),
                 emit,
