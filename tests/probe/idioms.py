@@ -1,5 +1,7 @@
 """Kernels in idioms that are hard to judge, working ones beside broken ones; run only by the probe's worker."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -309,6 +311,24 @@ def rows_gathered_by_subcores(x, index):
 
 def rows_past_the_end_of_subcores(x):
     return _on_subcores(x, lambda *refs: _rows_of_subcores(*refs, past=x.shape[0] - 4))
+
+
+def copied_in_run_state(x):
+    def launch(refs):
+        pl.pallas_call(functools.partial(pltpu.sync_copy, *refs), out_shape=[])()
+
+    return pl.run_state(launch)((x, jnp.zeros_like(x)))[1]
+
+
+def copied_between_references(x):
+    refs = [jax.new_ref(x), jax.new_ref(jnp.zeros_like(x))]
+
+    def kernel(o_ref):
+        pltpu.sync_copy(*refs)
+        o_ref[...] = jnp.zeros_like(o_ref)
+
+    pl.pallas_call(kernel, out_shape=like(x))()
+    return refs[1][...]
 
 
 # -- what is no launcher ---------------------------------------------------------------------------------------------

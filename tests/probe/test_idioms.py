@@ -72,6 +72,15 @@ def test_broken(worker: Worker, function: str, arguments: list[str], code: str, 
     assert loud(worker, function, *arguments) == [(code, severity)]
 
 
+@pytest.mark.parametrize("function", ["copied_in_run_state", "copied_between_references"])
+def test_kernels_that_close_over_references(worker: Worker, function: str) -> None:
+    """What is judged is the launch that jax makes of it."""
+    probed = Probed(worker, f"idioms.py::{function}", "i32[8,128]", targets=("tpu:v5e",))
+    assert not probed.findings and not probed.errors
+    stages = probed.stages
+    assert stages["lower", "tpu:v5e"] and stages["grid", None] and stages["interpret", None]
+
+
 def test_an_alias_that_is_read_first(worker: Worker) -> None:
     """It is right on GPUs, and nobody said that the kernel is for one."""
     probed = Probed(worker, "idioms.py::added_to_alias", "f32[8,128]", "f32[8,128]", stage="interpret")

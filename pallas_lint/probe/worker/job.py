@@ -367,6 +367,7 @@ class _Job:
             with contextlib.suppress(Exception):
                 found = self._traced(function, device)
                 if found and (self._is_usual(device) or _are_of_gpus(found)):
+                    self.by_target, self.refusals = {}, {}
                     return found
         if failure is not None:
             raise failure
@@ -442,7 +443,9 @@ class _Job:
                     compiler_options() as begun,
                 ):
                     self.program = jax.make_jaxpr(call)(*self._placed(given.leaves))
-                    if not recorder.records:  # a primitive of the user's may launch where it is lowered
+                    # A primitive of the user's may launch where it is lowered, and jax what references become.
+                    made = recorder.records.values()
+                    if not made or any(record.takes_references for record in made):
                         with contextlib.suppress(Exception):
                             traced = jax.jit(call).trace(*self._placed(given.leaves))
                             traced.lower(lowering_platforms=(self.device.platform,))

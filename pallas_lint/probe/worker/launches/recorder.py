@@ -62,9 +62,14 @@ class Record:
 
     @property
     def stands_for_others(self) -> bool:
-        """Whether operands or results are of types that stand for several arrays; jax makes a launch of these of it."""
+        """Whether jax makes a launch of arrays of it: operands or results stand for several, or it takes references."""
         types = (*self.avals, *(self.params.get("out_avals") or ()))
-        return any(bool(getattr(aval, "is_high", False)) for aval in types)
+        return self.takes_references or any(bool(getattr(aval, "is_high", False)) for aval in types)
+
+    @property
+    def takes_references(self) -> bool:
+        """Whether references come from outside, as operands or closed over: those of `run_state` among them."""
+        return self.kind == "pallas_call" and any(hasattr(aval, "inner_aval") for aval in self.avals)
 
     @property
     def meshes(self) -> list[Any]:
@@ -126,10 +131,17 @@ class LaunchRecorder:
         """What was noted, without launches that only stand for others.
 
         Those are of types that stand for arrays where that of the arrays was noted, too, and those that did not run
-        since jax made another one of them under `vmap`.
+        since jax made another one of them under `vmap`. What jax makes of references it makes later: it is launched
+        where that is.
         """
         found = [record for record in self.records.values() if record.may_have_run or not self._was_batched(record)]
         sites = [str(record.stack[:1]) for record in found if not record.stands_for_others]
+        others = {str(_sources(record.params)): record for record in found if not record.stands_for_others}
+        for record in found:
+            made = others.get(str(_sources(record.params))) if record.takes_references else None
+            if made is not None:
+                made.stack = record.stack
+                sites.append(str(record.stack[:1]))
         return [record for record in found if not record.stands_for_others or str(record.stack[:1]) not in sites]
 
     def _was_batched(self, record: Record) -> bool:
