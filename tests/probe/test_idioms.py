@@ -81,6 +81,12 @@ def test_kernels_that_close_over_references(worker: Worker, function: str) -> No
     assert stages["lower", "tpu:v5e"] and stages["grid", None] and stages["interpret", None]
 
 
+def test_kernels_that_are_not_what_is_launched(worker: Worker) -> None:
+    probed = Probed(worker, "idioms.py::packed_for_the_fuser", "f32[8,128]", targets=("tpu:v5e",))
+    assert not probed.findings and not probed.errors
+    assert probed.stages["lower", "tpu:v5e"] is None
+
+
 def test_an_alias_that_is_read_first(worker: Worker) -> None:
     """It is right on GPUs, and nobody said that the kernel is for one."""
     probed = Probed(worker, "idioms.py::added_to_alias", "f32[8,128]", "f32[8,128]", stage="interpret")

@@ -282,7 +282,7 @@ class _Examination:
         applies: Callable[[], bool] = lambda: True,
     ) -> _Task:
         text, task = target.text if target else None, self._name(name, target)
-        work = _not_judged if self.launch.record.stands_for_others else work
+        work = _not_judged if self.launch.stands_for_others else work
         return _Task(
             task, StageOf(self.at, name, text), work, self.emit, partial(self._ended, task), applies,
             self._on(target) if target else self.launch,

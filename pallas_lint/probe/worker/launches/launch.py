@@ -16,6 +16,7 @@ from .recorder import Record
 
 DimensionKind = Literal["blocked", "squeezed", "element"]
 # Operations that no other backend has.
+_OF_FUSER = frozenset({"pack_dtype", "unpack_dtype"})  # which it takes out of a kernel before that is launched
 _ONLY_TPU = frozenset({"dma_start", "dma_wait", "prng_seed", "prng_random_bits"})
 _SHARED = ("parallel", "core_parallel")  # axes whose points cores may share out
 
@@ -114,6 +115,11 @@ class Launch:
         """How many of its SparseCores' subcores run it; jax's interpreter has one."""
         meshes = [mesh for mesh in self.record.meshes if "Subcore" in type(mesh).__name__]
         return sum(math.prod(dict(mesh.shape).values()) for mesh in meshes) or 1
+
+    @property
+    def stands_for_others(self) -> bool:
+        """Whether jax makes another launch of it: arrays of what stands for several, or what its fuser leaves."""
+        return self.record.stands_for_others or not _OF_FUSER.isdisjoint(self.primitives)
 
     @property
     def has_subcore_operations(self) -> bool:

@@ -31,7 +31,7 @@ class EvaluatedGrid:
             raise Unjudged("the kernel gets whole arrays: there are no index maps to check")
         if launch.grid is None:
             raise Unjudged("the grid is dynamic")
-        if launch.record.stands_for_others:
+        if launch.stands_for_others:
             raise Unjudged(STANDS_FOR_OTHERS)
         if launch.points > MOST_POINTS:
             raise Unjudged(f"the grid has {launch.points} points, more than {MOST_POINTS}")
