@@ -139,6 +139,19 @@ def test_numbers_on_a_scalar_subcore(value: str, code: str) -> None:
     assert found(f"f_ref[1] = {value}", SCALAR) == code
 
 
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("pltpu.bitcast(v, jnp.int32)", "PAL101"), ("pltpu.bitcast(v, jnp.int32, -2)", "PAL101"),
+        ("pltpu.bitcast(v, jnp.int32, dim=-1)", ""), ("plsc.bitcast(v, jnp.int32)", ""),
+        ("pltpu.bitcast(v.reshape(1, 16), jnp.int32)[0]", ""),
+        ("lax.select_n(jnp.minimum(n, 2), n, n + 1, n * 2)", "PAL101"),
+    ],
+)  # fmt: skip
+def test_bits_and_cases_of_a_vector(value: str, code: str) -> None:
+    assert found(f"i_ref[pl.ds(0, 16)] = {value}") == code
+
+
 NARROW = [
     ("h + g", "PAL217"), ("h + 3", "PAL217"), ("lax.mul(h, g)", "PAL217"), ("-h", "PAL217"), ("~h", "PAL217"),
     ("jnp.abs(h)", "PAL217"), ("h // 3", "PAL217"), ("lax.rem(h, g)", "PAL217"), ("h << 2", "PAL217"),
