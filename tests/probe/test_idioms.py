@@ -81,6 +81,12 @@ def test_kernels_that_close_over_references(worker: Worker, function: str) -> No
     assert stages["lower", "tpu:v5e"] and stages["grid", None] and stages["interpret", None]
 
 
+def test_kernels_on_sparse_cores_have_no_cost(worker: Worker) -> None:
+    probed = Probed(worker, "idioms.py::rows_of_subcores", FLOATS, targets=("tpu:tpu7x",), stage="cost", perf=True)
+    (cost,) = probed.launches[0].costs
+    assert cost["microseconds"] is None and cost["doubts"] == ["it runs on SparseCores"]
+
+
 def test_kernels_that_are_not_what_is_launched(worker: Worker) -> None:
     probed = Probed(worker, "idioms.py::packed_for_the_fuser", "f32[8,128]", targets=("tpu:v5e",))
     assert not probed.findings and not probed.errors
