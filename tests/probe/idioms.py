@@ -332,6 +332,18 @@ def copied_between_references(x):
     return refs[1][...]
 
 
+def pipelined_by_no_index(x):
+    def kernel(x_hbm, o_hbm):
+        def body(x_ref, o_ref):
+            o_ref[...] = x_ref[...]
+
+        rows = pl.BlockSpec((8, 128), lambda i: (i, 0))
+        first = pl.BlockSpec((8, 128), lambda: (0, 0))  # PAL302
+        pltpu.emit_pipeline(body, grid=(2,), in_specs=[first], out_specs=rows)(x_hbm, o_hbm)
+
+    return pl.pallas_call(kernel, in_specs=[ANYWHERE], out_specs=ANYWHERE, out_shape=like(x))(x)
+
+
 _pack = Primitive("pack_dtype")  # as jax's fuser has it in kernels that it rewrites
 _pack.def_abstract_eval(lambda x: x)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.finding import Severity
-from tests.probe.running import Probed, jax_version
+from tests.probe.running import HERE, Probed, jax_version
 
 if TYPE_CHECKING:
     from pallas_lint.probe.client import Worker
@@ -79,6 +79,12 @@ def test_kernels_that_close_over_references(worker: Worker, function: str) -> No
     assert not probed.findings and not probed.errors
     stages = probed.stages
     assert stages["lower", "tpu:v5e"] and stages["grid", None] and stages["interpret", None]
+
+
+def test_index_maps_of_pipelines_in_a_kernel(worker: Worker) -> None:
+    probed = Probed(worker, "idioms.py::pipelined_by_no_index", "f32[16,128]", targets=("tpu:v5e",), stage="trace")
+    marked = next(at for at, line in enumerate((HERE / "idioms.py").read_text().splitlines(), 1) if "# PAL302" in line)
+    assert probed.places == [("PAL302", marked)]
 
 
 def test_kernels_on_sparse_cores_have_no_cost(worker: Worker) -> None:
