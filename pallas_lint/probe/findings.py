@@ -9,6 +9,7 @@ from pallas_lint.probe import messages, reasons
 from pallas_lint.probe.mesh import findings as mesh
 from pallas_lint.probe.perf import occupancy, verdicts, whole
 from pallas_lint.probe.places import FindingBuilder, Places, place_of
+from pallas_lint.probe.results import Stage
 from pallas_lint.probe.running import here, not_a_number
 from pallas_lint.records import define, evolve
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
         Shared,
         Uncovered,
     )
-    from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
+    from pallas_lint.probe.results import LaunchResult, ProbeResult
     from pallas_lint.probe.specs import Spec
 
 _FALLBACK = {"trace": "PAL901", "lower": "PAL902", "compile": "PAL903"}
@@ -67,6 +68,9 @@ def findings_of(
             errors.append(wrong)
         else:
             found.append(_ExceptionFindings(result, places).raised(trouble, "trace"))
+    for target, problems in result.refusals.items():
+        about, traced = _ExceptionFindings(result, places), Stage("trace", target, ok=False)
+        found += [about.raised(problem, "trace", traced) for problem in problems if problem["kind"] == "raised"]
     for launch in result.launches:
         found += _LaunchFindings(result, places, launch, reasons.causes(launch)).findings()
         builder = FindingBuilder(result, places, launch)
@@ -165,7 +169,8 @@ class _ExceptionFindings(FindingBuilder):
             places = [mapping, *places]
         code = known.code if known is not None else _FALLBACK[at]
         backend, device = (_backend(stage), _device(stage)) if stage is not None else (None, None)
-        verb = {"trace": "does not trace", "lower": f"does not lower for {backend}",
+        where = f" for {backend}" if backend is not None else ""
+        verb = {"trace": f"does not trace{where}", "lower": f"does not lower for {backend}",
                 "compile": f"does not compile for {backend}"}[at]  # fmt: skip
         primitive = next((place["primitive"] for place in places if "primitive" in place), None)
         subject = f"`{primitive}`" if primitive and at == "lower" else "the kernel"
@@ -185,7 +190,7 @@ class _ExceptionFindings(FindingBuilder):
             f"{subject} {verb}: {messages.in_words(problem, at)}",
             advice,
             backend=backend,
-            device=device if at == "compile" else None,
+            device=None if at == "lower" else device,
         )
 
 

@@ -128,6 +128,7 @@ class ProbeResult:
     parts: dict[str, str | None] = field(factory=dict)
     trouble: list[Problem] = field(factory=list)
     trouble_task: str | None = None
+    refusals: dict[str, list[Problem]] = field(factory=dict)  # of the same kind, for one target of several
     errors: list[str] = field(factory=list)
     functions: list[FunctionCost] = field(factory=list)  # what the whole function costs, by target
     compared: TaskEnd | None = None  # what the comparison with a reference came to
@@ -236,6 +237,8 @@ def _task_ended(event: TaskEnd, result: ProbeResult) -> None:
         result.functions.append(event["function"])
     elif event["task"].startswith("function:"):
         result.functions.append(_unknown(result, event["task"], event.get("detail") or _why_not(event)))
+    elif event["task"].startswith("trace:"):
+        result.refusals[event["task"].partition(":")[2]] = event.get("problems") or []
     elif not event["ok"]:
         result.trouble = event.get("problems") or []
         result.trouble_task = event["task"]

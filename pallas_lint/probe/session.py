@@ -115,7 +115,6 @@ class Session:
         """One function's result; where a compiler crashed, with the operation that it died on."""
         request = self._request(spec)
         result = self._result(spec, request)
-        self._trace_again(spec, request, result)
         complete(result.launches, f"not reached within `--timeout {self.conditions.timeout:g}`")
         for at, launch in enumerate(result.launches):
             for stage in launch.stages:
@@ -131,27 +130,6 @@ class Session:
         result = self._examined(spec, request) if known is None else collect(spec, known, self.conditions.timeout)
         result.kept = known is not None
         return result
-
-    def _trace_again(self, spec: Spec, request: FunctionRequest, result: ProbeResult) -> None:
-        """Judge what fails for another TPU than the function was traced for by a trace for that one.
-
-        Functions ask for the chip's memory, cores and lanes while they are traced.
-        """
-        tpus = [target for target in request["targets"] if target.startswith("tpu:")]
-        for target in tpus[1:]:
-            of_target = [stage for launch in result.launches for stage in launch.stages if stage.target == target]
-            if all(stage.ok is not False for stage in of_target):
-                continue
-            stages = [name for name in request["stages"] if name in ("trace", "grid", "lower", "compile")]
-            again = self._result(spec, {**request, "targets": [target], "stages": stages})
-            if [launch.kernel for launch in again.launches] != [launch.kernel for launch in result.launches]:
-                continue
-            for launch, traced in zip(result.launches, again.launches, strict=True):
-                for stage in traced.stages:
-                    if stage.target == target:
-                        launch.add(stage)
-                launch.costs = [cost for cost in launch.costs if cost["target"] != target]
-                launch.costs += [cost for cost in traced.costs if cost["target"] == target]
 
     def differences(self, spec: Spec, text: str) -> list[str]:
         """What changes in the function's result, in interpret mode, where its file has this text instead.

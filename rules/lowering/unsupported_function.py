@@ -11,7 +11,7 @@ from pallas_lint.api import Context, Example, Failure, Finding, Op, Rule, Severi
 from pallas_lint.checker.backend_failures import BACKENDS, SEMANTICS, SUBCORES, lowers
 from pallas_lint.compat import SupportStatus
 from pallas_lint.fixes.last_of_cumsum import as_sum
-from pallas_lint.kernels.facts.refused_calls import is_copy, refused, variants
+from pallas_lint.kernels.facts.refused_calls import is_copy, refused, refused_on_each_core, variants
 from pallas_lint.kernels.launches.backend import of_name
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.ruleset.registry import all_rules
@@ -171,7 +171,7 @@ class UnsupportedFunction(Rule):
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
         sparse = context.target is not None and context.target.core == "sparse"
-        form = None if sparse else refused(op)
+        form = refused_on_each_core(op) if sparse else refused(op)
         if form is not None:
             yield from self._of_form(op, form, context)
             return

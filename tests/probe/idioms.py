@@ -1,5 +1,7 @@
 """Kernels in idioms that are hard to judge, working ones beside broken ones; run only by the probe's worker."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -7,6 +9,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from jax.experimental.pallas import tpu as pltpu
 from jax.experimental.pallas import tpu_sc as plsc
+from jax.extend.core import Primitive
 
 ANYWHERE = pl.BlockSpec(memory_space=pl.ANY)
 SUMS = jax.ShapeDtypeStruct((8, 256), jnp.float32)
@@ -309,6 +312,47 @@ def rows_gathered_by_subcores(x, index):
 
 def rows_past_the_end_of_subcores(x):
     return _on_subcores(x, lambda *refs: _rows_of_subcores(*refs, past=x.shape[0] - 4))
+
+
+def copied_in_run_state(x):
+    def launch(refs):
+        pl.pallas_call(functools.partial(pltpu.sync_copy, *refs), out_shape=[])()
+
+    return pl.run_state(launch)((x, jnp.zeros_like(x)))[1]
+
+
+def copied_between_references(x):
+    refs = [jax.new_ref(x), jax.new_ref(jnp.zeros_like(x))]
+
+    def kernel(o_ref):
+        pltpu.sync_copy(*refs)
+        o_ref[...] = jnp.zeros_like(o_ref)
+
+    pl.pallas_call(kernel, out_shape=like(x))()
+    return refs[1][...]
+
+
+def pipelined_by_no_index(x):
+    def kernel(x_hbm, o_hbm):
+        def body(x_ref, o_ref):
+            o_ref[...] = x_ref[...]
+
+        rows = pl.BlockSpec((8, 128), lambda i: (i, 0))
+        first = pl.BlockSpec((8, 128), lambda: (0, 0))  # PAL302
+        pltpu.emit_pipeline(body, grid=(2,), in_specs=[first], out_specs=rows)(x_hbm, o_hbm)
+
+    return pl.pallas_call(kernel, in_specs=[ANYWHERE], out_specs=ANYWHERE, out_shape=like(x))(x)
+
+
+_pack = Primitive("pack_dtype")  # as jax's fuser has it in kernels that it rewrites
+_pack.def_abstract_eval(lambda x: x)
+
+
+def packed_for_the_fuser(x):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = _pack.bind(x_ref[...])
+
+    return pl.pallas_call(kernel, out_shape=like(x))(x)
 
 
 # -- what is no launcher ---------------------------------------------------------------------------------------------

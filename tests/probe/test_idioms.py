@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.finding import Severity
-from tests.probe.running import Probed, jax_version
+from tests.probe.running import HERE, Probed, jax_version
 
 if TYPE_CHECKING:
     from pallas_lint.probe.client import Worker
@@ -70,6 +70,33 @@ def test_working(worker: Worker, function: str, arguments: list[str], target: st
 )
 def test_broken(worker: Worker, function: str, arguments: list[str], code: str, severity: Severity) -> None:
     assert loud(worker, function, *arguments) == [(code, severity)]
+
+
+@pytest.mark.parametrize("function", ["copied_in_run_state", "copied_between_references"])
+def test_kernels_that_close_over_references(worker: Worker, function: str) -> None:
+    """What is judged is the launch that jax makes of it."""
+    probed = Probed(worker, f"idioms.py::{function}", "i32[8,128]", targets=("tpu:v5e",))
+    assert not probed.findings and not probed.errors
+    stages = probed.stages
+    assert stages["lower", "tpu:v5e"] and stages["grid", None] and stages["interpret", None]
+
+
+def test_index_maps_of_pipelines_in_a_kernel(worker: Worker) -> None:
+    probed = Probed(worker, "idioms.py::pipelined_by_no_index", "f32[16,128]", targets=("tpu:v5e",), stage="trace")
+    marked = next(at for at, line in enumerate((HERE / "idioms.py").read_text().splitlines(), 1) if "# PAL302" in line)
+    assert probed.places == [("PAL302", marked)]
+
+
+def test_kernels_on_sparse_cores_have_no_cost(worker: Worker) -> None:
+    probed = Probed(worker, "idioms.py::rows_of_subcores", FLOATS, targets=("tpu:tpu7x",), stage="cost", perf=True)
+    (cost,) = probed.launches[0].costs
+    assert cost["microseconds"] is None and cost["doubts"] == ["it runs on SparseCores"]
+
+
+def test_kernels_that_are_not_what_is_launched(worker: Worker) -> None:
+    probed = Probed(worker, "idioms.py::packed_for_the_fuser", "f32[8,128]", targets=("tpu:v5e",))
+    assert not probed.findings and not probed.errors
+    assert probed.stages["lower", "tpu:v5e"] is None
 
 
 def test_an_alias_that_is_read_first(worker: Worker) -> None:

@@ -419,6 +419,45 @@ def test_capture_of_a_program(form: str, tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+ON_SUBCORES = """
+import jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu, tpu_sc as plsc
+
+def counted(x, subcores):
+    def kernel(x_hbm, o_hbm, buffer):
+        pltpu.sync_copy(x_hbm, buffer)
+        {body}
+        pltpu.sync_copy(buffer, o_hbm)
+    cores = dict(core_axis_name="core", subcore_axis_name="subcore", num_cores=1, num_subcores=subcores)
+    mesh = plsc.VectorSubcoreMesh(**cores)
+    return pl.kernel(kernel, out_type=jax.ShapeDtypeStruct(x.shape, x.dtype), mesh=mesh,
+                     scratch_types=[pltpu.VMEM(x.shape, x.dtype)])(x)
+
+first = jax.jit(counted, static_argnums=1)(jnp.ones(16, jnp.int32), {subcores})
+print("sum", int(first.sum()), plsc.get_sparse_core_info().num_lanes)
+with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((1,), ("x",))):
+    print("cores", plsc.get_sparse_core_info().num_cores)
+"""
+
+
+@pytest.mark.parametrize(
+    ("subcores", "body", "total"),
+    [
+        (1, "buffer[...] = buffer[...] * 2", 32),
+        (16, "buffer[...] = buffer[...] * 2", 0),  # fifteen do not run
+        (1, "buffer[...] = plsc.all_reduce_population_count(buffer[...] > 0)", 0),  # no interpreter has it
+    ],
+)
+def test_programs_go_on_after_a_launch_on_sparse_cores(subcores: int, body: str, total: int, tmp_path: Path) -> None:
+    if jax_version() < (0, 10, 1):
+        pytest.skip("pl.kernel takes subcores from 0.10.1 on")
+    (tmp_path / "program.py").write_text(ON_SUBCORES.format(subcores=subcores, body=body))
+    done = run("--capture", "--stage", "lower", "--target", "tpu:tpu7x", "--", python(), "program.py", cwd=tmp_path)
+    assert f"sum {total} 16" in done.stderr and "cores 2" in done.stderr, done.stderr
+    assert done.returncode == 0 and "1 kernel judged" in done.stdout, done.stdout
+
+
 VMAPPED = """
 import sys, jax, jax.numpy as jnp
 from jax.experimental import pallas as pl

@@ -52,6 +52,7 @@ def test_joins_on_triton(expression: str, version: str) -> None:
         "lax.bitcast_convert_type(x.astype(jnp.bfloat16), jnp.int16)",
         "jnp.argmax(x, axis=1)",
         "lax.platform_dependent(x, default=lambda v: v)",
+        "lax.select_n(x > 0, x, x + 1)",
     ],
 )
 @pytest.mark.parametrize("backend", ["tpu", "triton"])
@@ -67,6 +68,7 @@ def test_fine(expression: str, backend: str) -> None:
         "lax.bitcast_convert_type(x.astype(jnp.bfloat16).reshape(16, 64, 2), jnp.uint32)",
         "jnp.argmax(x, axis=(0, 1))",
         "x.argmin(axis=(0, 1))",
+        "lax.select_n(jnp.minimum(x, 2).astype(jnp.int32), x, x + 1, x * 2)",
     ],
 )
 @pytest.mark.parametrize("backend", ["tpu", "triton"])

@@ -641,3 +641,50 @@ def test_an_axis_of_a_shard_map_around_the_kernel() -> None:
         "return kernel(", "return jax.shard_map(kernel, mesh=M)("
     )
     assert lint(code, "0.12.0.1", "tpu:v6e", "PAL504") == []
+
+
+GATHERED = """
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+    from jax.experimental.pallas import tpu_sc as plsc
+
+    def run(x, index):
+        @pl.kernel(
+            out_type=jax.ShapeDtypeStruct((64, 128), jnp.float32),
+            mesh=plsc.VectorSubcoreMesh(core_axis_name="c", subcore_axis_name="s", num_cores=2, num_subcores=16),
+            scratch_types=[
+                pltpu.VMEM((64,), jnp.int32), pltpu.VMEM((64, 128), jnp.float32), pltpu.SemaphoreType.DMA
+            ],
+        )
+        def kernel(x_hbm, index_hbm, o_hbm, places, rows, sem):
+            pltpu.sync_copy(index_hbm, places)
+            BODY
+            pltpu.sync_copy(rows, o_hbm)
+
+        return kernel(x, index)
+
+    run(jnp.ones((512, 128)), jnp.zeros((64,), jnp.int32))
+"""
+GATHER = "copy = pltpu.async_copy(x_hbm.at[places], rows, sem)"
+SCATTER = "copy = pltpu.async_copy(rows, o_hbm.at[places], sem)"
+DOUBLED = "rows[0, pl.ds(0, 16)] = rows[0, pl.ds(0, 16)] * 2.0"
+MOVED = "places[pl.ds(0, 16)] = places[pl.ds(0, 16)] + 1"
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ((GATHER, DOUBLED, "copy.wait()"), 2),
+        ((GATHER, "copy.wait()", DOUBLED), 0),
+        ((GATHER, MOVED, "copy.wait()"), 1),  # their numbers may be read while they are copied, and not be written
+        ((GATHER, "copy.wait()", MOVED), 0),
+        (("rows[...] = jnp.zeros_like(rows)", SCATTER, DOUBLED, "copy.wait()"), 1),
+        (("rows[...] = jnp.zeros_like(rows)", SCATTER, "copy.wait()", DOUBLED), 0),
+    ],
+)
+def test_rows_that_are_touched_while_they_are_gathered(body: tuple[str, ...], count: int) -> None:
+    code = GATHERED.replace("BODY", "\n            ".join(body))
+    found = lint(code, "0.12.0.1", "tpu:tpu7x", "PAL422")
+    assert len(found) == count, found

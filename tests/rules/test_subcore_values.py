@@ -139,6 +139,40 @@ def test_numbers_on_a_scalar_subcore(value: str, code: str) -> None:
     assert found(f"f_ref[1] = {value}", SCALAR) == code
 
 
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("pltpu.bitcast(v, jnp.int32)", "PAL101"), ("pltpu.bitcast(v, jnp.int32, -2)", "PAL101"),
+        ("pltpu.bitcast(v, jnp.int32, dim=-1)", ""), ("plsc.bitcast(v, jnp.int32)", ""),
+        ("pltpu.bitcast(v.reshape(1, 16), jnp.int32)[0]", ""),
+        ("lax.select_n(jnp.minimum(n, 2), n, n + 1, n * 2)", "PAL101"),
+    ],
+)  # fmt: skip
+def test_bits_and_cases_of_a_vector(value: str, code: str) -> None:
+    assert found(f"i_ref[pl.ds(0, 16)] = {value}") == code
+
+
+NARROW = [
+    ("h + g", "PAL217"), ("h + 3", "PAL217"), ("lax.mul(h, g)", "PAL217"), ("-h", "PAL217"), ("~h", "PAL217"),
+    ("jnp.abs(h)", "PAL217"), ("h // 3", "PAL217"), ("lax.rem(h, g)", "PAL217"), ("h << 2", "PAL217"),
+    ("h & g", "PAL217"), ("jnp.clip(h, 0, 3)", "PAL217"), ("h < g", "PAL217"), ("jnp.where(i > 0, h, g)", "PAL217"),
+    ("lax.cond(i > 0, lambda: h + g, lambda: g)", "PAL217"), ("jnp.sign(h)", "PAL217"), ("h + i", ""), ("h", ""),
+    ("h.astype(jnp.int32) + g.astype(jnp.int32)", ""), ("h.astype(jnp.int8)", ""), ("lax.max(h, h)", ""), ("h - h", ""),
+    ("h + h", "PAL217"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int8", "uint16"])
+@pytest.mark.parametrize(("value", "code"), NARROW)
+def test_numbers_of_fewer_bits(value: str, code: str, dtype: str) -> None:
+    """Of abs of unsigned numbers, which is nothing to do, this is not true."""
+    made = f"h, g = i.astype(jnp.{dtype}), j.astype(jnp.{dtype})"
+    code = "" if value == "jnp.abs(h)" and dtype == "uint16" else code
+    assert found(f"j = i_ref[1]; {made}; i_ref[2] = ({value}).astype(jnp.int32)", SCALAR) == code
+    body = f"i, j = n[0], n[1]; {made}; i_ref[pl.ds(0, 16)] = n + ({value}).astype(jnp.int32)"
+    assert found(body) == code
+
+
 def test_scalar_subcores_gather_nothing() -> None:
     assert found("pltpu.sync_copy(x_hbm.at[i_ref], f_ref)", SCALAR) == "PAL217"
 

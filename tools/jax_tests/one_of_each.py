@@ -1,6 +1,6 @@
 """A plugin of pytest for jax's own tests on a machine without their devices: sets the device, keeps one of each group.
 
-`run.py` loads it. `JAX_TESTS_DEVICE` is the device that tests see (`tpu` or `gpu`; else what is there),
+`run.py` loads it. `JAX_TESTS_DEVICE` is the device that tests see (`tpu`, `tpu:v6e` or `gpu`; else what is there),
 `JAX_TESTS_EACH` how many tests of a parametrised one run, `JAX_TESTS_CHECKOUT` where modules are found that jax's
 tests import and its wheel has not.
 """
@@ -18,22 +18,25 @@ import pytest
 from jax._src import test_util
 
 _HELPERS = ("jax._src.pallas.pallas_test_util", "jax._src.hypothesis_test_util")
-_TPU, _GPU = 5, (9, 0)  # a v5e and a Hopper
+_TPUS = {"v5e": (5, "e"), "v5p": (5, "p"), "v6e": (6, "e"), "tpu7x": (7, "x")}  # version and variant
+_GPU = (9, 0)  # a Hopper
 
 
 def _set_device(device: str) -> None:
     """Have jax's test helpers answer for a device that is not there."""
+    device, _, chip = device.partition(":")
     tags = {"tpu": {"tpu"}, "gpu": {"gpu", "cuda"}}[device]
+    tpu, letter = _TPUS[chip or "v5e"]
 
     def is_tpu(version: int | None = None, variant: str = "") -> bool:
-        return device == "tpu" and (version in (None, _TPU)) and variant in ("", "e")
+        return device == "tpu" and version in (None, tpu) and variant in ("", letter)
 
     def is_capable(capability: str) -> bool:
         return device == "gpu" and tuple(map(int, capability.split("."))) <= _GPU
 
     test_util._get_device_tags = lambda: tags
     test_util.device_under_test = lambda: device
-    test_util.get_tpu_version = lambda: _TPU
+    test_util.get_tpu_version = lambda: tpu
     test_util.is_device_tpu = is_tpu
     test_util.is_device_cuda = lambda: device == "gpu"
     test_util.is_cuda_compute_capability_at_least = is_capable

@@ -244,11 +244,13 @@ class _Layout:
             raise _NotLaidOut
         to = self._device(made, point) if remote and method == "start" else self.line
         reads, writes = self._region(source, None, point, step), self._region(target, None, point, step, to)
-        size, place = _bytes(target), self._place(op.site)
+        scattered = _numbering(target) is not None
+        size, place = _bytes(source if scattered else target), self._place(op.site)
+        numbered = (self._region(each, None, point, step) for each in map(_numbering, (source, target)) if each)
         received = self._semaphore(made.argument("recv_sem" if remote else "sem", 3 if remote else 2), point, to)
         sent = self._semaphore(made.argument("send_sem", 2), point) if remote else None
         if method == "start":
-            self._add(Copy(place, self.step, (reads,), (writes,), size, received, sent))
+            self._add(Copy(place, self.step, (reads, *numbered), (writes,), size, received, sent))
             return
         if sent is not None and method != "wait_recv":
             self._add(Wait(place, self.step, sent, size))
@@ -381,7 +383,16 @@ def _box(index: Value | None, shape: tuple[int, ...], point: DevicePoint) -> tup
     return tuple(_interval(part, size, point) for part, size in zip(parts, shape, strict=True))
 
 
+def _numbering(ref: Ref) -> Ref | None:
+    """The reference whose numbers select the rows that a copy takes or writes."""
+    index = ref.indexer if ref.view else None
+    parts = index.items if isinstance(index, Seq) else (index,)
+    return next((part for part in parts if isinstance(part, Ref)), None)
+
+
 def _interval(part: Value, whole: int, point: DevicePoint) -> tuple[int | None, int, int]:
+    if isinstance(part, Ref):  # rows that it numbers
+        return None, whole, 1
     if isinstance(part, Slice):
         if part.size is not None:
             size = point.value(part.size)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.operands import axes
 from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import NONE, Array, Const, Seq
 from pallas_lint.records import frozen
 
@@ -28,6 +29,7 @@ _FACTORED = {
     "qr": "qr",
 }
 _FACTORING = ("jax.numpy.linalg", "jax.scipy.linalg", "jax.lax.linalg")
+_TWO_CASES = 3  # arguments of `select_n`
 _JOINS = frozenset("concatenate concat hstack vstack append stack".split())
 
 
@@ -47,6 +49,16 @@ _TRITON = frozenset({"triton"})
 
 def refused(op: Op) -> Form | None:
     """The form of a call that no measured release takes; None where it may pass."""
+    form = refused_on_each_core(op)
+    if form is not None or op.open:
+        return form
+    if op.short == "bitcast_convert_type":
+        return _bitcast(op)
+    return _join(op, op.short) if op.short in _JOINS else None
+
+
+def refused_on_each_core(op: Op) -> Form | None:
+    """The same of forms that no kind of core takes, those of SparseCores among them."""
     short, primitive = op.short, _lacking(op.name)
     if primitive is not None:
         return Form(
@@ -58,9 +70,11 @@ def refused(op: Op) -> Form | None:
         if isinstance(op.argument("axis", 1), Seq):
             return Form("takes one axis, not a tuple", "flatten first, or reduce one axis after the other", _EVERY)
         return None
-    if short == "bitcast_convert_type":
-        return _bitcast(op)
-    return _join(op, short) if short in _JOINS else None
+    if op.name == f"{PALLAS}.tpu.bitcast":
+        return _bitcast_of_vector(op)
+    if op.name == "jax.lax.select_n" and len(op.args) > _TWO_CASES:
+        return Form("takes two cases in a kernel, not more", "nest `jnp.where`", _EVERY)
+    return None
 
 
 @lru_cache(maxsize=4096)
@@ -110,6 +124,16 @@ def _bitcast(op: Op) -> Form | None:
         return None
     instead = "shift and mask the bits, or convert outside the kernel"
     return Form("between types of different widths does not lower", instead, frozenset({"tpu", "triton"}))
+
+
+def _bitcast_of_vector(op: Op) -> Form | None:
+    """`pltpu.bitcast` changes the last dimension but one, unless another is named: a vector has none."""
+    source = op.argument("x", 0)
+    if not isinstance(source, Array) or source.shape is None or len(source.shape) != 1:
+        return None
+    if op.argument("dim", 2) not in (None, Const(-2)):
+        return None
+    return Form("of a vector changes a dimension that it has not", "pass `dim=-1`, which jax 0.12 has", _EVERY)
 
 
 def _join(op: Op, short: str) -> Form | None:

@@ -34,6 +34,7 @@ class Device:
 
     platform: str
     kind: str
+    queried: Callable[[], None] = lambda: None  # called when the kind is read
 
 
 _current: list[Device] = []  # the last one counts
@@ -112,6 +113,8 @@ def _describe(owner: Any) -> None:
 def _attribute(real: Any, name: str) -> Callable[[Any], str]:
     def read(device: Any) -> str:
         truth = not _current or _called_by_jax(2)
+        if name == "kind" and not truth:
+            _current[-1].queried()
         return str(real.__get__(device) if truth else getattr(_current[-1], name))
 
     return read

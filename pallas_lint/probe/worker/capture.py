@@ -24,7 +24,9 @@ from ..protocol import Event
 from . import devices, fingerprint, server
 from .budget import EachAlone
 from .examination import examine
+from .launches.launch import describe
 from .launches.recorder import PRIMITIVES, LaunchRecorder, Record
+from .launches.variants import Variants
 from .recording.calls import CallRecorder
 from .stages import interpret
 from .stages.elsewhere import Elsewhere
@@ -109,7 +111,7 @@ class ProgramCapture:
 
             def get_num_device_cores() -> int:
                 try:
-                    return int(count())
+                    return int(count() or 1)  # an abstract device of a CPU has None
                 except AttributeError:  # only a TPU has any
                     return 1
 
@@ -146,7 +148,7 @@ class ProgramCapture:
                 for event in events:
                     server.send(replies, cast("Event", {**event, "launch": at}))
             examine(
-                [records[at] for at in fresh],
+                [Variants(records[at]) for at in fresh],
                 self.request,
                 tuple(self.request["stages"]),
                 emit,
@@ -181,8 +183,8 @@ def _has_accelerator() -> bool:
     return any(name.startswith(("accel", "vfio", "nvidia", "kfd")) for name in names)
 
 
-def _without_device(record: Record) -> dict[str, Any]:
-    """Interpret mode for a launch whose device is missing."""
+def _without_device(record: Record) -> dict[str, Any] | None:
+    """Interpret mode for a launch whose device is missing; None where no interpreter runs it."""
     if record.params.get("interpret"):
         return {}
     import jax
@@ -191,6 +193,8 @@ def _without_device(record: Record) -> dict[str, Any]:
         return {}
     if record.kind == "pallas_call":
         return {"interpret": True}
+    if record.sparse and interpret.runs_a_part(describe(record)):
+        return None
     return {"interpret": interpret.tpu_interpreter() or True}
 
 

@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,24 +78,29 @@ def parse(text: str) -> DeviceTarget:
 
 
 @contextlib.contextmanager
-def imitated(target: DeviceTarget, seen: DeviceTarget | None = None) -> Iterator[None]:
+def imitated(
+    target: DeviceTarget, seen: DeviceTarget | None = None, queried: Callable[[], None] = lambda: None
+) -> Iterator[None]:
     """Context in which tracing and lowering take the target's device for the one that is there.
 
-    The user's code finds that of `seen`, where one is given.
+    The user's code finds that of `seen`, where one is given. `queried` is called when something reads its kind.
 
     The public way is an abstract mesh (from 0.7; before, lowering needs no device). It is not enough: equations are
     lowered in the context in which they were traced, which knew of no mesh, so the functions behind it are replaced.
     """
-    with _abstract_mesh(target), _attributes(target), answered(seen or target), contextlib.ExitStack() as stack:
+    answering = answered(seen or target, queried)
+    with _abstract_mesh(target), _attributes(target), answering, contextlib.ExitStack() as stack:
         for module in map(sys.modules.get, PLATFORM_MODULES):
             if module is not None:
-                stack.enter_context(_answering(module, target))
+                stack.enter_context(_answering(module, target, queried))
         yield
 
 
-def answered(target: DeviceTarget) -> contextlib.AbstractContextManager[None]:
+def answered(
+    target: DeviceTarget, queried: Callable[[], None] = lambda: None
+) -> contextlib.AbstractContextManager[None]:
     """Context in which the user's code gets the target's devices from jax."""
-    return answers.of(answers.Device("tpu" if target.backend == "tpu" else "gpu", target.kind))
+    return answers.of(answers.Device("tpu" if target.backend == "tpu" else "gpu", target.kind, queried))
 
 
 # The modules with functions that give lowering its device, in one release or another.
@@ -110,11 +115,15 @@ _ANSWERS = ("get_device_kind", "get_num_device_cores", "_get_tpu_generation")
 
 
 @contextlib.contextmanager
-def _answering(module: Any, target: DeviceTarget) -> Iterator[None]:
+def _answering(module: Any, target: DeviceTarget, queried: Callable[[], None]) -> Iterator[None]:
+    def kind() -> str:
+        queried()
+        return target.kind
+
     kept = {name: vars(module)[name] for name in _ANSWERS if name in vars(module)}
     _forget(module)
     if "get_device_kind" in kept:
-        module.get_device_kind = lambda: target.kind
+        module.get_device_kind = kind
     if "get_num_device_cores" in kept:
         module.get_num_device_cores = lambda: 1
     if "_get_tpu_generation" in kept and target.backend == "tpu":  # of emit_pipeline, to 0.6

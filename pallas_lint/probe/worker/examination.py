@@ -30,7 +30,7 @@ from .budget import TimeBudget, shares
 from .launches import boundary, settings
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
-from .launches.recorder import Record
+from .launches.variants import Variants
 from .stages import (
     bounds,
     causes,
@@ -60,7 +60,7 @@ SPARSE = "tpu7x"  # a TPU that has SparseCores; not every one has
 
 
 def examine(
-    records: list[Record],
+    made: list[Variants],
     terms: RequestOptions,
     stages: tuple[str, ...],
     emit: Emit,
@@ -84,8 +84,10 @@ def examine(
     emit({"event": "parts", "parts": environment.parts()})
     emit({"event": "files", "files": imported()})
     launches = [
-        _Examination(at, describe(record), terms, stages, emit, elsewhere, budget, whole, schedules, together)
-        for at, record in enumerate(records)
+        _Examination(
+            at, describe(each.record), each, terms, stages, emit, elsewhere, budget, whole, schedules, together
+        )
+        for at, each in enumerate(made)
     ]
     for launch in launches:
         launch.skip, launch.failed = skip, failed
@@ -128,6 +130,7 @@ class _Examination:
 
     at: int
     launch: Launch
+    variants: Variants
     terms: RequestOptions
     stages: tuple[str, ...]
     emit: Emit
@@ -143,6 +146,7 @@ class _Examination:
     computed: bool = False  # whether results were NaN when it was run, not caused by unwritten memory
     stays_inside: bool = False  # whether it was run, in the order of the grid, and nothing left its buffer
     outcomes: dict[str, bool | None] = field(default_factory=dict)  # of tasks that ran in this process
+    _others: dict[str, Launch] = field(default_factory=dict)  # by target
     step_seconds: float | None = None  # that a grid step takes in an interpreter, where it was measured
 
     def begin(self) -> None:
@@ -185,8 +189,8 @@ class _Examination:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def _targets(self) -> list[str]:
-        if self.terms["targets"]:
-            return self.terms["targets"]
+        if self.variants.targets is not None or self.terms["targets"]:
+            return [*(self.terms["targets"] if self.variants.targets is None else self.variants.targets)]
         own = self.launch.backend
         if own is not None:
             device = "" if own != "tpu" else f":{SPARSE if self.launch.sparse else 'v5e'}"
@@ -252,6 +256,22 @@ class _Examination:
             facts["blocks_total"] = self.grid.total(at)
         return facts
 
+    def _on(self, target: devices.DeviceTarget) -> Launch:
+        """The launch as it was made on this target."""
+        if target.text not in self._others:
+            record = self.variants.on(target.text)
+            self._others[target.text] = self.launch if record is self.launch.record else describe(record)
+        return self._others[target.text]
+
+    def _constants(self, target: devices.DeviceTarget) -> dict[int, bool]:
+        """Whether an operand's block is always the same one."""
+        launch = self._on(target)
+        if launch is self.launch:
+            return self.grid.constants() if self.grid is not None else {}
+        with contextlib.suppress(Exception):
+            return self._as_made(lambda: grid.EvaluatedGrid(launch).constants())
+        return {}
+
     # -- stages ----------------------------------------------------------------------------------------------------
 
     def _task(
@@ -262,10 +282,11 @@ class _Examination:
         applies: Callable[[], bool] = lambda: True,
     ) -> _Task:
         text, task = target.text if target else None, self._name(name, target)
-        work = _not_judged if self.launch.record.stands_for_others else work
+        work = _not_judged if self.launch.stands_for_others else work
         return _Task(
-            task, StageOf(self.at, name, text), work, self.emit, partial(self._ended, task), applies, self.launch
-        )
+            task, StageOf(self.at, name, text), work, self.emit, partial(self._ended, task), applies,
+            self._on(target) if target else self.launch,
+        )  # fmt: skip
 
     def _name(self, name: StageName, target: devices.DeviceTarget | None = None) -> str:
         return f"{name}:{self.at}" + (f":{target.text}" if target else "")
@@ -439,7 +460,7 @@ class _Examination:
 
     def _lower(self, target: devices.DeviceTarget) -> StageResult:
         devices.check_known(target)
-        lowered = self._as_made(lambda: lowering.lower(self.launch, target))
+        lowered = self._as_made(lambda: lowering.lower(self._on(target), target))
         if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
             with contextlib.suppress(devices.Missing):  # which the stage `compile` reports
                 self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
@@ -473,12 +494,12 @@ class _Examination:
         return result
 
     def _compiled(self, target: devices.DeviceTarget, alone: lowering.Alone | None = None) -> dict[str, int]:
-        return self._as_made(lambda: lowering.compiled(self.launch, target, alone))
+        return self._as_made(lambda: lowering.compiled(self._on(target), target, alone))
 
     def _cost(self, target: devices.DeviceTarget, schedules: cost.Schedules) -> StageResult:
         if not (self._went("lower", target) and self._went("compile", target)):
-            return {"cost": cost.unknown(self.launch, target, "it does not compile")}
-        found = cost.examine(self.launch, self.at, target, schedules)
+            return {"cost": cost.unknown(self._on(target), target, "it does not compile")}
+        found = cost.examine(self._on(target), self.at, target, schedules)
         self.costs.append(found)
         return {"cost": found}
 
@@ -487,16 +508,17 @@ class _Examination:
 
         The compiler finds that out only after a minute of unrolling.
         """
-        shared = shared_memory.needed(self.launch) if target.backend == "mosaic_gpu" else None
+        launch = self._on(target)
+        shared = shared_memory.needed(launch) if target.backend == "mosaic_gpu" else None
         if shared is not None and shared["bytes"] > shared_memory.LIMIT:
             return {"kind": "memory", "limit": shared_memory.LIMIT, "target": target.text, **shared}
-        if target.backend != "tpu" or self.launch.grid is None:
+        if target.backend != "tpu" or launch.grid is None:
             return None
-        scalars = memory.scalars(self.launch)
+        scalars = memory.scalars(launch)
         if scalars is not None and scalars["bytes"] >= SMEM:
             return {"kind": "memory", "limit": SMEM, "target": target.text, **scalars}
-        needed = memory.needed(self.launch, self.grid.constants() if self.grid is not None else {}, target.device)
-        limit = memory.limit(target.device, self.launch)
+        needed = memory.needed(launch, self._constants(target), target.device)
+        limit = memory.limit(target.device, launch)
         if needed is None or needed["bytes"] <= limit:
             return None
         return {"kind": "memory", "limit": limit, "target": target.text, **needed}

@@ -30,8 +30,9 @@ from .inputs.toplevel import compiler_options
 from .launches import known, locate
 from .launches.launch import Launch, describe
 from .launches.recorder import LaunchRecorder, Record
+from .launches.variants import Variants, arrange
 from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_compiles, real, whole
-from .tasks import stage, task
+from .tasks import problem, stage, task
 
 T = TypeVar("T")
 
@@ -60,6 +61,9 @@ class _Job:
         self.module: Any = None
         self.program: Any = None  # the function's jaxpr
         self.device: devices.DeviceTarget  # on which the function is traced
+        self.queries = 0  # of the chip, by what was traced last
+        self.by_target: dict[str, list[Record]] = {}  # the launches on TPUs that get others, or may
+        self.refusals: dict[str, Exception] = {}  # by the TPUs for which it does not trace
         self.shardings: dict[int, Any] = {}  # of its arrays, by their numbers, where a `shard_map` needs one
         self.stages = tuple(
             name for name in request["stages"] if name not in ("interpret", "checks") or request["runs"]
@@ -78,16 +82,23 @@ class _Job:
         records = self._task("trace", lambda: self._trace(function))
         if records is None:
             return
+        for target, refusal in self.refusals.items():
+            if f"trace:{target}" not in self.skip:
+                self.emit(
+                    {"event": "end", "task": f"trace:{target}", "ok": False, "seconds": 0.0,
+                     "problems": [problem(refusal)]}
+                )  # fmt: skip
+        made = arrange(records, self.by_target, self.refusals, self.request["targets"])
         if "bisect" in self.request:
-            self._bisect(records)
+            self._bisect(made)
         elif "alone" in self.request:
-            real.once(describe(records[self.request["alone"]]))
+            real.once(describe(made[self.request["alone"]].record))
         elif "variant" in self.request:
             stage(self.emit, "reference", partial(self._varied, function))
         else:
             timeout = self.request["timeout"]
             examine(
-                records, self.request, self.stages, self.emit, skip=self.skip,
+                made, self.request, self.stages, self.emit, skip=self.skip,
                 failed=set(self.request.get("failed", ())),
                 budget=TimeBudget(self.request.get("left", timeout), timeout),
                 whole=cache(partial(self._is_finite, function, records)),
@@ -101,10 +112,12 @@ class _Job:
     def _costs(self, function: Any, records: list[Record], schedules: cost.Schedules) -> None:
         """Predict the cost of the whole function on each target TPU, and of the one that it is compared with."""
         tpu = any(describe(record).backend in (None, "tpu") for record in records)
-        targets = [*filter(_is_tpu, self.request["targets"])] or (["tpu:v5e"] if tpu else [])
+        wanted = [text for text in self.request["targets"] if _is_tpu(text) and text not in self.refusals]
+        targets = wanted or (["tpu:v5e"] if tpu and not self.refusals else [])
         for text in targets if not _are_of_gpus(records) else ():
             if f"function:{text}" not in self.skip:
-                work = partial(self._cost_of, function, records, devices.parse(text), schedules)
+                made = self.by_target.get(text, records)
+                work = partial(self._cost_of, function, made, devices.parse(text), schedules)
                 stage(self.emit, f"function:{text}", work)
 
     def _cost_of(
@@ -195,15 +208,15 @@ class _Job:
         found = self._run_with(changes, function, *filled)
         return [np.asarray(result) for result in jax.tree_util.tree_leaves(found)]
 
-    def _bisect(self, records: list[Record]) -> None:
+    def _bisect(self, made: list[Variants]) -> None:
         """Compile a launch without one of its operations after the other, until the compiler lives."""
         at, text = self.request["bisect"]
-        target = devices.parse(text)
-        for number, (group, places) in enumerate(bisect.groups(records[at]).items()):
+        target, record = devices.parse(text), made[at].on(text)
+        for number, (group, places) in enumerate(bisect.groups(record).items()):
             name = f"without:{number}"
             if name in self.skip:
                 continue
-            launch = describe(bisect.without(records[at], group))
+            launch = describe(bisect.without(record, group))
             self.emit({"event": "begin", "task": name})
             with contextlib.suppress(Exception):  # refused in good order: the compiler lives
                 lowering.compiled(launch, target)
@@ -322,7 +335,10 @@ class _Job:
         return value
 
     def _trace(self, function: Any) -> list[Record]:
-        """Its launches on the first device on which it makes any. Raises what the first device raises."""
+        """Its launches on the first device on which it makes any. Raises what the first device raises.
+
+        Where it looks up the chip, it is traced for every TPU in question.
+        """
         import jax
 
         first, *others = self._devices()
@@ -333,6 +349,15 @@ class _Job:
         except Exception as error:
             failure = error
         before = self.device, self.program
+        if self.queries and _is_tpu(first):
+            self.by_target[first] = records
+            if failure is not None:
+                self.refusals[first] = failure
+            traced = {first: before, **self._trace_for_others(function, first)}
+            made = next((target for target, records in self.by_target.items() if records), None)
+            if made is not None:
+                self.device, self.program = traced[made]
+                return self.by_target[made]
         # Most kernels of Mosaic GPU read the number of multiprocessors, and make a grid of that.
         for_gpus = _is_tpu(first) and _are_of_gpus(records)
         if failure is not None and not self.request["targets"] and "SparseCore" in str(failure):
@@ -342,11 +367,29 @@ class _Job:
             with contextlib.suppress(Exception):
                 found = self._traced(function, device)
                 if found and (self._is_usual(device) or _are_of_gpus(found)):
+                    self.by_target, self.refusals = {}, {}
                     return found
         if failure is not None:
             raise failure
         self.device, self.program = before
         return records
+
+    def _trace_for_others(self, function: Any, first: str) -> dict[str, tuple[devices.DeviceTarget, Any]]:
+        """Trace it for the other TPUs; each with the function's jaxpr there."""
+        import jax
+
+        traced = {}
+        for target in self.request["targets"]:
+            if not _is_tpu(target) or target == first:
+                continue
+            jax.clear_caches()  # what was traced for another device is not traced again
+            try:
+                self.by_target[target] = self._traced(function, target)
+            except Exception as error:
+                self.refusals[target] = error
+            else:
+                traced[target] = self.device, self.program
+        return traced
 
     def _devices(self) -> list[str]:
         """The devices on which the function is traced, by the names of targets, one after the other until it works.
@@ -372,7 +415,7 @@ class _Job:
     def _traced(self, function: Any, target: str) -> list[Record]:
         import jax
 
-        self.device = devices.parse(target)
+        self.device, self.queries = devices.parse(target), 0
         given = arguments.CallArguments(self.request["args"], self.request["kwargs"])
         given.fit(function)
         seen: list[Any] = []
@@ -394,8 +437,18 @@ class _Job:
             recorder = LaunchRecorder()
             recorder.install()
             try:
-                with _of_threads(), devices.imitated(self.device, self._seen()), compiler_options() as begun:
+                with (
+                    _of_threads(),
+                    devices.imitated(self.device, self._seen(), self._count_query),
+                    compiler_options() as begun,
+                ):
                     self.program = jax.make_jaxpr(call)(*self._placed(given.leaves))
+                    # A primitive of the user's may launch where it is lowered, and jax what references become.
+                    made = recorder.records.values()
+                    if not made or any(record.takes_references for record in made):
+                        with contextlib.suppress(Exception):
+                            traced = jax.jit(call).trace(*self._placed(given.leaves))
+                            traced.lower(lowering_platforms=(self.device.platform,))
             except Exception as error:
                 expected = placements.expected(error, seen, self.shardings)
                 if not expected:
@@ -409,6 +462,9 @@ class _Job:
                 records = known.launched_by(self.program, records)
             known.fill(records, self.program)
             return records
+
+    def _count_query(self) -> None:
+        self.queries += 1
 
     def _placed(self, leaves: list[Any]) -> list[Any]:
         """The types of the function's arrays, with the shardings that its `shard_map` needs."""

@@ -46,10 +46,18 @@ _TRANSPOSES = _names("transpose swapaxes moveaxis permute_dims matrix_transpose"
 _PICKS = _names("take", "numpy") | {_GETITEM}
 _OF_WORDS = _names("abs absolute left_shift right_shift shift_left shift_right_arithmetic shift_right_logical")
 _ROUNDING = _names("round around rint")
+_OF_NUMBERS = (
+    _names("sign bitwise_and bitwise_or bitwise_xor bitwise_not")
+    | _names("add subtract multiply maximum minimum negative clip invert bitwise_invert where", "numpy")
+    | _names("equal not_equal less less_equal greater greater_equal", "numpy")
+    | _names("add sub mul max min neg clamp select eq ne lt le gt ge", "lax")
+)
+_SUMS = _names("add multiply mul")  # those that are computed even of a number and itself
+_ABSOLUTE = _names("abs absolute")
 _UPDATES = frozenset(f"jax.numpy.ndarray.at.{what}" for what in "set add multiply mul min max divide".split())
 OPERATIONS = (
     _OF_VECTORS | _REMAINDERS | _DIVISIONS | _CONVERSIONS | _BROADCASTING | _SPREADING | _STACKS | _TRANSPOSES | _PICKS
-    | _UPDATES | _SCANS | _COUNTING | _OF_WORDS | _ROUNDING
+    | _UPDATES | _SCANS | _COUNTING | _OF_WORDS | _ROUNDING | _OF_NUMBERS
 )  # fmt: skip
 _NARROW_INTEGERS = ("i8", "u8", "i16", "u16")
 _REARRANGED = ("rearranges the numbers of a vector, which a subcore does not", "store parts into VMEM, and load them")
@@ -69,9 +77,25 @@ def refused_value(op: Op, launch: Launch, chips: tuple[SparseCores, ...]) -> Pro
         return "goes over the rows of a value, which a subcore does not", "`lax.fori_loop`, with loads from the ref"
     if not op.is_traced or not isinstance(op.result, Array):
         return None
+    if op.result.shape == () and (problem := _narrow_number(op, op.result)) is not None:
+        return problem
     if op.result.shape == () and op.name in _OF_VECTORS | _REMAINDERS | _DIVISIONS | _CONVERSIONS:
         return _number(op, op.result, scalar_subcore=launch.core == "sc_scalar")
     return _vector(op, op.result, layout_passes(launch)) if launch.core == "sc_vector" else None
+
+
+def _narrow_number(op: Op, result: Array) -> Problem | None:
+    """Arithmetic of numbers of 8 and 16 bits: there is none but conversions, and what folds away."""
+    numbers = [array for array in op.arrays if array.dtype not in (None, "bool")]
+    if op.name not in _OF_NUMBERS | _OF_WORDS | _REMAINDERS | _DIVISIONS or not numbers:
+        return None
+    dtype = numbers[0].dtype if result.dtype == "bool" else result.dtype
+    unsigned = op.name in _ABSOLUTE and str(dtype).startswith("u")
+    known = all(array.shape == () and array.dtype == dtype for array in numbers)
+    folds = len(numbers) > 1 and op.name not in _SUMS and all(array is numbers[0] for array in numbers)
+    if dtype not in _NARROW_INTEGERS or not known or unsigned or folds:
+        return None
+    return f"of a number of {dtype}, where a subcore takes 32 bits", "convert to int32 before"
 
 
 def _number(op: Op, result: Array, *, scalar_subcore: bool) -> Problem | None:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...protocol import Place
+from .. import environment
 from ..inputs import arguments
 from . import locate, names
 from .recorder import Record
 
 DimensionKind = Literal["blocked", "squeezed", "element"]
 # Operations that no other backend has.
+_OF_FUSER = frozenset({"pack_dtype", "unpack_dtype"})  # which it takes out of a kernel before that is launched
 _ONLY_TPU = frozenset({"dma_start", "dma_wait", "prng_seed", "prng_random_bits"})
 _SHARED = ("parallel", "core_parallel")  # axes whose points cores may share out
 
@@ -106,18 +108,25 @@ class Launch:
     @property
     def sparse(self) -> bool:
         """Whether it runs on SparseCores."""
-        return any("Subcore" in type(mesh).__name__ for mesh in self._meshes)
+        return self.record.sparse
 
     @property
     def subcores(self) -> int:
         """How many of its SparseCores' subcores run it; jax's interpreter has one."""
-        meshes = [mesh for mesh in self._meshes if "Subcore" in type(mesh).__name__]
+        meshes = [mesh for mesh in self.record.meshes if "Subcore" in type(mesh).__name__]
         return sum(math.prod(dict(mesh.shape).values()) for mesh in meshes) or 1
 
     @property
-    def _meshes(self) -> list[Any]:
-        meshes = (self.record.params.get("mesh"), *(self.record.params.get("meshes") or ()))
-        return [mesh for mesh in meshes if mesh is not None]
+    def stands_for_others(self) -> bool:
+        """Whether jax makes another launch of it: arrays of what stands for several, or what its fuser leaves."""
+        return self.record.stands_for_others or not _OF_FUSER.isdisjoint(self.primitives)
+
+    @property
+    def has_subcore_operations(self) -> bool:
+        """Whether the kernel has operations that only SparseCores have."""
+        module = environment.optional("jax._src.pallas.mosaic.sc_primitives")
+        own = [value for name, value in vars(module).items() if name.endswith("_p")] if module is not None else []
+        return any(equation.primitive in own for equation in self._equations())
 
     @property
     def copies(self) -> bool:

@@ -160,7 +160,9 @@ def in_index_map(error: BaseException) -> Place | None:
     """The index map that was being traced when the error came about, as a place; None where none was."""
     for each in chain(error):
         for frame, _, _ in _frames(each.__traceback__):
-            if "block_mapping" not in frame.f_code.co_name or "pallas" not in frame.f_code.co_filename:
+            called = type(frame.f_locals.get("self")).__name__ == "_IndexMapFunc"  # as pipelines in a kernel do
+            traced = "block_mapping" in frame.f_code.co_name
+            if not (called or traced) or "pallas" not in frame.f_code.co_filename:
                 continue
             held = frame.f_locals.get("index_map_func") or getattr(frame.f_locals.get("self"), "index_map", None)
             code = getattr(getattr(held, "index_map", held), "__code__", None)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...protocol import Place
 from .. import environment
+from ..recording import stub
 from . import locate, settings
 
 PRIMITIVES = (
@@ -61,9 +62,25 @@ class Record:
 
     @property
     def stands_for_others(self) -> bool:
-        """Whether operands or results are of types that stand for several arrays; jax makes a launch of these of it."""
+        """Whether jax makes a launch of arrays of it: operands or results stand for several, or it takes references."""
         types = (*self.avals, *(self.params.get("out_avals") or ()))
-        return any(bool(getattr(aval, "is_high", False)) for aval in types)
+        return self.takes_references or any(bool(getattr(aval, "is_high", False)) for aval in types)
+
+    @property
+    def takes_references(self) -> bool:
+        """Whether references come from outside, as operands or closed over: those of `run_state` among them."""
+        return self.kind == "pallas_call" and any(hasattr(aval, "inner_aval") for aval in self.avals)
+
+    @property
+    def meshes(self) -> list[Any]:
+        """Those of cores that run it."""
+        meshes = (self.params.get("mesh"), *(self.params.get("meshes") or ()))
+        return [mesh for mesh in meshes if mesh is not None]
+
+    @property
+    def sparse(self) -> bool:
+        """Whether it runs on SparseCores."""
+        return any("Subcore" in type(mesh).__name__ for mesh in self.meshes)
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -91,9 +108,9 @@ class Record:
 
 
 class LaunchRecorder:
-    """Installed, it notes every launch; `replace` may change how each is run."""
+    """Installed, it notes every launch; `replace` may change how each is run, or have it return zeros (None)."""
 
-    def __init__(self, replace: Callable[[Record], dict[str, Any]] | None = None) -> None:
+    def __init__(self, replace: Callable[[Record], dict[str, Any] | None] | None = None) -> None:
         self.records: dict[tuple[Any, ...], Record] = {}
         self.replace = replace
         self.keep = True  # whether launches are recorded, or only run with `replace`
@@ -114,10 +131,17 @@ class LaunchRecorder:
         """What was noted, without launches that only stand for others.
 
         Those are of types that stand for arrays where that of the arrays was noted, too, and those that did not run
-        since jax made another one of them under `vmap`.
+        since jax made another one of them under `vmap`. What jax makes of references it makes later: it is launched
+        where that is.
         """
         found = [record for record in self.records.values() if record.may_have_run or not self._was_batched(record)]
         sites = [str(record.stack[:1]) for record in found if not record.stands_for_others]
+        others = {str(_sources(record.params)): record for record in found if not record.stands_for_others}
+        for record in found:
+            made = others.get(str(_sources(record.params))) if record.takes_references else None
+            if made is not None:
+                made.stack = record.stack
+                sites.append(str(record.stack[:1]))
         return [record for record in found if not record.stands_for_others or str(record.stack[:1]) not in sites]
 
     def _was_batched(self, record: Record) -> bool:
@@ -136,12 +160,14 @@ class LaunchRecorder:
 
         def bind(*operands: Any, **params: Any) -> Any:
             changes = self._note(primitive, operands, params)
+            if changes is None:
+                return stub.zeros(params)
             return original(*operands, **{**params, **changes})
 
         primitive.bind = bind
         self._patched.append(primitive)
 
-    def _note(self, primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
+    def _note(self, primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any] | None:
         if _is_of_warps(params):
             return {}
         if not self.keep:

@@ -90,6 +90,8 @@ def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules)
     """What a launch that was compiled costs."""
     if launch.grid is not None and not math.prod(launch.grid):
         return _as_cost(launch, target, Prediction(0.0, 0.0, 0.0, doubts=("its grid has no step: nothing runs",)))
+    if launch.sparse:
+        return unknown(launch, target, "it runs on SparseCores")
     texts = list(schedules.texts(at, target))
     found, uses = schedules_and_uses(texts)
     if not texts:

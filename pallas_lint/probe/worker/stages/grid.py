@@ -12,7 +12,7 @@ from . import overwrites
 from .first_steps import is_set_first
 
 MOST_POINTS = 1_000_000
-STANDS_FOR_OTHERS = "not judged: its operands are of a type that stands for several arrays"
+STANDS_FOR_OTHERS = "not judged: jax makes another launch of it, which takes arrays"
 PICTURE_POINTS = 4_096  # above it the report's picture would be larger than what it shows
 _PARALLEL = ("parallel", "core_parallel", "subcore_parallel")
 
@@ -31,7 +31,7 @@ class EvaluatedGrid:
             raise Unjudged("the kernel gets whole arrays: there are no index maps to check")
         if launch.grid is None:
             raise Unjudged("the grid is dynamic")
-        if launch.record.stands_for_others:
+        if launch.stands_for_others:
             raise Unjudged(STANDS_FOR_OTHERS)
         if launch.points > MOST_POINTS:
             raise Unjudged(f"the grid has {launch.points} points, more than {MOST_POINTS}")

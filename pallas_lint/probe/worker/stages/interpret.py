@@ -225,6 +225,11 @@ def _judged(found: list[RunProblem], how: str) -> tuple[list[RunProblem], str]:
     return [problem for problem in found if problem["kind"] != "raised"], how
 
 
+def runs_a_part(launch: Launch) -> bool:
+    """Whether jax's interpreter leaves out a part of a kernel on SparseCores: other subcores, or their operations."""
+    return launch.subcores > 1 or launch.gathers or launch.has_subcore_operations
+
+
 def one_subcore(launch: Launch) -> str:
     """Why the results of a kernel on SparseCores are not judged."""
     return f"jax's interpreter runs one of the {launch.subcores} subcores: what the others write is not there"
