@@ -76,6 +76,8 @@ class Tracer(Protocol):
 
     frame: Frame
     mutations: int
+    call_failed: bool
+    failed_call: nodes.Call | None
     short_circuit_rhs: tuple[nodes.Node, Value] | None
     current_run: object
     current_root: Piece | None
