@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.analysis.conventions import calling, conventional_calls
 from pallas_lint.kernels.analysis.launch_selection import keep_informative
+from pallas_lint.kernels.analysis.runner_calls import has_defaults
 from pallas_lint.kernels.model.values import Instance
 from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.known_calls.values import spelled_arguments
 from pallas_lint.records import evolve
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +40,7 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[
     `calls` are those that harnesses make by the settings.
     """
     interp, module = runs.interp, runs.module
-    done = set(roots)
+    done = {piece for piece in roots if not _has_defaults(piece)}
     names = {name for launch in interp.outcome.launches for name in _names(launch.callers[:1])}
     left = _MAX_PIECES
     interp.running_callers = True
@@ -65,6 +67,15 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[
             partial(_run, interp, before, calling(call), run, call.shown or call.expression),
         )
     interp.running_callers = False
+
+
+def _has_defaults(piece: Piece) -> bool:
+    """Whether it is a function that is run once more, with its defaults."""
+    return (
+        piece.kind == "def"
+        and not piece.nested
+        and any(isinstance(node, nodes.FunctionDef) and has_defaults(node) for node in piece.body)
+    )
 
 
 def _run(

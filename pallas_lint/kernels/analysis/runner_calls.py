@@ -67,7 +67,7 @@ def calls_of(interp: Interpreter, func: Func, instance: Instance | None) -> Iter
     """The calls of a function by test runners; without any, one with open arguments."""
     first = [] if instance is None else [instance]
     if not isinstance(func.node, nodes.FunctionDef) or not _is_run(func):
-        yield Arguments([*first], open=True)
+        yield Arguments([*first], open=instance is not None or not has_defaults(func.node))
         return
     marks = list(_marks(interp, func, None if instance is None else instance.cls))
     if any(mark.name in _NOT_RUN for mark in marks) or _skips_itself(func.node):
@@ -85,6 +85,13 @@ def calls_of(interp: Interpreter, func: Func, instance: Instance | None) -> Iter
             if name not in given and name in fixtures:
                 given[name] = _provided(interp, fixtures[name], owner, requests, 0)
         yield Arguments([] if owner is None else [owner], given)
+
+
+def has_defaults(node: nodes.FunctionDef) -> bool:
+    """Whether a function has parameters, and each has a default: it may be called without arguments."""
+    parameters = node.params
+    each = (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+    return bool(each) and all(parameter.default is not None for parameter in each)
 
 
 def _is_run(func: Func) -> bool:

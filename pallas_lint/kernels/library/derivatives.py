@@ -83,7 +83,9 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
         return  # it only calls launches of other modules, which are judged there
     rules = _rules(interp, func)
     given = [*func.bound, *arguments.positional]
-    if rules is None or arguments.open or func.open_keywords or not _has_numbers(arguments):
+    if rules is None or func.open_keywords or not _has_numbers(arguments):
+        return
+    if arguments.open and not set(_parameters(func)[len(given) :]) <= arguments.keywords.keys():
         return
     forward, backward = rules
     if interp.derived[func.node] >= _MAX_CALLS or any(each.node is forward.node for each in interp.frame.stack):
