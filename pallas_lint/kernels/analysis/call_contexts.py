@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.analysis.runs import RootRuns
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
+    from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Func
     from pallas_lint.syntax import Piece
@@ -40,7 +41,7 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[
     `calls` are those that harnesses make by the settings.
     """
     interp, module = runs.interp, runs.module
-    done = {piece for piece in roots if not _has_defaults(piece)}
+    done = {piece for piece in roots if not _runs_with_defaults(module, piece)}
     names = {name for launch in interp.outcome.launches for name in _names(launch.callers[:1])}
     left = _MAX_PIECES
     interp.running_callers = True
@@ -69,13 +70,10 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[
     interp.running_callers = False
 
 
-def _has_defaults(piece: Piece) -> bool:
-    """Whether it is a function that is run once more, with its defaults."""
-    return (
-        piece.kind == "def"
-        and not piece.nested
-        and any(isinstance(node, nodes.FunctionDef) and has_defaults(node) for node in piece.body)
-    )
+def _runs_with_defaults(module: Module, piece: Piece) -> bool:
+    if piece.kind != "def" or piece.nested:
+        return False
+    return any(isinstance(node, nodes.FunctionDef) and has_defaults(module, node) for node in piece.body)
 
 
 def _run(
