@@ -377,6 +377,22 @@ def test_what_a_backward_function_gets_by_a_call_in_another_file(tmp_path: Path)
     assert "f32[8,128], f32[64,128], f32[16,128]" in str(run(files, cwd=tmp_path).launches)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def backward(n, kept, g):", "def backward(extra, n, kept, g):"),  # Python raises a TypeError
+        ("    x = kept", "    return other(kept['x'])\n    x = kept"),  # a derivative of a derivative
+    ],
+)
+def test_backward_functions_that_do_not_run(old: str, new: str) -> None:
+    other = DERIVATIVE.replace("(x, n)", "(x)").replace("(n, ", "(").replace("[:n]", "").replace("act", "other")
+    other = (
+        other.replace(", nondiff_argnums=(1,)", "").replace("forward", "forward_2").replace("backward", "backward_2")
+    )
+    code = f"import functools\n{other}{DERIVATIVE.replace(old, new)}\nact(jnp.ones((64, 128)), 16)\n"
+    assert (8, 128) not in [shape for launch in launches(code) if launch.known_call for shape in _shapes(launch)]
+
+
 def test_a_derivative_of_ones_own_is_no_missing_one() -> None:
     code = f"import functools\n{TWICE}{DERIVATIVE}\njax.grad(lambda x: act(x, 16).sum())(jnp.ones((64, 128)))\n"
     assert "PAL505" not in codes(lint(code))
