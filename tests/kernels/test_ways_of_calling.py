@@ -487,3 +487,7 @@ def test_what_tokamax_lists_beside_an_operation(tmp_path: Path) -> None:
         f"Op()._fwd(**ARG_SPECS[{at}].args)" for at in (0, 1)
     ]
     assert {call.kind for call in calls} == {"convention"}
+
+
+def test_one_row_at_an_unknown_place() -> None:
+    assert shapes("def main(i):\n    twice(jnp.ones((64, 128))[i : i + 1])\n") == [(1, 128)]
