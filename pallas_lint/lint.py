@@ -188,12 +188,16 @@ class _RuleRunner:
         else:
             message = "analysis budget exceeded here: launches found later were not checked"
             cut = {piece.first: message for piece in outcome.cut if piece.source.path == self.source.path}
-        message = f"more than {MAX_LAUNCHES} calls lead to this launch: only the first ones are checked"
-        cut.update((site.span.start.line, message) for site in outcome.crowded.values())
-        for line, message in cut.items():
-            place = Span(self.source.path, Position(line, 1), Position(line, 2))
-            help_ = "split it, or pass fewer values around"
-            yield Finding("PAL001", "syntax-error", Severity.WARNING, message, place, help_)
+        for line, cause in cut.items():
+            yield self._limit(line, Severity.WARNING, cause, "split it, or pass fewer values around")
+        for site in outcome.crowded.values():
+            if site.piece.source.path == self.source.path:
+                message = f"more than {MAX_LAUNCHES} calls lead to this launch: only the first ones are checked"
+                yield self._limit(site.span.start.line, Severity.INFO, message, "the others are not judged")
+
+    def _limit(self, line: int, severity: Severity, message: str, advice: str) -> Finding:
+        place = Span(self.source.path, Position(line, 1), Position(line, 2))
+        return Finding("PAL001", "syntax-error", severity, message, place, advice)
 
     def _enabled(self) -> Iterator[type[Rule]]:
         for code, entry in all_rules().items():

@@ -108,6 +108,26 @@ def test_the_files_other_launches_come_first(folder: Path) -> None:
     assert finding.message.endswith("(presumed TPU: the file's other launch is)")
 
 
+PRIVATE = "from jax._src.pallas.{}.core import CompilerParams"
+
+
+@pytest.mark.parametrize(("module", "backend"), [("triton", []), ("mosaic_gpu", ["mosaic_gpu"]), ("mosaic", ["tpu"])])
+def test_private_modules_name_their_backend(folder: Path, module: str, backend: list[str]) -> None:
+    write(folder, one=TPU, two=MOSAIC)
+    text = UNTOLD.replace("    out =", f"    {PRIVATE.format(module)}\n    out =")
+    write(folder, untold=text.replace("out_shape=out", "out_shape=out, compiler_params=CompilerParams()"))
+    assert [finding.backend for finding in found(folder)] == backend
+    write(folder, untold=f"{PRIVATE.format(module)}\n" + UNTOLD)
+    assert [finding.backend for finding in found(folder)] == backend
+
+
+def test_parameters_of_an_unknown_class_are_for_an_unknown_backend(folder: Path) -> None:
+    write(folder, one=TPU)
+    text = UNTOLD.replace("import pallas as pl", "import pallas as pl\nfrom somewhere import params")
+    write(folder, untold=text.replace("out_shape=out", "out_shape=out, compiler_params=params.Params(num_warps=4)"))
+    assert all("presumed" not in finding.message for finding in found(folder))
+
+
 def test_contradicting_imports_in_the_file_stay_open(folder: Path) -> None:
     both = "import pallas as pl\nfrom jax.experimental.pallas import tpu, triton"
     write(folder, one=TPU, untold=UNTOLD.replace("import pallas as pl", both))

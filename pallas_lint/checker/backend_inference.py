@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.config.targets import InferredBackend
 from pallas_lint.kernels.analysis.project_text import is_project_file, project_files, project_folder
 from pallas_lint.kernels.model.launch_forms import FORMS
+from pallas_lint.kernels.model.values import CallResult
 from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files, paths
 
@@ -33,6 +34,7 @@ _MAX_FILES = 10_000  # of a project that are looked at: 0.2 ms each
 _IMPORTS = re.compile(
     rb"jax\.experimental\.pallas(?:\.|\s+import\s+(?:\(\s*)?(?:\w+(?:\s+as\s+\w+)?\s*,\s*)*)"
     rb"(tpu|tpu_sc|triton|gpu|mosaic_gpu)\b"
+    rb"|jax\._src\.pallas\.(mosaic|triton|mosaic_gpu)\b"
 )
 _BACKEND: dict[bytes, Backend] = {
     b"tpu": "tpu",
@@ -40,6 +42,7 @@ _BACKEND: dict[bytes, Backend] = {
     b"triton": "triton",
     b"gpu": "triton",  # up to 0.4.34
     b"mosaic_gpu": "mosaic_gpu",
+    b"mosaic": "tpu",
 }
 _LAUNCH = re.compile(rf"\b(?:{'|'.join(map(re.escape, FORMS.words))})\s*\(".encode())
 
@@ -112,7 +115,7 @@ def backends_named(data: bytes) -> Named:
     """The backends whose modules a file with these bytes imports, each with the number of launches in the file."""
     if b"pallas" not in data:
         return {}
-    named = {_BACKEND[match[1]] for match in _IMPORTS.finditer(data)}
+    named = {_BACKEND[match[1] or match[2]] for match in _IMPORTS.finditer(data)}
     return dict.fromkeys(named, len(_LAUNCH.findall(data))) if named else {}
 
 
@@ -160,7 +163,11 @@ def infer_backends(analysis: Analysis, settings: Settings, project: Project) -> 
 
 
 def _is_unnamed(launch: Launch) -> bool:
-    return launch.form.is_over_blocks and launch.is_pallas and launch.backend is None and launch.evidence is None
+    """Whether nothing names a backend; parameters of a class that is not known do, but not to us."""
+    if not (launch.form.is_over_blocks and launch.is_pallas and launch.backend is None and launch.evidence is None):
+        return False
+    params = launch.argument("compiler_params")
+    return not isinstance(params, CallResult) or params.function == "builtins.dict"
 
 
 def _is_bare(launch: Launch) -> bool:

@@ -13,7 +13,7 @@ class SyntaxErrorRule(Rule):
 
     Three limits are reported by the same code, as warnings, since what is not checked may hide an error: code that is
     nested too deeply to be read (an info where it is a table, which hides nothing), a file or a function that takes
-    too long to follow, and a launch to which more than 64 calls lead; of these only what was found first is checked.
+    too long to follow, and a launch to which more than 64 calls lead (an info: the first of them were checked).
 
     ## How to fix
 

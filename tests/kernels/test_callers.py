@@ -67,6 +67,62 @@ def test_a_caller_gives_no_shapes(caller: str) -> None:
     assert not found(caller)
 
 
+CHECKS = """
+def check(x, most=4096):
+    if isinstance(x, (list, tuple)):
+        for each in x:
+            check(each, most)
+    else:
+        assert x.shape[0] <= most
+
+def checked(x):
+    if x.shape[0] > 4096:
+        raise ValueError(x.shape)
+    return x
+
+class Launcher:
+    def check(self, x):
+        if x.shape[0] > 4096:
+            raise ValueError(x.shape)
+
+    def double(self, x):
+        raise NotImplementedError
+
+    def run(self, x):
+        self.check(x)
+        return double(x)
+"""
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [
+        "def launch(x):\n    check(x)\n    return double(x)\n",
+        "def launch(x):\n    if x is not None:\n        check(x)\n    return double(x)\n",
+        "def launch(x):\n    y = checked(x)\n    return double(y)\n",
+        "def ready(x):\n    return checked(x)\n\ndef launch(x):\n    x = ready(x)\n    return double(x)\n",
+        "def launch(x):\n    return Launcher().run(x)\n",
+    ],
+)
+def test_a_call_that_a_helper_refuses(caller: str) -> None:
+    assert not found(f"{CHECKS}\n{caller}\ndef main():\n    launch(jnp.ones(SHAPE))\n")
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [
+        "def launch(x):\n    check(x, 8192)\n    return double(x)\n",
+        "def launch(x):\n    y = checked if x.shape[0] == 1 else double\n    return double(x)\n",
+        "def launch(x):\n    if x.shape[0] == 1:\n        check(x)\n    return double(x)\n",
+        "def launch(x):\n    Launcher().double(x)\n    return double(x)\n",
+        "@unknown.dispatch\ndef ready(x):\n    raise TypeError\n\ndef launch(x):\n    ready(x)\n    return double(x)\n",
+        "def launch(x):\n    try:\n        check(x)\n    except AssertionError:\n        pass\n    return double(x)\n",
+    ],
+)
+def test_a_call_that_a_helper_does_not_refuse(caller: str) -> None:
+    assert found(f"{CHECKS}\n{caller}\ndef main():\n    launch(jnp.ones(SHAPE))\n")
+
+
 @pytest.mark.parametrize(
     ("handler", "severity"),
     [("pass", "INFO"), ("print('too large')", "INFO"), ("raise RuntimeError from None", "ERROR")],

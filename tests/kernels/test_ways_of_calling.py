@@ -10,7 +10,9 @@ from pallas_lint.cli import main
 from pallas_lint.kernels.analysis.analysis import analyse
 from pallas_lint.kernels.interpreter.modules import ModuleGraph
 from pallas_lint.kernels.model.values import Array, Sym
-from pallas_lint.testing import codes, lint
+from pallas_lint.run.project import InputFile
+from pallas_lint.run.runner import run
+from pallas_lint.testing import codes, lint, settings
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
@@ -61,12 +63,68 @@ X = "jnp.ones((1024, 512), jnp.bfloat16)"
         ("jax.shard_map(twice, mesh=mesh, in_specs=P(), out_specs=P())", (1024, 512)),
         ("jax.jit(jax.shard_map(twice, mesh=mesh, in_specs=P('Y'), out_specs=P('Y')))", (256, 512)),
         ("shard_map(twice, Mesh(np.array(jax.devices()[:4]).reshape(4), ('a',)), P('a'), P('a'))", (256, 512)),
+        ("shard_map(twice, Mesh(create_device_mesh((2, 4)), ('a', 'b')), P('a', 'b'), P('a', 'b'))", (512, 128)),
+        ("shard_map(twice, Mesh(create_device_mesh(mesh_shape=(4,)), ('a',)), P('a'), P('a'))", (256, 512)),
         ("jax.shard_map(twice, mesh=jax.make_mesh((n,), ('X',)), in_specs=P('X'), out_specs=P('X'))", (None, 512)),
         ("jax.shard_map(twice, mesh=mesh, in_specs=P('Z'), out_specs=P('Z'))", (None, 512)),
     ],
 )
 def test_what_a_device_gets(call: str, shape: tuple[int | None, ...]) -> None:
-    assert shapes(f"from sizes import n\n{call}({X})\n") == [shape]
+    assert shapes(
+        f"from sizes import n\nfrom jax.experimental.mesh_utils import create_device_mesh\n{call}({X})\n"
+    ) == [shape]
+
+
+def test_what_is_none_on_all_devices() -> None:
+    code = f"""
+specs = (P("X", "Y"),)
+specs += (None,)
+
+@functools.partial(jax.shard_map, mesh=mesh, in_specs=specs, out_specs=P("X", "Y"))
+def split(x, scale):
+    return twice(x if scale is None else x * scale)
+
+split({X}, None)
+"""
+    assert shapes(f"import functools\n{code}") == [(512, 128)]
+
+
+@pytest.mark.parametrize(
+    ("space", "known"), [("pltpu.HBM", True), ("pltpu.MemorySpace.HBM", True), ("pltpu.VMEM", False)]
+)
+def test_arrays_with_a_memory_space(space: str, known: bool) -> None:
+    found = shapes(f"def test_it():\n    twice(pltpu.with_memory_space_constraint({X}, {space}))\n")
+    assert found == ([(1024, 512)] if known else [])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def bench(rows: int = 24, columns=384):\n    return twice(jnp.ones((rows, columns)))\n",
+        "def bench(*, rows=24):\n    return twice(jnp.ones((rows, 384)))\n",
+        "def bench(rows=24):\n    x = jnp.ones((rows, 384))\n    def run():\n        return twice(x)\n    return run\n",
+        "def main():\n    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 24\n    twice(jnp.ones((rows, 384)))\n",
+        "def main():\n    rows = 24 if len(sys.argv) < 2 else int(sys.argv[1])\n    twice(jnp.ones((rows, 384)))\n",
+    ],
+)
+def test_defaults_of_functions_and_scripts(code: str) -> None:
+    assert shapes(f"import sys\n{code}") == [(24, 384)]
+
+
+@pytest.mark.parametrize("parameters", ["rows, columns=384", "rows=24, *, columns", "rows=size, columns=384"])
+def test_a_function_that_needs_arguments(parameters: str) -> None:
+    assert shapes(f"from sizes import size\ndef bench({parameters}):\n    return twice(jnp.ones((rows, 384)))\n") != [
+        (24, 384)
+    ]
+
+
+def test_a_launcher_with_defaults_runs_with_them() -> None:
+    code = """
+def bench(rows=24):
+    out = jax.ShapeDtypeStruct((rows, 384), jnp.float32)
+    return pl.pallas_call(kernel, out_shape=out)(jnp.ones((rows, 384)))
+"""
+    assert (24, 384) in shapes(code)
 
 
 SPLIT = "jax.shard_map(twice, in_specs=P('X', 'Y'), out_specs=P('X', 'Y'))"
@@ -307,6 +365,35 @@ def test_what_a_backward_function_gets(call: str, traced: bool) -> None:
     assert launch.only_traced is traced
 
 
+def test_what_a_backward_function_gets_by_a_call_in_another_file(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\n')
+    (tmp_path / "acts.py").write_text(f"import functools\n{TWICE}{DERIVATIVE}")
+    (tmp_path / "test_acts.py").write_text(
+        "import jax, jax.numpy as jnp\nfrom acts import act\n\n\n"
+        "def test_it():\n    jax.grad(lambda x: act(x, 16).sum())(jnp.ones((64, 128)))\n"
+    )
+    chosen = settings("0.12.0.1", "tpu", "PAL101")
+    files = [InputFile(tmp_path / name, name, chosen) for name in ("acts.py", "test_acts.py")]
+    assert "f32[8,128], f32[64,128], f32[16,128]" in str(run(files, cwd=tmp_path).launches)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Python raises a TypeError.
+        ('def backward(n, kept, g):\n    x = kept["x"]', "def backward(extra, n, kept, g):\n    x = kept"),
+        ("    x = kept", "    return other(kept['x'])\n    x = kept"),  # a derivative of a derivative
+    ],
+)
+def test_backward_functions_that_do_not_run(old: str, new: str) -> None:
+    other = DERIVATIVE.replace("(x, n)", "(x)").replace("(n, ", "(").replace("[:n]", "").replace("act", "other")
+    other = (
+        other.replace(", nondiff_argnums=(1,)", "").replace("forward", "forward_2").replace("backward", "backward_2")
+    )
+    code = f"import functools\n{other}{DERIVATIVE.replace(old, new)}\nact(jnp.ones((64, 128)), 16)\n"
+    assert {shape for launch in launches(code) if launch.known_call for shape in _shapes(launch)} == {(64, 128)}
+
+
 def test_a_derivative_of_ones_own_is_no_missing_one() -> None:
     code = f"import functools\n{TWICE}{DERIVATIVE}\njax.grad(lambda x: act(x, 16).sum())(jnp.ones((64, 128)))\n"
     assert "PAL505" not in codes(lint(code))
@@ -400,3 +487,7 @@ def test_what_tokamax_lists_beside_an_operation(tmp_path: Path) -> None:
         f"Op()._fwd(**ARG_SPECS[{at}].args)" for at in (0, 1)
     ]
     assert {call.kind for call in calls} == {"convention"}
+
+
+def test_one_row_at_an_unknown_place() -> None:
+    assert shapes("def main(i):\n    twice(jnp.ones((64, 128))[i : i + 1])\n") == [(1, 128)]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.kernels.interpreter.modules import Module
+    from pallas_lint.kernels.model.tracer import CodeModule
 
 _MAX_FILES = 4000  # of a project that are searched
 _ROOT_MARKS = (".git", "pyproject.toml", "setup.py")
@@ -52,7 +53,7 @@ def is_test_path(path: str) -> bool:
     return _TEST_FILE.search(path) is not None
 
 
-def is_test_file(module: Module) -> bool:
+def is_test_file(module: CodeModule) -> bool:
     """Whether a file is one of tests: by its name, or that of a folder of its project."""
     return is_test_path(module.source.path) if module.file is None else _is_of_tests(module.file)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.analysis.project_text import project_folder
+from pallas_lint.kernels.analysis.project_text import is_test_file, project_folder
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.library.host import classes
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
+from pallas_lint.kernels.model.queries import MENTIONS
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -67,7 +68,7 @@ def calls_of(interp: Interpreter, func: Func, instance: Instance | None) -> Iter
     """The calls of a function by test runners; without any, one with open arguments."""
     first = [] if instance is None else [instance]
     if not isinstance(func.node, nodes.FunctionDef) or not _is_run(func):
-        yield Arguments([*first], open=True)
+        yield Arguments([*first], open=instance is not None or not _runs_with_defaults(interp, func))
         return
     marks = list(_marks(interp, func, None if instance is None else instance.cls))
     if any(mark.name in _NOT_RUN for mark in marks) or _skips_itself(func.node):
@@ -85,6 +86,21 @@ def calls_of(interp: Interpreter, func: Func, instance: Instance | None) -> Iter
             if name not in given and name in fixtures:
                 given[name] = _provided(interp, fixtures[name], owner, requests, 0)
         yield Arguments([] if owner is None else [owner], given)
+
+
+def has_defaults(module: CodeModule, node: nodes.FunctionDef) -> bool:
+    """Whether a function has a default for each parameter, and nothing in its file calls it: others do, as it is."""
+    parameters = node.params
+    each = (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+    if not each or any(parameter.default is None for parameter in each):
+        return False
+    return not is_test_file(module) and module.mentions(node.name.value) == 1
+
+
+def _runs_with_defaults(interp: Interpreter, func: Func) -> bool:
+    if func.module is interp.root:
+        interp.memo.record_dependency(MENTIONS, func.name)
+    return isinstance(func.node, nodes.FunctionDef) and has_defaults(func.module, func.node)
 
 
 def _is_run(func: Func) -> bool:

@@ -348,7 +348,9 @@ def _call(interp: Tracer, node: nodes.Call, env: Env) -> Value:
     wrapper = launching.wrapper(node.func, callee)
     if wrapper is not None:
         return launching.call_wrapper(interp, *wrapper, callee, arguments, node)
-    return interp.call(callee, arguments, node)
+    result = interp.call(callee, arguments, node)
+    interp.failed_call = node if isinstance(callee, Func) and interp.call_failed else None
+    return result
 
 
 def _attribute(interp: Tracer, node: nodes.Attribute, env: Env) -> Value:

@@ -27,6 +27,7 @@ from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.trace import Allocation, Guard, refs_in
 from pallas_lint.kernels.model.values import (
     MAX_WEIGHT,
+    NEVER,
     NONE,
     UNKNOWN,
     Array,
@@ -48,6 +49,7 @@ from pallas_lint.kernels.model.values import (
 from pallas_lint.memo.query_cache import CacheEntry, Memo
 from pallas_lint.records import Factory, define, evolve, field
 from pallas_lint.syntax import Piece, Site, nodes
+from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -100,6 +102,8 @@ class Interpreter(Recorder):
     steps: int = 0  # since the last root or kernel began
     budget: int = _MAX_STEPS
     spent: int = 0
+    call_failed: bool = False  # the call of a function that ended last certainly raised an exception
+    failed_call: nodes.Call | None = None  # an expression that called such a function
     mutations: int = 0  # how often an attribute of a value, or the kernel of a launch, was mutated
     _calls: CallCache = field(factory=CallCache)
     # Functions of a module's top level that a function outside kernels named, by the nodes of both.
@@ -336,6 +340,12 @@ class Interpreter(Recorder):
             return self.call_function(func, Arguments(open=True))
 
     def call_function(self, func: Func, arguments: Arguments) -> Value:
+        """Call a function; `call_failed` then says whether it certainly raised an exception."""
+        result = self._result_of(func, arguments)
+        self.call_failed = result is NEVER
+        return UNKNOWN if result is NEVER else result
+
+    def _result_of(self, func: Func, arguments: Arguments) -> Value:
         if len(self.frame.stack) >= _MAX_DEPTH or sum(other.node is func.node for other in self.frame.stack) >= 2:
             self.mark_untracked()
             return UNKNOWN
@@ -383,7 +393,9 @@ class Interpreter(Recorder):
             falls_through = not self.suite(func.node.body, env)
         results = env.returns if not falls_through else [*env.returns, NONE]
         if not results:
-            return UNKNOWN
+            # A decorator may call another function instead.
+            is_plain = self.kernel is None and not func.node.decorators and not _is_abstract(func)
+            return NEVER if env.fails and is_plain else UNKNOWN
         result = results[0]
         for value in results[1:]:
             result = join(result, value)
@@ -515,3 +527,8 @@ class Interpreter(Recorder):
         node = next((node for node in piece.body if isinstance(node, nodes.ClassDef)), None)
         bases = () if node is None else tuple(self.evaluate(base.value, env) for base in node.bases)
         env.bind(name, Class(name, node, piece, env.module, Env(env.module, env, is_class=True), bases))
+
+
+def _is_abstract(func: Func) -> bool:
+    """Whether a method tests nothing before it raises an exception: a derived class may have another."""
+    return func.method_of is not None and not any(isinstance(each, nodes.If | nodes.Assert) for each in walk(func.node))

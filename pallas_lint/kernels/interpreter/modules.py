@@ -16,7 +16,7 @@ from pallas_lint.kernels.interpreter.default_precision import default_precision
 from pallas_lint.kernels.interpreter.search import Search
 from pallas_lint.kernels.interpreter.wide_types import wide_types
 from pallas_lint.kernels.model.frame import ProgramPoint
-from pallas_lint.kernels.model.queries import GLOBAL, MEMBER, MEMBERS, NAMED, OWNER, WHEN
+from pallas_lint.kernels.model.queries import GLOBAL, MEMBER, MEMBERS, MENTIONS, NAMED, OWNER, WHEN
 from pallas_lint.kernels.model.result import Effects
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, External, Func, Value
@@ -271,11 +271,16 @@ class Module:
         lines, now = self._rebound.get(name, ()), self._line_of(program_point)
         return len(lines) if now is None else bisect_left(lines, now)
 
+    def mentions(self, name: str) -> int:
+        """The number of pieces with that name in their text; a class and its members are one each."""
+        return sum(name in piece.words for piece in self.outline.walk() if not piece.members)
+
     def register_queries(self, memo: Memo) -> None:
         """Register the queries on this module's text."""
         pieces = self.outline.pieces
         memo.register_query(NAMED, self._pieces_binding)
         memo.register_query(WHEN, self._bindings_before)
+        memo.register_query(MENTIONS, self.mentions)
         memo.register_query(GLOBAL, lambda name: name in self._bound_by_functions)
         memo.register_query(
             MEMBER, lambda piece, name: tuple(member for member in piece.members if member.may_bind(name))

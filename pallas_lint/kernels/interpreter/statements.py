@@ -63,10 +63,22 @@ def _goes_on(function: Callable[..., bool | None]) -> Callable[..., bool]:
     return lambda *arguments: bool(function(*arguments))
 
 
-def _assign(interp: Tracer, node: nodes.Assign, env: Env) -> None:
+def _assign(interp: Tracer, node: nodes.Assign, env: Env) -> bool:
     value = interp.evaluate(node.value, env)
+    if _failed(interp, node.value, env):
+        return True
     for target in node.targets:
         interp.assign(target.target, value, env)
+    return False
+
+
+def _failed(interp: Tracer, expression: nodes.BaseExpression, env: Env) -> bool:
+    """Whether an expression, evaluated just now, calls a function that certainly raises an exception."""
+    if interp.failed_call is not expression:
+        return False
+    interp.failed_call = None
+    env.fails = True
+    return True
 
 
 def _ann_assign(interp: Tracer, node: nodes.AnnAssign, env: Env) -> None:
@@ -79,8 +91,10 @@ def _aug_assign(interp: Tracer, node: nodes.AugAssign, env: Env) -> None:
 
 
 def _return(interp: Tracer, node: nodes.Return, env: Env) -> bool:
-    env.returns.append(NONE if node.value is None else interp.evaluate(node.value, env))
-    env.fails = False
+    value = NONE if node.value is None else interp.evaluate(node.value, env)
+    if node.value is None or not _failed(interp, node.value, env):
+        env.returns.append(value)
+        env.fails = False
     return True
 
 
@@ -89,10 +103,11 @@ def _raise(interp: Tracer, node: nodes.Raise, env: Env) -> bool:
     return True
 
 
-def _expression(interp: Tracer, node: nodes.Expr, env: Env) -> None:
+def _expression(interp: Tracer, node: nodes.Expr, env: Env) -> bool:
     mesh = sharding.mesh_set(interp.evaluate(node.value, env))
     if mesh is not None:
         sharding.set_mesh(interp, mesh, env)
+    return _failed(interp, node.value, env)
 
 
 def _delete(interp: Tracer, node: nodes.Del, env: Env) -> None:
@@ -437,12 +452,12 @@ def _class_def(interp: Tracer, node: nodes.ClassDef, env: Env) -> None:
 
 
 SMALL: dict[type, Callable[..., bool]] = {
-    nodes.Assign: _goes_on(_assign),
+    nodes.Assign: _assign,
     nodes.AnnAssign: _goes_on(_ann_assign),
     nodes.AugAssign: _goes_on(_aug_assign),
     nodes.Return: _return,
     nodes.Raise: _raise,
-    nodes.Expr: _goes_on(_expression),
+    nodes.Expr: _expression,
     nodes.Del: _goes_on(_delete),
     nodes.Assert: _assert,
     nodes.Import: _goes_on(_import),

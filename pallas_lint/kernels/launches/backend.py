@@ -38,6 +38,9 @@ _MODULES: dict[str, Backend] = {
     f"{PALLAS}.triton": "triton",
     f"{PALLAS}.gpu": "triton",
     f"{PALLAS}.mosaic_gpu": "mosaic_gpu",
+    "jax._src.pallas.mosaic": "tpu",
+    "jax._src.pallas.triton": "triton",
+    "jax._src.pallas.mosaic_gpu": "mosaic_gpu",
 }
 _LEGACY_PARAMS: dict[object, Backend] = {
     "mosaic": "tpu",

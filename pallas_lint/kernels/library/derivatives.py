@@ -81,9 +81,13 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
     """
     if func.module is not interp.root and not FORMS.over_blocks.search(interp.root.source.text):
         return  # it only calls launches of other modules, which are judged there
+    if any(each.nondiff is not None for each in interp.frame.stack):
+        return  # derivatives of derivatives
     rules = _rules(interp, func)
     given = [*func.bound, *arguments.positional]
-    if rules is None or arguments.open or func.open_keywords or not _has_numbers(arguments):
+    if rules is None or func.open_keywords or not _has_numbers(arguments):
+        return
+    if arguments.open and not set(_parameters(func)[len(given) :]) <= arguments.keywords.keys():
         return
     forward, backward = rules
     if interp.derived[func.node] >= _MAX_CALLS or any(each.node is forward.node for each in interp.frame.stack):
@@ -99,7 +103,8 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
         result = interp.call_function(forward, Arguments(given, named))
         if isinstance(result, Seq) and len(result.items) == 2 and not result.open:
             output, residuals = result.items
-            interp.call_function(backward, Arguments([*static, residuals, like(output)]))
+            if len(_parameters(backward)) == len(static) + 2 or backward.node.params.star_arg is not None:
+                interp.call_function(backward, Arguments([*static, residuals, like(output)]))
 
 
 def _rules(interp: Tracer, func: Func) -> tuple[Func, Func] | None:

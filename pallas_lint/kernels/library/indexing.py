@@ -228,6 +228,8 @@ def _slice_size(part: Slice, size: Dim) -> Dim:
         return None if size is None else stop if isinstance(size, int) else None
     if start in (None, 0) and step is None and isinstance(part.stop, Sym):
         return part.stop
+    if step is None and isinstance(part.stop, Sym) and part.stop.operation == ("+", part.start, Const(1)):
+        return 1  # `x[i:i + 1]`
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
-from pallas_lint.kernels.library.host import classes, known_numbers, tables, torch_tensors
+from pallas_lint.kernels.library.host import classes, command_lines, known_numbers, tables, torch_tensors
 from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
@@ -105,6 +105,8 @@ def _external_attribute(interp: Tracer, owner: External, name: str, node: nodes.
     number = NAMED_NUMBERS.get(dotted)
     if number is not None:
         return number
+    if dotted == "sys.argv":
+        return command_lines.ARGUMENTS
     if interp.frame.piece is not None and not owner.name.startswith(("jax", "numpy", "builtins", "functools")):
         value = _project_attribute(interp, owner.name, name)
         if value is not None:

@@ -10,6 +10,7 @@ from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.kinds import FLOATING, INTEGER
 from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.launch import memory_space
 from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -52,6 +53,14 @@ def _multiple_of(interp: Tracer, name: str, arguments: Arguments, node: nodes.No
     if isinstance(value, Array):
         return interp.op(name, node, arguments, Array(value.shape, value.element))
     return value
+
+
+def _constrained(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    """`pltpu.with_memory_space_constraint(x, pltpu.HBM)` is x, which most arrays are in HBM anyway."""
+    space = memory_space(arguments.get("memory_space", 1))
+    if interp.kernel is None and arguments.positional and space in ("hbm", "any"):
+        return arguments.positional[0]
+    return unmodelled(interp, name, arguments, node)
 
 
 def _cdiv(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -207,6 +216,7 @@ def _register(model: Model, *names: str) -> None:
 _register(_program_id, "program_id", "num_programs")
 _register(_slice, "ds", "dslice")
 _register(_multiple_of, "multiple_of", "max_contiguous", "triton.max_contiguous", "triton.multiple_of")
+_register(_constrained, "tpu.with_memory_space_constraint")
 _register(_cdiv, "cdiv", "triton.cdiv")
 _register(_align, "align_to")
 _register(_load, "load", "tpu.load", "triton.load", "mosaic_gpu.load", "gpu.load")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 NAMED = "named"  # name: the pieces that may bind it at the top level
 WHEN = "when"  # name, program point: how often it has been bound by then
+MENTIONS = "mentions"  # name: the number of pieces that mention it, the one that binds it included
 GLOBAL = "global"  # name: whether a function binds it, by a `global` statement
 MEMBER = "member"  # class's piece, name: the pieces that may bind it there
 MEMBERS = "members"  # class's piece: all pieces in it

@@ -30,6 +30,7 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+NEVER = Unknown()  # what a function returns that certainly raises an exception
 
 
 @frozen

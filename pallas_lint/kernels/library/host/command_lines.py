@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
+ARGUMENTS = Seq((Const("program.py"),), "list")  # `sys.argv`
 _PARSER = External("argparse.ArgumentParser")
 _NAMESPACE = External("argparse.Namespace")
 METHODS = frozenset(

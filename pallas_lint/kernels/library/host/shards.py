@@ -28,7 +28,8 @@ def local_arguments(shard_map: CallResult, mesh: Value, arguments: Arguments) ->
     if specs is None or arguments.open or arguments.keywords:
         return Arguments(open=True)
     given = list(map(as_arrays, arguments.positional))
-    if not all(isinstance(leaf, Array) and leaf.shape is not None for value in given for leaf in tree_leaves(value)):
+    leaves = [leaf for value in given for leaf in tree_leaves(value) if leaf != NONE]
+    if not all(isinstance(leaf, Array) and leaf.shape is not None for leaf in leaves):
         return Arguments(open=True)
     sizes = _axis_sizes(mesh)
     return Arguments([_sharded(value, spec, sizes, _part) for value, spec in zip(given, specs, strict=True)])
@@ -101,7 +102,11 @@ def mesh_axes(mesh: Value | None) -> dict[str, int | None] | None:
         sizes = tuple(map(integer, given.items)) if isinstance(given, Seq) and not given.open else ()
     elif mesh.short == "Mesh":
         devices = mesh.argument("devices", 0)
-        sizes = devices.shape or () if isinstance(devices, Array) else ()
+        if isinstance(devices, CallResult) and devices.short == "create_device_mesh":
+            given = devices.argument("mesh_shape", 0)
+            sizes = tuple(map(integer, given.items)) if isinstance(given, Seq) and not given.open else ()
+        else:
+            sizes = devices.shape or () if isinstance(devices, Array) else ()
     if len(axes) != len(sizes):
         return dict.fromkeys(axes)
     return {axis: size if isinstance(size, int) else None for axis, size in zip(axes, sizes, strict=True)}

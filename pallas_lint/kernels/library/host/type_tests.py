@@ -38,6 +38,7 @@ _ARRAY_TYPES = frozenset(
 # Attributes that arrays have, traced or not, and those that only traced ones have.
 _OF_ARRAYS = frozenset("shape dtype ndim size astype reshape sum T item __array__ __getitem__ __len__".split())
 _OF_TRACERS = _OF_ARRAYS | {"aval", "at"}
+_NEVER_ARRAYS = frozenset(f"builtins.{name}" for name in ("list", "tuple", "dict", "set", "frozenset", "str", "bytes"))
 _CONTAINERS = frozenset(f"collections.abc.{name}" for name in ("Sequence", "Mapping", "Set", "Callable"))
 _NUMBER_CLASSES = {f"numbers.{name}": getattr(numbers, name) for name in ("Number", "Complex", "Real", "Integral")}
 
@@ -95,6 +96,8 @@ def _is_of(value: Value, cls: Value) -> bool | None:
 
 def _is_array_of(value: Array, name: str) -> bool | None:
     """An array of the host may be one of numpy's, or a number that Python or numpy computed."""
+    if name in _NEVER_ARRAYS:
+        return False
     if value.host:
         return False if name in _ARRAY_TYPES and name != "jax.typing.ArrayLike" else None
     if not value.is_tracer:
