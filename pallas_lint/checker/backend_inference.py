@@ -41,7 +41,10 @@ _BACKEND: dict[bytes, Backend] = {
     b"gpu": "triton",  # up to 0.4.34
     b"mosaic_gpu": "mosaic_gpu",
 }
-_LAUNCH = re.compile(rf"\b(?:{'|'.join(map(re.escape, FORMS.words))})\s*\(".encode())
+# By word, which comes first in the pattern: that is found in a third of the time that `\b` before it takes.
+_LAUNCHES = {
+    word.encode(): re.compile(rf"{re.escape(word)}(?<!\w{re.escape(word)})\s*\(".encode()) for word in FORMS.words
+}
 
 _GPU = "gpu"  # a platform with two backends: the jax version decides which a launch without parameters is for
 # Requirements, in whatever syntax they are written.
@@ -113,7 +116,9 @@ def backends_named(data: bytes) -> Named:
     if b"pallas" not in data:
         return {}
     named = {_BACKEND[match[1]] for match in _IMPORTS.finditer(data)}
-    return dict.fromkeys(named, len(_LAUNCH.findall(data))) if named else {}
+    if not named:
+        return {}
+    return dict.fromkeys(named, sum(len(call.findall(data)) for word, call in _LAUNCHES.items() if word in data))
 
 
 def _named_on_disk(file: Path) -> Named:

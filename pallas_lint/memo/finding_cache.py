@@ -81,9 +81,10 @@ class CachedFindings:
 
 @frozen
 class Maps:
-    """The index maps of a launch or of a spec: their functions, and the functions that ran with them."""
+    """The index maps of a launch or of a spec: their functions and specs, and the functions that ran with them."""
 
     functions: frozenset[nodes.Node]
+    specs: frozenset[ById]
     entered: dict[nodes.Node, Piece]
 
 
@@ -114,10 +115,9 @@ class FindingCache:
         self._read_uses()
         file = memo.interned(FILE, (ById(settings), bound, uses.stored))
         shared = memo.interned(SHARED_FACTS, _shared_facts(analysis))
-        neighbours = _neighbours(analysis.launches)
-        specs: dict[Piece, tuple[ById, ...]] = {}
-        for made in analysis.outcome.effects.specs_made:
-            specs[made.site.piece] = (*specs.get(made.site.piece, ()), ById(made))
+        neighbours = memo.derived(NEIGHBOURS, analysis.launches, lambda: _neighbours(analysis.launches))
+        made = analysis.outcome.effects.specs_made
+        specs = memo.derived(SPECS, made, lambda: _specs_by_piece(made))
         memo.register_query(FILE, lambda: file)
         memo.register_query(SHARED_FACTS, lambda: shared)
         memo.register_query(NEIGHBOURS, lambda launch: neighbours.get(launch, ()))
@@ -162,7 +162,7 @@ class FindingCache:
     ) -> CachedFindings:
         module, memo = self.analysis.module, self.analysis.memo
         known: CacheEntry[CachedFindings] | None = memo.lookup(key)
-        if known is not None and known.value.relocate(module.source):
+        if known is not None and (not known.value.positions or known.value.relocate(module.source)):
             return known.value
         before = self.fingerprint()
         with memo.track_dependencies() as read:
@@ -187,17 +187,13 @@ class FindingCache:
     def _read_uses(self) -> None:
         """Give `Uses` the jax names that something in the file assigns, whose uses are not checked anywhere."""
         module, memo = self.analysis.module, self.analysis.memo
-        stored: set[str] = set()
-        spellings: set[tuple[str, str]] = set()
-        for piece in module.outline.walk():
-            if piece.in_tree:
-                assigned, spelled = memo.get_or_compute(("names", piece), partial(self._names_in, piece)).value
-            else:
-                assigned, spelled = self._names_in(piece)
-            stored |= assigned
-            spellings |= spelled
-        module.uses.stored = frozenset(stored)
-        module.uses.spellings = frozenset(pair for pair in spellings if pair[1] not in stored)
+        names = [
+            memo.get_or_compute(("names", piece), partial(self._names_in, piece)).value
+            if piece.in_tree
+            else self._names_in(piece)
+            for piece in module.outline.walk()
+        ]
+        module.uses.stored, module.uses.spellings = memo.derived("names", names, lambda: _merged_names(names))
 
     def _names_in(self, piece: Piece) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
         """The jax names assigned in a piece, and the pairs (alias, name) of its uses."""
@@ -212,6 +208,16 @@ class FindingCache:
             uses, assigned = self.analysis.module.uses.within(piece.first, last)
             known = self._uses[piece] = uses, frozenset(assigned)
         return known
+
+
+def _merged_names(
+    names: Iterable[tuple[frozenset[str], frozenset[tuple[str, str]]]],
+) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    """The jax names that some piece assigns, and the uses of others."""
+    every = list(names)
+    stored = frozenset().union(*(assigned for assigned, _ in every))
+    spellings = frozenset().union(*(spelled for _, spelled in every))
+    return stored, frozenset(pair for pair in spellings if pair[1] not in stored)
 
 
 def _queries_of(launch: Launch) -> Iterable[Query]:
@@ -277,6 +283,13 @@ def _neighbours(launches: list[Launch]) -> dict[Launch, tuple[Launch, ...]]:
     for launch in launches:
         places = {at for key in shared[launch] for at in sharing[key]}
         found[launch] = (launch,) if len(places) == 1 else tuple(launches[at] for at in sorted(places))
+    return found
+
+
+def _specs_by_piece(made: Iterable[CallResult]) -> dict[Piece, tuple[ById, ...]]:
+    found: dict[Piece, tuple[ById, ...]] = {}
+    for spec in made:
+        found[spec.site.piece] = (*found.get(spec.site.piece, ()), ById(spec))
     return found
 
 
