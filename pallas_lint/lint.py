@@ -232,15 +232,12 @@ class _RuleRunner:
         used: set[nodes.Node] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
         self.analysis.memo.register_query(USED, lambda functions: functions & used, settled=False)
         every: list[Launch | CallResult] = [*self.analysis.launches, *outcome.effects.specs_made]
+        find = partial(self._maps_of, rules, used)
         launched: set[ById] = set()  # specs of which all index maps are in `used`
         for what in every:
             if ById(what) in launched:
                 continue
-            found, maps = (
-                self._maps_of(what, rules, used)
-                if kept is None
-                else kept.of_maps(what, partial(self._maps_of, what, rules, used))
-            )
+            found, maps = find(what) if kept is None else kept.of_maps(what, find)
             outcome.entered.update(maps.entered)
             if isinstance(what, Launch):
                 used |= maps.functions
@@ -248,7 +245,7 @@ class _RuleRunner:
             yield from found
 
     def _maps_of(
-        self, what: Launch | CallResult, rules: list[type[Rule]], used: AbstractSet[nodes.Node]
+        self, rules: list[type[Rule]], used: AbstractSet[nodes.Node], what: Launch | CallResult
     ) -> tuple[list[Finding], Maps]:
         """The findings on the index maps of a launch, or of a spec of which those in `used` are left out."""
         self._stop_if_stale()
@@ -279,7 +276,7 @@ class _RuleRunner:
             return list(self._launch(launch, launch_rules, kernel_rules, by_op))
 
         for launch in self.analysis.launches:
-            yield from find(launch) if kept is None else kept.of_launch(launch, partial(find, launch))
+            yield from find(launch) if kept is None else kept.of_launch(launch, find)
 
     def _launch(
         self,

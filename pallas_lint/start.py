@@ -34,11 +34,13 @@ def collect_rarely() -> None:
 def collect_in_server() -> None:
     """The same for a process that runs for days: less often than Python, often enough for the garbage of edits.
 
-    What an edit replaces has been looked at before, and only full collections find it. A few dozen edits of a large
-    file make as much of it as is alive, which is what calls for one. What is there at the start stays.
+    What an edit replaces has been looked at before, and only full collections find it. The server looks in pauses; a
+    few dozen edits of a large file without one make as much of it as is alive, which is what calls for one, too. Looks
+    at what has come since the last are many and short: an edit that meets a long one takes twice as long. What is there
+    at the start stays.
     """
     gc.freeze()
-    gc.set_threshold(50_000, 5, 1)
+    gc.set_threshold(50_000, 1, 5)
 
 
 def leave_garbage() -> None:

@@ -125,25 +125,28 @@ class FindingCache:
         memo.register_query(SPECS, lambda piece: specs.get(piece, ()))
         memo.register_query(GUARDING, lambda: tuple(analysis.guards.version_pieces))
 
-    def of_launch(self, launch: Launch, find: Callable[[], list[Finding]]) -> list[Finding]:
+    def of_launch(self, launch: Launch, find: Callable[[Launch], list[Finding]]) -> list[Finding]:
         """The findings on a launch; `find` computes them."""
-        return self._cached(("launch", launch), _queries_of(launch), lambda: (find(), None)).findings
+        key = "launch", launch
+        known = self._known(key) or self._computed(key, _queries_of(launch), lambda: (find(launch), None))
+        return known.findings
 
     def of_maps(
-        self, owner: Launch | CallResult, find: Callable[[], tuple[list[Finding], Maps]]
+        self, owner: Launch | CallResult, find: Callable[[Launch | CallResult], tuple[list[Finding], Maps]]
     ) -> tuple[list[Finding], Maps]:
         """The findings on the index maps of a launch, or of a spec by itself."""
-        memo = self.analysis.memo
+        memo, key = self.analysis.memo, ("maps", ById(owner))
 
         def compute() -> tuple[list[Finding], Maps]:
-            findings, maps = find()
+            findings, maps = find(owner)
             if not isinstance(owner, Launch):  # of a spec, only maps that no known launch uses are checked
                 memo.record_dependency(USED, maps.functions)
             return findings, maps
 
-        queries = _queries_of(owner) if isinstance(owner, Launch) else ()
-        cached = self._cached(("maps", ById(owner)), queries, compute)
-        return cached.findings, cached.extra
+        known = self._known(key)
+        if known is None:
+            known = self._computed(key, _queries_of(owner) if isinstance(owner, Launch) else (), compute)
+        return known.findings, known.extra
 
     def of_piece(self, piece: Piece, find: Callable[[list[Use]], list[Finding]]) -> list[Finding]:
         """The findings on uses of jax names in a piece; of a class whose members are pieces, in its header."""
@@ -155,15 +158,20 @@ class FindingCache:
 
         if not piece.in_tree:  # how broken code is parsed depends on all of it
             return compute()[0]
-        return self._cached(piece, ((SPECS, piece),), compute).findings
+        known = self._known(piece) or self._computed(piece, ((SPECS, piece),), compute)
+        return known.findings
 
-    def _cached(
+    def _known(self, key: Hashable) -> CachedFindings | None:
+        """The findings that are cached and still hold, moved to where their code is."""
+        known: CacheEntry[CachedFindings] | None = self.analysis.memo.lookup(key)
+        if known is None or (known.value.positions and not known.value.relocate(self.analysis.module.source)):
+            return None
+        return known.value
+
+    def _computed(
         self, key: Hashable, queries: Iterable[Query], compute: Callable[[], tuple[list[Finding], Any]]
     ) -> CachedFindings:
-        module, memo = self.analysis.module, self.analysis.memo
-        known: CacheEntry[CachedFindings] | None = memo.lookup(key)
-        if known is not None and (not known.value.positions or known.value.relocate(module.source)):
-            return known.value
+        memo = self.analysis.memo
         before = self.fingerprint()
         with memo.track_dependencies() as read:
             memo.record_dependency(FILE)
