@@ -10,6 +10,7 @@ from pallas_lint.checker.context import Context
 from pallas_lint.checker.targeting import acts_like_hardware, interpreted_places, targets_of
 from pallas_lint.config.targets import Target
 from pallas_lint.finding import Finding, LintError, Position, Severity, Span
+from pallas_lint.identity import ById
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
@@ -219,9 +220,7 @@ class _RuleRunner:
                 yield from self._guarded(self._context(rule), rule.check_module)
         yield from self._uses([rule for rule in rules if rule.check_use is not Rule.check_use])
         # Rules of others may look at anything: what they find is not kept.
-        own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
-        others = [rule for rule in rules if rule not in own]
-        for some, kept in ((own, self.kept), (others, None)):
+        for some, kept in zip(_own_and_others(rules), (self.kept, None), strict=True):
             if some:
                 yield from self._index_maps(
                     [rule for rule in some if rule.check_index_map is not Rule.check_index_map], kept
@@ -237,19 +236,20 @@ class _RuleRunner:
         used: set[nodes.Node] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
         self.analysis.memo.register_query(USED, lambda functions: functions & used, settled=False)
         every: list[Launch | CallResult] = [*self.analysis.launches, *outcome.effects.specs_made]
+        find = partial(self._maps_of, rules, used)
+        launched: set[ById] = set()  # specs of which all index maps are in `used`
         for what in every:
-            found, maps = (
-                self._maps_of(what, rules, used)
-                if kept is None
-                else kept.of_maps(what, partial(self._maps_of, what, rules, used))
-            )
+            if ById(what) in launched:
+                continue
+            found, maps = find(what) if kept is None else kept.of_maps(what, find)
             outcome.entered.update(maps.entered)
             if isinstance(what, Launch):
                 used |= maps.functions
+                launched |= maps.specs
             yield from found
 
     def _maps_of(
-        self, what: Launch | CallResult, rules: list[type[Rule]], used: AbstractSet[nodes.Node]
+        self, rules: list[type[Rule]], used: AbstractSet[nodes.Node], what: Launch | CallResult
     ) -> tuple[list[Finding], Maps]:
         """The findings on the index maps of a launch, or of a spec of which those in `used` are left out."""
         self._stop_if_stale()
@@ -259,7 +259,8 @@ class _RuleRunner:
         unseen = [each for each in every if each.launch is not None or each.func.node not in used]
         found = [finding for rule in rules for each in unseen for finding in self._index_map(rule, each)]
         ran = {node: entered[node] for node in entered.keys() - before}
-        return found, Maps(frozenset(each.func.node for each in every), ran)
+        functions = frozenset(each.func.node for each in every)
+        return found, Maps(functions, frozenset(ById(each.spec.value) for each in every), ran)
 
     def _index_map(self, rule: type[Rule], index_map: IndexMap) -> list[Finding]:
         return self._guarded(self._context(rule), rule.check_index_map, index_map)
@@ -279,7 +280,7 @@ class _RuleRunner:
             return list(self._launch(launch, launch_rules, kernel_rules, by_op))
 
         for launch in self.analysis.launches:
-            yield from find(launch) if kept is None else kept.of_launch(launch, partial(find, launch))
+            yield from find(launch) if kept is None else kept.of_launch(launch, find)
 
     def _launch(
         self,
@@ -359,11 +360,12 @@ class _RuleRunner:
         return [*found, *(finding for finding in presumed if finding.span not in reported)]
 
     def _uses(self, rules: list[type[Rule]]) -> Iterator[Finding]:
-        own = [rule for rule in rules if rule.__module__.startswith("pallas_lint.rules.")]
+        own, others = _own_and_others(rules)
         if self.kept is not None and own:
+            check = partial(self._uses_checked, own)
             for piece in self.module.outline.walk():
-                yield from self.kept.of_piece(piece, partial(self._uses_checked, own))
-            rules = [rule for rule in rules if rule not in own]
+                yield from self.kept.of_piece(piece, check)
+            rules = others
         uses = [use for use in self.module.uses.all if use.name.startswith("jax")] if rules else []
         yield from self._uses_checked(rules, uses)
 
@@ -400,6 +402,14 @@ class _RuleRunner:
             if launch.known_call.kind == "annotation":  # which no run may have checked
                 found = [likely(finding) for finding in found]
         return found if configured is None else [evolve(finding, severity=configured) for finding in found]
+
+
+def _own_and_others(rules: list[type[Rule]]) -> tuple[list[type[Rule]], list[type[Rule]]]:
+    """The rules of this package, and those of other packages."""
+    found: tuple[list[type[Rule]], list[type[Rule]]] = [], []
+    for rule in rules:
+        found[not rule.__module__.startswith("pallas_lint.rules.")].append(rule)
+    return found
 
 
 def _check_uses(rule: Rule, uses: Iterable[Use], context: Context) -> Iterator[Finding]:

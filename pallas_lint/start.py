@@ -25,19 +25,22 @@ def collect_rarely() -> None:
     """Have Python look for garbage less often.
 
     Judging makes millions of objects that live for one file: looking every 700 of them, as Python does unasked, costs
-    a quarter of the time, and in an editor an edit that meets a full collection takes twice as long.
+    a quarter of the time. Young objects are looked at when a few files have been judged: most are garbage by then, and
+    the fewer get older, the rarer is a look at all that is kept.
     """
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(200_000, 20, 50)
 
 
 def collect_in_server() -> None:
     """The same for a process that runs for days: less often than Python, often enough for the garbage of edits.
 
-    What an edit replaces has been looked at before, and only full collections find it. A few dozen edits of a large
-    file make as much of it as is alive, which is what calls for one. What is there at the start stays.
+    What an edit replaces has been looked at before, and only full collections find it. The server looks in pauses; a
+    few dozen edits of a large file without one make as much of it as is alive, which is what calls for one, too. Looks
+    at what has come since the last are many and short: an edit that meets a long one takes twice as long. What is there
+    at the start stays.
     """
     gc.freeze()
-    gc.set_threshold(50_000, 5, 1)
+    gc.set_threshold(50_000, 1, 5)
 
 
 def leave_garbage() -> None:

@@ -11,6 +11,7 @@ from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.probing.prober import Prober
 from pallas_lint.server.probing.recorder import RecordingRunner
 from pallas_lint.server.protocol.session import ServerProtocol, refresh_views
+from pallas_lint.server.reporting.diagnostics import make_converter
 from pallas_lint.server.reporting.reporter import Reporter
 from pallas_lint.server.reporting.workspace_linter import WorkspaceLinter
 from pallas_lint.server.views.markdown import message_text
@@ -43,6 +44,7 @@ class PallasServer(LanguageServer):
             text_document_sync_kind=lsp.TextDocumentSyncKind.Incremental,
             notebook_document_sync=notebooks.SYNC,
             protocol_cls=ServerProtocol,
+            converter_factory=make_converter,
         )
         # Set where the process is started; no setting changes it.
         self.probe_allowed, self.run_allowed = allow_probe, allow_probe and allow_run

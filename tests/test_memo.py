@@ -177,3 +177,20 @@ def test_entries_of_a_memo_that_is_not_persistent_last_one_revision(world: World
     assert world.added == ["a"]
     world.revise(a=10)
     assert world.sum("a") == 10
+
+
+def test_what_follows_from_the_same_objects_is_kept() -> None:
+    memo, computed = Memo(persistent=True), []
+
+    def lengths(objects: list[list[int]]) -> list[int]:
+        computed.append(len(objects))
+        return [len(each) for each in objects]
+
+    first, second = [1], [2, 3]
+    for _ in range(2):
+        assert memo.derived("lengths", [first, second], lambda: lengths([first, second])) == [1, 2]
+    assert computed == [2]
+    other = [*second]  # equal, and yet another one
+    assert memo.derived("lengths", [first, other], lambda: lengths([first, other])) == [1, 2]
+    assert memo.derived("lengths", [first], lambda: lengths([first])) == [1]
+    assert computed == [2, 2, 1]

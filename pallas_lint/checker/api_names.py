@@ -116,7 +116,7 @@ def known_prefix(parts: list[str]) -> int:
 @functools.cache
 def _known_prefix(name: str) -> int:
     while "." in name:
-        if compat.known_module(name) or any(compat.module_exists(name, v) for v in compat.known_versions()):
+        if compat.known_module(name) or compat.is_module(name):
             return name.count(".") + 1
         name = name.rpartition(".")[0]
     return 1 if compat.known_module(name) else 0

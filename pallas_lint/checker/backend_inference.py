@@ -16,6 +16,7 @@ from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.kernels.model.values import CallResult
 from pallas_lint.records import define, field, frozen
 from pallas_lint.text import files, paths
+from pallas_lint.text.quick_patterns import starting_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +45,7 @@ _BACKEND: dict[bytes, Backend] = {
     b"mosaic_gpu": "mosaic_gpu",
     b"mosaic": "tpu",
 }
-_LAUNCH = re.compile(rf"\b(?:{'|'.join(map(re.escape, FORMS.words))})\s*\(".encode())
+_LAUNCHES = {word.encode(): re.compile(rf"{starting_word(word)}\s*\(".encode()) for word in FORMS.words}
 
 _GPU = "gpu"  # a platform with two backends: the jax version decides which a launch without parameters is for
 # Requirements, in whatever syntax they are written.
@@ -116,7 +117,9 @@ def backends_named(data: bytes) -> Named:
     if b"pallas" not in data:
         return {}
     named = {_BACKEND[match[1] or match[2]] for match in _IMPORTS.finditer(data)}
-    return dict.fromkeys(named, len(_LAUNCH.findall(data))) if named else {}
+    if not named:
+        return {}
+    return dict.fromkeys(named, sum(len(call.findall(data)) for word, call in _LAUNCHES.items() if word in data))
 
 
 def _named_on_disk(file: Path) -> Named:

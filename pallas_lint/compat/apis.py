@@ -145,6 +145,11 @@ def known_module(name: str) -> bool:
     return name in tables.apis()["names"]
 
 
+def is_module(name: str) -> bool:
+    """Whether the module can be imported in any known version."""
+    return name in tables.apis()["modules"]
+
+
 def module_exists(name: str, version: str) -> bool:
     """Whether the module can be imported in this version."""
     mask = tables.apis()["modules"].get(name)

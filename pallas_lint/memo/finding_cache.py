@@ -81,9 +81,10 @@ class CachedFindings:
 
 @frozen
 class Maps:
-    """The index maps of a launch or of a spec: their functions, and the functions that ran with them."""
+    """The index maps of a launch or of a spec: their functions and specs, and the functions that ran with them."""
 
     functions: frozenset[nodes.Node]
+    specs: frozenset[ById]
     entered: dict[nodes.Node, Piece]
 
 
@@ -114,10 +115,9 @@ class FindingCache:
         self._read_uses()
         file = memo.interned(FILE, (ById(settings), bound, uses.stored))
         shared = memo.interned(SHARED_FACTS, _shared_facts(analysis))
-        neighbours = _neighbours(analysis.launches)
-        specs: dict[Piece, tuple[ById, ...]] = {}
-        for made in analysis.outcome.effects.specs_made:
-            specs[made.site.piece] = (*specs.get(made.site.piece, ()), ById(made))
+        neighbours = memo.derived(NEIGHBOURS, analysis.launches, lambda: _neighbours(analysis.launches))
+        made = analysis.outcome.effects.specs_made
+        specs = memo.derived(SPECS, made, lambda: _specs_by_piece(made))
         memo.register_query(FILE, lambda: file)
         memo.register_query(SHARED_FACTS, lambda: shared)
         memo.register_query(NEIGHBOURS, lambda launch: neighbours.get(launch, ()))
@@ -125,25 +125,28 @@ class FindingCache:
         memo.register_query(SPECS, lambda piece: specs.get(piece, ()))
         memo.register_query(GUARDING, lambda: tuple(analysis.guards.version_pieces))
 
-    def of_launch(self, launch: Launch, find: Callable[[], list[Finding]]) -> list[Finding]:
+    def of_launch(self, launch: Launch, find: Callable[[Launch], list[Finding]]) -> list[Finding]:
         """The findings on a launch; `find` computes them."""
-        return self._cached(("launch", launch), _queries_of(launch), lambda: (find(), None)).findings
+        key = "launch", launch
+        known = self._known(key) or self._computed(key, _queries_of(launch), lambda: (find(launch), None))
+        return known.findings
 
     def of_maps(
-        self, owner: Launch | CallResult, find: Callable[[], tuple[list[Finding], Maps]]
+        self, owner: Launch | CallResult, find: Callable[[Launch | CallResult], tuple[list[Finding], Maps]]
     ) -> tuple[list[Finding], Maps]:
         """The findings on the index maps of a launch, or of a spec by itself."""
-        memo = self.analysis.memo
+        memo, key = self.analysis.memo, ("maps", ById(owner))
 
         def compute() -> tuple[list[Finding], Maps]:
-            findings, maps = find()
+            findings, maps = find(owner)
             if not isinstance(owner, Launch):  # of a spec, only maps that no known launch uses are checked
                 memo.record_dependency(USED, maps.functions)
             return findings, maps
 
-        queries = _queries_of(owner) if isinstance(owner, Launch) else ()
-        cached = self._cached(("maps", ById(owner)), queries, compute)
-        return cached.findings, cached.extra
+        known = self._known(key)
+        if known is None:
+            known = self._computed(key, _queries_of(owner) if isinstance(owner, Launch) else (), compute)
+        return known.findings, known.extra
 
     def of_piece(self, piece: Piece, find: Callable[[list[Use]], list[Finding]]) -> list[Finding]:
         """The findings on uses of jax names in a piece; of a class whose members are pieces, in its header."""
@@ -155,15 +158,20 @@ class FindingCache:
 
         if not piece.in_tree:  # how broken code is parsed depends on all of it
             return compute()[0]
-        return self._cached(piece, ((SPECS, piece),), compute).findings
+        known = self._known(piece) or self._computed(piece, ((SPECS, piece),), compute)
+        return known.findings
 
-    def _cached(
+    def _known(self, key: Hashable) -> CachedFindings | None:
+        """The findings that are cached and still hold, moved to where their code is."""
+        known: CacheEntry[CachedFindings] | None = self.analysis.memo.lookup(key)
+        if known is None or (known.value.positions and not known.value.relocate(self.analysis.module.source)):
+            return None
+        return known.value
+
+    def _computed(
         self, key: Hashable, queries: Iterable[Query], compute: Callable[[], tuple[list[Finding], Any]]
     ) -> CachedFindings:
-        module, memo = self.analysis.module, self.analysis.memo
-        known: CacheEntry[CachedFindings] | None = memo.lookup(key)
-        if known is not None and known.value.relocate(module.source):
-            return known.value
+        memo = self.analysis.memo
         before = self.fingerprint()
         with memo.track_dependencies() as read:
             memo.record_dependency(FILE)
@@ -187,17 +195,13 @@ class FindingCache:
     def _read_uses(self) -> None:
         """Give `Uses` the jax names that something in the file assigns, whose uses are not checked anywhere."""
         module, memo = self.analysis.module, self.analysis.memo
-        stored: set[str] = set()
-        spellings: set[tuple[str, str]] = set()
-        for piece in module.outline.walk():
-            if piece.in_tree:
-                assigned, spelled = memo.get_or_compute(("names", piece), partial(self._names_in, piece)).value
-            else:
-                assigned, spelled = self._names_in(piece)
-            stored |= assigned
-            spellings |= spelled
-        module.uses.stored = frozenset(stored)
-        module.uses.spellings = frozenset(pair for pair in spellings if pair[1] not in stored)
+        names = [
+            memo.get_or_compute(("names", piece), partial(self._names_in, piece)).value
+            if piece.in_tree
+            else self._names_in(piece)
+            for piece in module.outline.walk()
+        ]
+        module.uses.stored, module.uses.spellings = memo.derived("names", names, lambda: _merged_names(names))
 
     def _names_in(self, piece: Piece) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
         """The jax names assigned in a piece, and the pairs (alias, name) of its uses."""
@@ -212,6 +216,16 @@ class FindingCache:
             uses, assigned = self.analysis.module.uses.within(piece.first, last)
             known = self._uses[piece] = uses, frozenset(assigned)
         return known
+
+
+def _merged_names(
+    names: Iterable[tuple[frozenset[str], frozenset[tuple[str, str]]]],
+) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    """The jax names that some piece assigns, and the uses of others."""
+    every = list(names)
+    stored = frozenset().union(*(assigned for assigned, _ in every))
+    spellings = frozenset().union(*(spelled for _, spelled in every))
+    return stored, frozenset(pair for pair in spellings if pair[1] not in stored)
 
 
 def _queries_of(launch: Launch) -> Iterable[Query]:
@@ -277,6 +291,13 @@ def _neighbours(launches: list[Launch]) -> dict[Launch, tuple[Launch, ...]]:
     for launch in launches:
         places = {at for key in shared[launch] for at in sharing[key]}
         found[launch] = (launch,) if len(places) == 1 else tuple(launches[at] for at in sorted(places))
+    return found
+
+
+def _specs_by_piece(made: Iterable[CallResult]) -> dict[Piece, tuple[ById, ...]]:
+    found: dict[Piece, tuple[ById, ...]] = {}
+    for spec in made:
+        found[spec.site.piece] = (*found.get(spec.site.piece, ()), ById(spec))
     return found
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
+from pallas_lint.identity import ByIds
 from pallas_lint.records import define, field
 
 _T = TypeVar("_T")
@@ -47,6 +48,7 @@ class Memo:
     _revision: int = 0
     _entries: dict[Hashable, list[CacheEntry[Any]]] = field(factory=dict, init=False)
     _interned: dict[Hashable, Any] = field(factory=dict, init=False)
+    _derived: dict[Hashable, tuple[ByIds, Any]] = field(factory=dict, init=False)
     _queries: dict[Hashable, Callable[..., object]] = field(factory=dict)
     # By settled kind: the queries that entries depend on, each with its newest value.
     _settled: dict[Hashable, dict[Query, object]] = field(factory=dict, init=False)
@@ -102,6 +104,14 @@ class Memo:
             self._interned[kind] = before = value
         return before
 
+    def derived(self, kind: Hashable, objects: Iterable[object], compute: Callable[[], _T]) -> _T:
+        """What is computed from some objects, the value of the previous revision if they are the same."""
+        source, known = ByIds(tuple(objects)), self._derived.get(kind)
+        if known is None or known[0] != source:
+            self._derived[kind] = known = source, compute()
+        value: _T = known[1]
+        return value
+
     def clear(self) -> None:
         """Drop all entries."""
         self._entries.clear()
@@ -152,12 +162,12 @@ class Memo:
 
     def lookup(self, key: Hashable) -> CacheEntry[Any] | None:
         """The entry of a key that is valid in this revision."""
-        entries: list[CacheEntry[Any]] = self._entries.get(key, [])
-        for entry in entries[::-1]:
-            if entry.used == self._revision:
+        revision, inputs = self._revision, self.inputs[-1]
+        for entry in reversed(self._entries.get(key, ())):
+            if entry.used == revision:
                 return entry
-            if entry.inputs is self.inputs[-1] and self._is_valid(entry):
-                entry.used = self._revision
+            if entry.inputs is inputs and self._is_valid(entry):
+                entry.used = revision
                 return entry
         return None
 
@@ -165,8 +175,10 @@ class Memo:
         dependencies = entry.dependencies
         if entry.used < self._revision - 1:
             return all(self._evaluate(query) == value for query, value in dependencies.items())
-        if not dependencies.keys().isdisjoint(self._changed):
+        if self._changed and not self._changed.isdisjoint(dependencies):
             return False
+        if not entry.unsettled:
+            return True
         return all(self._evaluate(query) == dependencies[query] for query in entry.unsettled)
 
     def store(self, key: Hashable, value: _T, read: Iterable[Query]) -> CacheEntry[_T]:

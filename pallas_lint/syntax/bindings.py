@@ -68,6 +68,7 @@ def bindings(scope: tree_sitter.Node) -> dict[str, str | None]:
     """
     imported: dict[str, set[str]] = {}
     assigned: set[str] = set()
+    is_module = scope.type == "module"  # whose assignments do not count
     parameters = scope.child_by_field_name("parameters")
     for parameter in parameters.named_children if parameters is not None else ():
         name = parameter if parameter.type == "identifier" else parameter.child_by_field_name("name")
@@ -81,6 +82,8 @@ def bindings(scope: tree_sitter.Node) -> dict[str, str | None]:
         if kind in IMPORTS:
             for found in imported_names(node):
                 imported.setdefault(found.name, set()).add(found.bound)
+        elif is_module and kind not in _BINDING:
+            continue
         elif kind in ("function_definition", "class_definition"):
             assigned.add(text_of(node.child_by_field_name("name")))
         elif kind in ("assignment", "for_in_clause", "augmented_assignment"):
@@ -91,7 +94,7 @@ def bindings(scope: tree_sitter.Node) -> dict[str, str | None]:
             if kind == "for_statement":
                 assigned.update(_targets(node.child_by_field_name("left")))
             stack.extend(node.named_children)
-    known: dict[str, str | None] = {} if scope.type == "module" else dict.fromkeys(assigned)
+    known: dict[str, str | None] = {} if is_module else dict.fromkeys(assigned)
     known.update({name: next(iter(bound)) if len(bound) == 1 else None for name, bound in imported.items()})
     return known
 

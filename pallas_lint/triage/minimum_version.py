@@ -30,6 +30,8 @@ def merge_minimum_version_findings(findings: Iterable[Finding], jax_of: Mapping[
         jax = jax_of.get(finding.span.path)
         if finding.code == _CODE and jax is not None and _newest_without(finding) in jax.versions[:-1]:
             groups.setdefault(jax.versions, []).append(finding)
+    if not groups:
+        return found
     instead: dict[ById, Finding | None] = {}
     for allowed, group in groups.items():
         top = max(group, key=lambda finding: allowed.index(_newest_without(finding)))

@@ -60,9 +60,10 @@ def _with_calls(findings: list[Finding], file: FileContext) -> list[Finding]:
     """
     best: dict[tuple[object, ...], Finding] = {}
     for finding in findings:
-        known = best.setdefault(place_of(finding), finding)
-        if finding.severity.rank > known.severity.rank:
-            best[place_of(finding)] = finding
+        place = place_of(finding)
+        known = best.setdefault(place, finding)
+        if known is not finding and finding.severity.rank > known.severity.rank:
+            best[place] = finding
     return list(annotate_with_calls(best.values(), findings, file.analysis, file.known_calls))
 
 

@@ -26,6 +26,7 @@ _DUMPS = (
     "MOSAIC_GPU_DUMP_", "JAX_PALLAS_DUMP", "jax_pallas_dump", "JAX_DUMP_IR_TO", "jax_dump_ir_to", "jax_pallas_verbose",
     "--xla_mosaic_dump_to", "--xla_dump_to", "--xla_jf_dump", "--xla_mosaic_enable_dump", "TRITON_KERNEL_DUMP",
 )  # fmt: skip
+_IN_DUMPS = ("DUMP", "dump", "pallas_verbose")  # each of these words has one of them
 _DUMPING = re.compile(rf"(?:{'|'.join(_DUMPS)})(?:_*[^\W_])*")
 # Words of conditions on an option, the environment or the current device.
 _OPTION = re.compile(
@@ -159,7 +160,7 @@ class DebugLeftOn(Rule):
         if tree is None or "pallas" not in text:
             return
         defaults = "interpret" in text or "debug" in text
-        dumping = any(word in text for word in _DUMPS)
+        dumping = any(part in text for part in _IN_DUMPS) and any(word in text for word in _DUMPS)
         if not defaults and not dumping:
             return
         words = (*_SWITCHES, *(word.encode() for word in _DUMPS)) if dumping else _SWITCHES

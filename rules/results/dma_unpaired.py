@@ -435,17 +435,21 @@ def _to_gmem(trace: KernelTrace, context: Context) -> Iterator[Finding]:
 def _collective_id(launch: Launch) -> tuple[int, Site] | None:
     """The literal id, and where it is written."""
     params = launch.argument("compiler_params")
-    value, where = None, launch.called_at
+    value = None
     if isinstance(params, CallResult):
         value = params.argument("collective_id")
+    elif isinstance(params, Dictionary):
+        inner = params.get("mosaic") or params
+        value = inner.get("collective_id") if isinstance(inner, Dictionary) else None
+    if not is_integer(value):
+        return None
+    where = launch.called_at
+    if isinstance(params, CallResult):
         node = params.site.node
         for argument in node.args if isinstance(node, nodes.Call) else ():
             if argument.keyword is not None and argument.keyword.value == "collective_id":
                 where = Site(params.site.piece, argument)
-    elif isinstance(params, Dictionary):
-        inner = params.get("mosaic") or params
-        value = inner.get("collective_id") if isinstance(inner, Dictionary) else None
-    return (value.value, where) if is_integer(value) else None
+    return value.value, where
 
 
 def _barriers(launch: Launch) -> set[object]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import range_of
 from pygls import uris
+from pygls.protocol import default_converter
 
 from pallas_lint.finding import Related, Severity
 from pallas_lint.identity import ById
@@ -17,6 +18,7 @@ from pallas_lint.text.digests import digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from cattrs import Converter
     from pallas_lint.server.workspace.document_state import DocumentState
     from pygls.workspace import PositionCodec
 
@@ -34,12 +36,38 @@ _UNNECESSARY = frozenset({"PAL002", "PAL411"})  # but for an output that is neve
 SOURCE = "pallas-lint"
 
 
+class FindingDiagnostic(lsp.Diagnostic):
+    """The diagnostic of a finding, of which most are sent again after an edit: it is written once."""
+
+    written: dict[str, Any] | None = None  # as JSON has it
+
+    @cached_property
+    def identity(self) -> str:
+        """The same for the same diagnostics."""
+        return repr(self)
+
+
+def make_converter() -> Converter:
+    """The converter of messages."""
+    converter = default_converter()
+    made = converter.get_unstructure_hook(lsp.Diagnostic)
+
+    def write(diagnostic: lsp.Diagnostic) -> Any:
+        if not isinstance(diagnostic, FindingDiagnostic):
+            return made(diagnostic)
+        if diagnostic.written is None:
+            diagnostic.written = made(diagnostic)
+        return diagnostic.written
+
+    converter.register_unstructure_hook(lsp.Diagnostic, write)
+    return converter
+
+
 @define(eq=False)
 class Diagnostics:
     """The diagnostics of one file. After an edit most findings are the same objects: so are their diagnostics."""
 
     _made: dict[ById, tuple[Finding, Related | None, lsp.Diagnostic]] = field(factory=dict, init=False)
-    _spelled: dict[ById, str] = field(factory=dict, init=False)
     _kernels: dict[Launch, tuple[object, Span, Related]] = field(factory=dict, init=False)
 
     def of(
@@ -66,14 +94,6 @@ class Diagnostics:
             self._made[ById(finding)] = before
         return [diagnostic for _, _, diagnostic in self._made.values()]
 
-    def identify(self, found: list[lsp.Diagnostic]) -> str:
-        """The same for the same diagnostics, those that are no finding's included."""
-        spelled = {}
-        for each in found:
-            spelled[ById(each)] = self._spelled.get(ById(each)) or repr(each)
-        self._spelled = spelled
-        return digest("".join(spelled.values()).encode("utf-8", "surrogatepass"))
-
     def launched_kernels(self, state: DocumentState) -> dict[int, list[tuple[Span, Related]]]:
         """The kernel behind each launch in a document, with the launch's place, by every line of that."""
         found: dict[int, list[tuple[Span, Related]]] = {}
@@ -92,6 +112,12 @@ class Diagnostics:
                     for line in range(place.start.line, place.end.line + 1):
                         found.setdefault(line, []).append((place, kernel))
         return found
+
+
+def identify(found: Iterable[lsp.Diagnostic]) -> str:
+    """The same for the same diagnostics, those that are no finding's included."""
+    spelled = "".join(each.identity if isinstance(each, FindingDiagnostic) else repr(each) for each in found)
+    return digest(spelled.encode("utf-8", "surrogatepass"))
 
 
 def _within(span: Span, around: Span) -> bool:
@@ -128,7 +154,7 @@ def _diagnostic(
     if finding.code in _UNNECESSARY and finding.severity is not Severity.ERROR:
         tags.append(lsp.DiagnosticTag.Unnecessary)
     related = [_related(each, codec, text_of) for each in pointing]
-    return lsp.Diagnostic(
+    return FindingDiagnostic(
         range=range_of(source, finding.span, codec),
         message=f"{finding.message}\n{finding.help}" if finding.help else finding.message,
         severity=_SEVERITIES[finding.severity],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 from pallas_lint.server.reporting.diagnostic_store import DiagnosticStore
-from pallas_lint.server.reporting.diagnostics import Diagnostics, problem_at
+from pallas_lint.server.reporting.diagnostics import Diagnostics, identify, problem_at
 from pallas_lint.server.workspace import settings_files
 from pygls import uris
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from pallas_lint.run.cache import FileVerdict
 
 _PORTION = 50  # reports of files in one partial result
-_NO_DIAGNOSTICS = Diagnostics()
-_NOTHING = _NO_DIAGNOSTICS.identify([])
+_NOTHING = identify([])
 
 
 class Reporter:
@@ -117,10 +116,6 @@ class Reporter:
             return self._server.notebooks.of_file(found, source)
         return found
 
-    def _result_id(self, path: str, found: list[lsp.Diagnostic]) -> str:
-        """The same for the same diagnostics."""
-        return self._made.get(path, _NO_DIAGNOSTICS).identify(found)
-
     def findings(self, path: str) -> tuple[Finding, ...]:
         """The findings in a file that are to be shown; a baseline that cannot be read hides none."""
         found, folder = self.store.findings(path), self._server.folders.of(Path(path))
@@ -161,8 +156,8 @@ class Reporter:
                 self._pushed.pop(uri, None)
                 state = self._server.documents.known(uri)
                 self._push(uri, state.version if state is not None else None, found)
-            elif self._result_id(path, found) != self._pushed.get(uri, _NOTHING):
-                self._pushed[uri] = self._result_id(path, found)
+            elif identify(found) != self._pushed.get(uri, _NOTHING):
+                self._pushed[uri] = identify(found)
                 self._push(uri, None, found)
         self._changed.set()
 
@@ -173,7 +168,7 @@ class Reporter:
         """Have the client pull again where its diagnostics are outdated, though it changed nothing itself."""
         state, given = self._server.documents.known(uri), self._given.get(uri)
         version = state.version if state is not None else None
-        if given is None or given[0] != version or given[1] == self._result_id(path, self.diagnostics(path)):
+        if given is None or given[0] != version or given[1] == identify(self.diagnostics(path)):
             return
         workspace = self._server.client_capabilities.workspace
         can = workspace.diagnostics if workspace is not None else None
@@ -193,7 +188,7 @@ class Reporter:
         path = self._server.documents.shown(uri)
         state = await self._server.documents.reported(uri)
         found = self.diagnostics(path) if state is not None or settings_files.is_one(Path(path)) else []
-        known = self._result_id(path, found)
+        known = identify(found)
         if state is not None:
             self._given[uri] = (state.version, known)
         if params.previous_result_id == known:
@@ -226,7 +221,7 @@ class Reporter:
         left = dict(previous)
         for path in (*self.store.paths, *sorted(self._broken)):
             for uri, version, found in self._parts(path):
-                known = self._result_id(path, found)
+                known = identify(found)
                 before = left.pop(uri, _NOTHING)
                 if before != known:
                     yield lsp.WorkspaceFullDocumentDiagnosticReport(uri, found, version, result_id=known)

@@ -17,6 +17,7 @@ from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.workspace.document_state import CallSnapshot, DocumentState
 from pallas_lint.server.workspace.engine_queue import EngineQueue, Movable, TookTooLongError
 from pallas_lint.server.workspace.folders import file_of
+from pallas_lint.server.workspace.garbage import IdleCollector
 from pallas_lint.server.workspace.last_shown import LastShown
 
 from pallas_lint.checker.backend_inference import backends_named
@@ -80,6 +81,7 @@ class Documents:
     _clock: Iterator[int] = field(factory=count, init=False)
     _searches: dict[str, asyncio.Task[None]] = field(factory=dict, init=False)  # whose callers are looked for
     _queue: EngineQueue = field(factory=EngineQueue, init=False)
+    _collector: IdleCollector = field(factory=IdleCollector, init=False)
 
     # -- what is open ----------------------------------------------------------------------------------------------
 
@@ -145,6 +147,7 @@ class Documents:
         self._undecided.discard(uri)
         self._stop(uri)
         self._queue.submit(partial(self._release, self.path(uri)))
+        self._collector.schedule()
         self.invalidate_dependents({self.path(uri)}, inferred_backends=True)
 
     def uri_of(self, path: str) -> str | None:
@@ -332,6 +335,7 @@ class Documents:
 
     def _schedule(self, uri: str) -> asyncio.Task[DocumentState]:
         self._stop(uri)
+        self._collector.postpone()
         task = asyncio.get_running_loop().create_task(self._check_soon(uri))
         self._running[uri] = task
         return task
@@ -352,6 +356,8 @@ class Documents:
         self._slow.discard(uri)
         if self._running.get(uri) is asyncio.current_task():
             del self._running[uri]
+        if not self._running:
+            self._collector.schedule()
         current = self._texts.get(uri)
         if current is not None and current[1] is source:
             self._states[uri] = found = evolve(found, picked=self._picked.get(uri, {}), before=self._before.get(uri))

@@ -46,6 +46,8 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[
     left = _MAX_PIECES
     interp.running_callers = True
     for _ in range(_MAX_ROUNDS):
+        if not names:
+            break
         reached: set[str] = set()
         for piece in module.outline.walk():
             if piece in done or names.isdisjoint(piece.words) or piece.members or piece.kind == "import":

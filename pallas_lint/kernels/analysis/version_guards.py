@@ -14,6 +14,7 @@ from pallas_lint.kernels.model.values import External, truth
 from pallas_lint.records import define, field
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.reading import read
+from pallas_lint.text.quick_patterns import in_any_case, starting_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from pallas_lint.syntax.uses import Use
 
 # Words of conditions that test the jax version, or what jax has.
-_VERSION_TEST = re.compile(
-    r"version|hasattr|getattr|signature|find_spec|TYPE_CHECKING|__dict__|\bdir\("
-    r"|(?i:jax_?\d|(?:new|old|legacy|compat)_?(?:jax|api|pallas)|has_\w{0,64}(?:pallas|pltpu|plgpu|triton|mosaic|api))"
+_WORDS = "version|hasattr|getattr|signature|find_spec|TYPE_CHECKING|__dict__"
+_NAMES = (
+    ("jax", r"_?\d"),
+    *((word, "_?(?:jax|api|pallas)") for word in ("new", "old", "legacy", "compat")),
+    ("has_", r"\w{0,64}(?:pallas|pltpu|plgpu|triton|mosaic|api)"),
 )
+_VERSION_TEST = re.compile("|".join((_WORDS, starting_word("dir("), *(in_any_case(*each) for each in _NAMES))))
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.records import evolve, frozen
+from pallas_lint.text.quick_patterns import starting_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -138,7 +139,8 @@ _KERNEL = LaunchForm(
     outputs="optional",
     captures_refused_since=(0, 10, 2),
     words=("pl.kernel", "plgpu.kernel", "pltpu.kernel"),  # the name alone is ambiguous
-    pattern=r"(?:\.|@\w+\.|\()kernel\s*[(,]",
+    # Its letters first, which is quick; `pallas_call(kernel, ...)` counts once.
+    pattern=r"kernel(?<=[.(]kernel)(?<!pallas_call\(kernel)\s*[(,]",
 )
 _CORE_MAP = LaunchForm(
     "core_map",
@@ -160,7 +162,7 @@ _MPMD_MAP = LaunchForm(
     counts_programs=False,
     captures_refused_since=(0, 10, 2),
     words=("mpmd_map",),
-    pattern=r"\bmpmd_map\s*[(,)]",  # not of its `call`, a word that means nothing
+    pattern=rf"{starting_word('mpmd_map')}\s*[(,)]",  # not of its `call`, a word that means nothing
 )
 _PIPELINE = LaunchForm(
     "pipeline",
@@ -189,6 +191,9 @@ ROWS = (
 )
 
 
+_RUN_SCOPED = rf"{starting_word('run_scoped')}\s*[(,]"
+
+
 @frozen(eq=False, slots=False)
 class LaunchForms:
     """The table, by what one looks for in it."""
@@ -211,7 +216,7 @@ class LaunchForms:
     @cached_property
     def preparing(self) -> re.Pattern[str]:
         """Matches in every function that launches something or prepares a launch's specs."""
-        return re.compile(rf"{_either(self.rows)}|\brun_scoped\s*[(,]|BlockSpec\s*\(|GridSpec\s*\(")
+        return re.compile(rf"{_either(self.rows)}|{_RUN_SCOPED}|BlockSpec\s*\(|GridSpec\s*\(")
 
     @cached_property
     def preparing_words(self) -> tuple[str, ...]:
@@ -231,7 +236,7 @@ class LaunchForms:
     @cached_property
     def in_kernels(self) -> re.Pattern[str]:
         """Matches in functions that do what only kernels can."""
-        return re.compile(rf"{_either(row for row in self.rows if row.is_inner)}|\brun_scoped\s*[(,]")
+        return re.compile(rf"{_either(row for row in self.rows if row.is_inner)}|{_RUN_SCOPED}")
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -251,7 +256,13 @@ class LaunchForms:
 
 
 def _either(rows: Iterable[LaunchForm]) -> str:
-    return "|".join(dict.fromkeys(row.pattern or rf"(?:{'|'.join(row.last_parts)})\s*[(,)]" for row in rows))
+    """Matches names of forms; each alternative begins with a letter (`quick_patterns`)."""
+    parts = (part for row in rows for part in ((row.pattern,) if row.pattern else map(_called, row.last_parts)))
+    return "|".join(dict.fromkeys(parts))
+
+
+def _called(name: str) -> str:
+    return rf"{name}\s*[(,)]"
 
 
 FORMS = LaunchForms(ROWS)

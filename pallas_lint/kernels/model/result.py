@@ -59,6 +59,9 @@ class Effects:
             if not new:
                 continue
             items = getattr(self, name)
+            if not (other._keys or other.lookup):
+                items += new
+                continue
             # While a lookup is running its effects have no keys, and are merged repeatedly.
             present = {ById(item) for item in items} if other.lookup else ()
             for item in new:
@@ -69,7 +72,9 @@ class Effects:
                     items.append(item)
                     self._set_key(item, key)
         for name in _SETS:
-            getattr(self, name).update(getattr(other, name))
+            new = getattr(other, name)
+            if new:
+                getattr(self, name).update(new)
 
     def release_specs(self, arguments: Arguments) -> None:
         """Forget specs passed to unknown code, which may interpret them differently: a subclass of `BufferedRef`."""
