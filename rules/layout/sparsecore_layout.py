@@ -81,11 +81,13 @@ class SparseCoreLayout(Rule):
     are taken, or a whole tile; rows of 16 or 8 bits are taken two or four at a time (`expected second minor index to be
     divisible by 2 when dynamic`).
 
-    Of numbers, subcores compute little: `jnp.exp(v)[0]` compiles, and `jnp.exp(v[0])` does not (`'math.exp' op requires
-    a vector type`); nor do remainders of floats, conversions to 16 bits, and on a scalar subcore divisions of floats.
-    Columns, transposes, repeated numbers and indices of several dimensions have no instructions. Vectors of 8 and 16
-    bits are converted to floats of the same width only, and divided, shifted and taken apart at 32 bits.
-    `plsc.load_gather` and its like take a vector of indices for each dimension, numbers of 32 bits and boolean masks.
+    Of numbers, subcores compute little: `jnp.exp(v)[0]` compiles, and `jnp.exp(v[0])` does not (`'math.exp' op
+    requires a vector type`); nor do remainders of floats, conversions of floats to 16 bits, and on a scalar subcore
+    divisions of floats. Numbers of 8 and 16 bits are converted and nothing else (`'arith.addi' op must have i32 or
+    index for scalars`). Columns, transposes, repeated numbers and indices of several dimensions have no instructions.
+    Vectors of 8 and 16 bits are converted to floats of the same width only, and divided, shifted and taken apart at
+    32 bits. `plsc.load_gather` and its like take a vector of indices for each dimension, numbers of 32 bits and
+    boolean masks.
 
     A mesh has at most the cores and subcores of the chip: 4 x 16 on v5p, 2 x 16 on v6e and v7x. A pipeline with a
     `core_axis_name` shares its grid over that axis of the mesh, and needs a grid axis that is `pltpu.PARALLEL` for it.
