@@ -164,7 +164,7 @@ class Memo:
         """The entry of a key that is valid in this revision."""
         revision, inputs = self._revision, self.inputs[-1]
         entries: list[CacheEntry[Any]] = self._entries.get(key, [])
-        for entry in reversed(entries):
+        for entry in entries[::-1]:
             if entry.used == revision:
                 return entry
             if entry.inputs is inputs and self._is_valid(entry):
