@@ -163,7 +163,8 @@ class Memo:
     def lookup(self, key: Hashable) -> CacheEntry[Any] | None:
         """The entry of a key that is valid in this revision."""
         revision, inputs = self._revision, self.inputs[-1]
-        for entry in reversed(self._entries.get(key, ())):
+        entries: list[CacheEntry[Any]] = self._entries.get(key, [])
+        for entry in entries[::-1]:
             if entry.used == revision:
                 return entry
             if entry.inputs is inputs and self._is_valid(entry):

@@ -49,7 +49,7 @@ class FindingDiagnostic(lsp.Diagnostic):
 
 def make_converter() -> Converter:
     """The converter of messages."""
-    converter = default_converter()
+    converter: Converter = default_converter()  # type: ignore[no-untyped-call]
     made = converter.get_unstructure_hook(lsp.Diagnostic)
 
     def write(diagnostic: lsp.Diagnostic) -> Any:
