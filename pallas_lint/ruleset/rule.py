@@ -60,10 +60,12 @@ class Example:
     def _lines(self) -> list[tuple[str, str]]:
         """Each line, and its mark: `!`, `-`, `!-`, `+` or none."""
         import inspect  # nothing but tests and pages needs examples
-        import re
 
-        found = re.findall(r"^(.*?)(?: *#(!-?|[-+]))?$", inspect.cleandoc(self._code), re.MULTILINE)
-        return [(line, mark) for line, mark in found]
+        found = []
+        for line in inspect.cleandoc(self._code).splitlines():
+            code, _, mark = line.rpartition("#")
+            found.append((code.rstrip(), mark) if mark in ("!", "-", "!-", "+") else (line, ""))
+        return found
 
 
 def _with_imports(code: list[str]) -> str:
