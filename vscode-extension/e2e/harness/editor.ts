@@ -121,6 +121,16 @@ export class Editor {
     return found;
   }
 
+  /** Press a code lens until something is visible: lenses are drawn again meanwhile, and a press may meet an old one. */
+  async pressLens(text: string | RegExp, until: Locator): Promise<void> {
+    await expect(async () => {
+      if (!(await until.isVisible())) {
+        await (await this.lens(text)).click({ timeout: 5_000 });
+      }
+      await expect(until).toBeVisible({ timeout: 15_000 });
+    }).toPass();
+  }
+
   /** Give the code the whole width. */
   async hideSideBar(): Promise<void> {
     await this.command("View: Toggle Primary Side Bar Visibility");

@@ -10,10 +10,9 @@ test("a probe, from the lens to the panel and back to the source", async ({ star
   await editor.open("matmul.py");
   await editor.hideSideBar();
   await expect(editor.squiggles()).toHaveCount(2);
-  await (await editor.lens(/^Probe$/)).click();
 
   const input = editor.page.locator(".quick-input-widget input.input");
-  await expect(input).toBeVisible();
+  await editor.pressLens(/^Probe$/, input);
   await editor.picture("probe-arguments");
   await input.fill("f32[1024,1024], f32[1024,1024]");
   await editor.page.keyboard.press("Enter");

@@ -67,9 +67,8 @@ test("the example has a name, and is probed though it is no file", async ({ star
   await expect(editor.squiggles()).toHaveCount(2);
   await editor.command("pallas-lint: Open an Example Kernel");
   await expect(editor.page.getByRole("tab", { name: "scaled_copy.py" })).toBeVisible();
-  await (await editor.lens(/^Probe$/)).click();
   const input = editor.page.locator(".quick-input-widget input.input");
-  await expect(input).toBeVisible();
+  await editor.pressLens(/^Probe$/, input);
   await editor.page.keyboard.press("Enter");
   const told = editor.page.locator(".notification-toast", { hasText: "was probed" });
   await expect(told.getByRole("button", { name: "Write Comment" })).toBeVisible({ timeout: 240_000 });
