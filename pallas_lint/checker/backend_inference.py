@@ -166,7 +166,7 @@ def infer_backends(analysis: Analysis, settings: Settings, project: Project) -> 
 
 
 def _is_unnamed(launch: Launch) -> bool:
-    """Whether nothing names a backend; parameters of a class that is not known do, but not to us."""
+    """Whether nothing names a backend; parameters of an unknown class may, so that none is presumed."""
     if not (launch.form.is_over_blocks and launch.is_pallas and launch.backend is None and launch.evidence is None):
         return False
     params = launch.argument("compiler_params")

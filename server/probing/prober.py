@@ -16,6 +16,7 @@ from pallas_lint.config.bounds import project_root
 from pallas_lint.probe import specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.perf.figures import headline
+from pallas_lint.probe.places import shown_file
 from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.records import define, field, frozen
 from pallas_lint.report.lines import Lines
@@ -242,7 +243,8 @@ class _Probe:
         from pallas_lint.probe.known_defects import known_defects
 
         request = self._request
-        lines = Lines(request.root, {_shown(file, request.root): source for file, source in request.texts.items()})
+        texts = {shown_file(str(file), request.root): source for file, source in request.texts.items()}
+        lines = Lines(request.root, texts)
         findings, errors = all_findings([result], request.root, lines.line)
         findings += known_defects([result], lines)
         if result.launches:
@@ -259,11 +261,3 @@ def _in_words(task: str) -> str:
     stage, _, rest = task.partition(":")
     target = rest.partition(":")[2]
     return f"{_DOING.get(stage, stage)}{' for ' if target else ''}{target}"
-
-
-def _shown(file: Path, root: Path) -> str:
-    """A path as findings name it."""
-    try:
-        return file.relative_to(root).as_posix()
-    except ValueError:
-        return file.as_posix()

@@ -189,8 +189,10 @@ class _Examination:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def _targets(self) -> list[str]:
-        if self.variants.targets is not None or self.terms["targets"]:
-            return [*(self.terms["targets"] if self.variants.targets is None else self.variants.targets)]
+        if self.variants.targets is not None:
+            return [*self.variants.targets]
+        if self.terms["targets"]:
+            return self.terms["targets"]
         own = self.launch.backend
         if own is not None:
             device = "" if own != "tpu" else f":{SPARSE if self.launch.sparse else 'v5e'}"
