@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from benchmarks.edits import Change
 
-PATIENCE = 180.0  # seconds after which a server is taken to be silent
+MAX_WAIT = 180.0  # seconds after which a server is taken to be silent
 _VISIBLE = 40  # lines that an editor shows above and below the cursor
 _METHODS = {
     "codeActionProvider": "textDocument/codeAction",
@@ -213,9 +213,9 @@ class Server:
         waiting: set[int | None] = {*wanted, *((None,) if pushed is not None else ())}
         while waiting:
             try:
-                at, message = self._messages.get(timeout=PATIENCE)
+                at, message = self._messages.get(timeout=MAX_WAIT)
             except queue.Empty:
-                raise Silent(f"no answer for {PATIENCE:.0f} s") from None
+                raise Silent(f"no answer for {MAX_WAIT:.0f} s") from None
             if message is None:
                 raise Silent("it has ended")
             if self._respond(message):

@@ -28,7 +28,7 @@ from pallas_lint.ruleset.registry import RuleEntry, all_rules
 from pallas_lint.testing import check_examples
 
 ROOT = Path(__file__).resolve().parent.parent
-_SECONDS = 300  # for one mutant; a rule's tests take a few
+_MAX_SECONDS = 300  # for one mutant; a rule's tests take a few
 _OTHER: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -150,7 +150,7 @@ def survives(entry: RuleEntry, tree: ast.Module) -> bool:
             in_place_of(entry, tree),
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
-            limited(_SECONDS),
+            limited(_MAX_SECONDS),
         ):
             check_examples(entry.rule)
             files = tests_of(entry)

@@ -28,7 +28,7 @@ _INSTRUCTIONS = (
     "line lists what to pass where shapes are not known."
 )
 _SHOW_PROGRESS_EVERY = 1.0  # seconds
-_PATIENCE = 5.0  # seconds for a process to end by itself
+_MAX_WAIT = 5.0  # seconds for a process to end by itself
 
 
 def server(*, allow_probe: bool) -> MCPServer[Any]:
@@ -70,7 +70,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), _PATIENCE)
+            await asyncio.wait_for(process.wait(), _MAX_WAIT)
         except asyncio.TimeoutError:
             process.kill()
 

@@ -13,7 +13,7 @@ from pallas_lint.report.style import Style, use_colour
 from pallas_lint.report.wrapping import columns_of, width_of, wrapped
 from pallas_lint.ruleset.registry import PluginError
 
-_WIDEST = 100  # columns of a page: longer lines are hard to read
+_MAX_COLUMNS = 100  # columns of a page: longer lines are hard to read
 
 if TYPE_CHECKING:
     import argparse
@@ -122,7 +122,7 @@ def _explained(infos: Sequence[Any], style: Style) -> Iterator[str]:
         width = width_of(sys.stdout)
         yield from (f"{part}\n" for part in wrapped(title, width, 0, 2))
         if style.colour or width is not None:
-            yield _formatted(info.docs(), width or _WIDEST, colour=style.colour)
+            yield _formatted(info.docs(), width or _MAX_COLUMNS, colour=style.colour)
         else:
             yield f"\n{info.docs().strip()}\n"
 
@@ -134,7 +134,7 @@ def _formatted(text: str, width: int, *, colour: bool) -> str:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    console = Console(file=io.StringIO(), force_terminal=colour, no_color=not colour, width=min(width, _WIDEST))
+    console = Console(file=io.StringIO(), force_terminal=colour, no_color=not colour, width=min(width, _MAX_COLUMNS))
     console.print(Markdown(text))
     shown: str = console.file.getvalue()  # type: ignore[attr-defined]
     lines = [line.rstrip() for line in shown.splitlines()]

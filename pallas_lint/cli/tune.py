@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.specs import Spec
 
 _MAX_CHOICES = 1000  # choices
-_SHOWN = 20  # of them
+_MAX_SHOWN = 20  # of them
 
 
 def with_first_choices(spec: Spec, options: argparse.Namespace) -> Spec:
@@ -104,7 +104,7 @@ def _text(tuning: Tuning, style: Style) -> Iterator[str]:
         found = tuning.best(target)
         if found:
             yield style.bold(f"{target}: {len(found)} of {tuning.count} choices have a number") + "\n"
-        for at, one in enumerate(found[:_SHOWN]):
+        for at, one in enumerate(found[:_MAX_SHOWN]):
             took = one.took[target]
             apart = took / found[0].took[target] - 1
             rank = "best" if at == 0 else "as fast" if apart <= TIE else f"+{apart:.0%}"
@@ -113,9 +113,9 @@ def _text(tuning: Tuning, style: Style) -> Iterator[str]:
         if ordered:
             sentence = f"{target}: the predicted order of {len(ordered)} of {tuning.count} choices, and no times"
             yield style.bold(sentence) + "\n"
-        for at, one in enumerate(ordered[:_SHOWN]):
+        for at, one in enumerate(ordered[:_MAX_SHOWN]):
             yield f"  {at + 1:>9}  {visible(one.spelled)}\n"
-        slower = max(len(found), len(ordered)) - _SHOWN
+        slower = max(len(found), len(ordered)) - _MAX_SHOWN
         if slower > 0:
             yield f"  and {slower} slower ones\n"
     for one in tuning.tried:

@@ -19,7 +19,7 @@ from pallas_lint.text import files, paths
 
 LAYOUT_FILES = ("pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini")
 _MARKS = ("pyproject.toml", "setup.cfg", "setup.py")  # of a folder that is a project of its own
-_HIGHEST = 12  # folders above a file that are searched
+_MAX_FOLDERS = 12  # folders above a file that are searched
 _MAX_PROJECTS = 64  # of a repository that are read
 # What is there belongs to other projects, or is a program that runs in its own folder.
 _NOT_SEARCHED = frozenset("node_modules site-packages venv build dist third_party vendor external examples".split())
@@ -83,7 +83,7 @@ class Layouts:
     def _around(self, folder: Path) -> tuple[list[Path], Path | None]:
         """The projects around a folder, the innermost first, and the folder that none may leave."""
         found: list[Path] = []
-        for place in islice((folder, *folder.parents), _HIGHEST):
+        for place in islice((folder, *folder.parents), _MAX_FOLDERS):
             if paths.exists(place / ".git"):
                 return [*found, place], place
             if any(paths.exists(place / mark) for mark in _MARKS):

@@ -29,7 +29,7 @@ _STEPS_OF_OTHERS = 10_000
 _STEPS_FOR_A_CALL = 10_000
 _MAX_READ = 500_000  # characters of other files: code that needs more is a framework, whose values stay unknown
 _MAX_OF_A_FUNCTION = 16  # calls of one launcher that are kept of one file
-_ROUNDS = 3  # callers of callers in the file
+_MAX_ROUNDS = 3  # callers of callers in the file
 
 
 def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tuple[KnownCall, ...]:
@@ -69,7 +69,7 @@ def _callers(module: Module, callers: Callers) -> Iterator[Piece]:
     """The pieces of a file that name something of a module that leads to launches, and those that name these."""
     names = set(_leading_names(module, callers))
     chosen: dict[Piece, None] = {}
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         new = {
             piece: None
             for piece in module.outline.walk()

@@ -25,7 +25,7 @@ _FOREIGN = frozenset(
 _CODE_OF_JAX = "jax.experimental.pallas.ops"  # kernels, as in any project
 _MAX_FILES = 16  # that are searched for calls of one file's launchers
 _MAX_SEEN = 200  # ... and of which these are the nearest
-_DEEPEST = 2  # files on the way, without those of packages: 96 % of the calls with known shapes are within
+_MAX_CHAIN = 2  # files on the way, without those of packages: 96 % of the calls with known shapes are within
 
 
 @frozen
@@ -90,7 +90,7 @@ class CallerIndex:
                     continue
                 if _only_imports(importer):
                     waiting.appendleft((importer, far))
-                elif far < _DEEPEST:
+                elif far < _MAX_CHAIN:
                     waiting.append((importer, far + 1))
                 else:
                     continue
@@ -111,7 +111,7 @@ class CallerIndex:
                 if importer == path or (name is not None and name != "*" and name not in names[at]):
                     continue
                 step = 0 if _only_imports(importer) else 1
-                if far[at] + step > _DEEPEST:
+                if far[at] + step > _MAX_CHAIN:
                     continue
                 brings = names[at] if name == "*" else {bound}
                 if importer not in far:

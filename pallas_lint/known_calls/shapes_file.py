@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME = "pallas-lint-shapes.toml"
 VERSION = 1
-_LARGEST = 4 << 20  # bytes: a thousand functions take a tenth
+_MAX_BYTES = 4 << 20  # bytes: a thousand functions take a tenth
 _MAX_READ = 64  # of a function: a recording has eight, files that were put together by hand a few times that
 _HEAD = f"""\
 # Argument types that calls really had. Written by pallas-lint; lint reads it.
@@ -81,7 +81,7 @@ def found(folder: Path) -> Path | None:
 def read(file: Path, shown: str) -> Shapes:
     """The shapes in a file, none where there is no file. `shown` is its path in problems."""
     try:
-        data = files.read(file, _LARGEST)
+        data = files.read(file, _MAX_BYTES)
     except FileNotFoundError:
         return Shapes()
     except OSError as error:
@@ -217,7 +217,7 @@ def _quoted(text: str) -> str:
 def content(file: Path) -> bytes | None:
     """The bytes of a file; None where there is none. Raises OSError."""
     try:
-        return files.read(file, _LARGEST)
+        return files.read(file, _MAX_BYTES)
     except FileNotFoundError:
         return None
 

@@ -43,7 +43,7 @@ _FUNCTION = re.compile(r"\bfn:([\w./-]+):([\w.]+)")
 _OBJECT = re.compile(r"(?<![\w./'\"-])([\w./-]+):([^\W\d][\w.]*)\(")
 _MAX_STRING_LENGTH = 64
 _MAX_LENGTH = 2000  # characters of a value: longer ones help no reader
-_DEPTH = 4
+_MAX_DEPTH = 4
 # The largest plausible array: more bits than all the memory of any accelerator today.
 _MAX_ELEMENTS = 1 << 40
 
@@ -160,7 +160,7 @@ def spell(value: Value, name_of: Callable[[Func | Class], str | None], *, x64: b
 
 
 def _spelled(value: Value, name_of: Callable[[Func | Class], str | None], x64: bool, depth: int) -> str | None:
-    if depth > _DEPTH:
+    if depth > _MAX_DEPTH:
         return None
     if isinstance(value, Const):
         literal = value.value

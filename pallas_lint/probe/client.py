@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MAIN = Path(__file__).parent / "worker" / "main.py"
 # Seconds that the worker has beyond the request's own deadline, for starting up and for killing its children.
 _GRACE = 60.0
-_SLOWEST = 10  # times as long as its CPU time a request may take, where the machine has more to do
-_PATIENCE = 10.0  # seconds: a guard gives what it guards 2 to end by itself, and kills the rest
+_MAX_SLOWDOWN = 10  # times as long as its CPU time a request may take, where the machine has more to do
+_MAX_WAIT = 10.0  # seconds: a guard gives what it guards 2 to end by itself, and kills the rest
 
 
 class WorkerError(RuntimeError):
@@ -48,7 +48,7 @@ class Worker:
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
-            yield from self._events(process, time.monotonic() + _SLOWEST * float(request["timeout"]) + _GRACE)
+            yield from self._events(process, time.monotonic() + _MAX_SLOWDOWN * float(request["timeout"]) + _GRACE)
         except BrokenPipeError:
             yield _dead(process)
             self.close()
@@ -125,7 +125,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     """End a guard or a worker: either ends what it has started first."""
     process.terminate()
     try:
-        process.wait(_PATIENCE)
+        process.wait(_MAX_WAIT)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

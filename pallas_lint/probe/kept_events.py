@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _KIND = "events"
 _LAYOUT = 1
-_LARGEST = 64 << 20  # bytes of a file that is read to see whether it changed
+_MAX_BYTES = 64 << 20  # bytes of a file that is read to see whether it changed
 _PASSING = frozenset({"crash", "deadline", "memory-limit"})
 # Of the terminal and the session; any other variable may be read by the code.
 _OF_SESSIONS = re.compile(
@@ -185,7 +185,7 @@ def _state(on: RestsOn) -> list[list[Any]]:
 def _content(file: str) -> str | None:
     """A digest of a file's content; None for one that code tried to read and that is not there. Raises OSError."""
     try:
-        return digest(files.read(file, _LARGEST))
+        return digest(files.read(file, _MAX_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         return None
 

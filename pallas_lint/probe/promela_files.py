@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.results import ProbeResult
 
-_LONGEST = 80  # characters of a kernel's name in that of its file
+_MAX_NAME_LENGTH = 80  # characters of a kernel's name in that of its file
 
 
 def write(folder: Path, results: Iterable[ProbeResult]) -> list[LintError]:
@@ -41,7 +41,7 @@ def write(folder: Path, results: Iterable[ProbeResult]) -> list[LintError]:
 
 def _name(kernel: str, at: int, taken: set[str]) -> str:
     """A name for a file that means no other folder on any system, whatever the kernel is called."""
-    stem = re.sub(r"[^A-Za-z0-9_-]", "_", kernel)[:_LONGEST] or "kernel"
+    stem = re.sub(r"[^A-Za-z0-9_-]", "_", kernel)[:_MAX_NAME_LENGTH] or "kernel"
     while f"{stem}-{at}.pml".lower() in taken:
         at += 1
     return f"{stem}-{at}.pml"

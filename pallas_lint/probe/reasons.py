@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from pallas_lint.probe.results import LaunchResult, Stage
 
-_MOST = 3  # reasons of a stage
+_MAX_REASONS = 3  # reasons of a stage
 
 
 def causes(launch: LaunchResult) -> dict[str, str]:
@@ -146,8 +146,8 @@ def why(launch: LaunchResult, stage: Stage) -> str | None:
         return None
     found = causes(launch)
     reasons = [*dict.fromkeys(text for problem in stage.problems if (text := _words(stage.stage, problem, found)))]
-    more = f"; and {len(reasons) - _MOST} more" if len(reasons) > _MOST else ""
-    return "; ".join(reasons[:_MOST]) + more or None
+    more = f"; and {len(reasons) - _MAX_REASONS} more" if len(reasons) > _MAX_REASONS else ""
+    return "; ".join(reasons[:_MAX_REASONS]) + more or None
 
 
 def _words(stage: str, problem: Problem, found: dict[str, str]) -> str | None:

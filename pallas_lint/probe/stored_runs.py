@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LAYOUT = 11
 _KIND = "probe"
 _OF_COST = "PAL8"
-_MOST_RUNS = 50  # of one file; the oldest are forgotten
+_MAX_RUNS = 50  # of one file; the oldest are forgotten
 
 
 @frozen
@@ -151,7 +151,7 @@ def _read(file: Path) -> Source | None:
 def _write(cache: CacheFolder, file: Path, runs: Sequence[StoredRun]) -> None:
     before = {run.key: run for run in _load(cache, file)}
     runs = [_completed(run, before.pop(run.key, None)) for run in runs]
-    kept = [*before.values(), *runs][-_MOST_RUNS:]
+    kept = [*before.values(), *runs][-_MAX_RUNS:]
     entry = {"layout": _LAYOUT, "runs": [_document(run) for run in kept]}
     cache.write(_KIND, _name(file), json.dumps(entry).encode())
 

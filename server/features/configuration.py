@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 SECTION = "pallasLint"
-_PATIENCE = 2.0  # seconds in which a client has to send its settings
+_MAX_WAIT = 2.0  # seconds in which a client has to send its settings
 
 
 def changed_configuration(ls: PallasServer, params: lsp.DidChangeConfigurationParams) -> None:
@@ -44,7 +44,7 @@ async def reconfigure(ls: PallasServer, sent: object) -> None:
     ls.settings_request = settings_request
     ls.documents.wait_for_settings()
     try:
-        await asyncio.wait([settings_request], timeout=_PATIENCE)
+        await asyncio.wait([settings_request], timeout=_MAX_WAIT)
     finally:
         if settings_request is ls.settings_request:
             ls.documents.ready.set()
@@ -57,7 +57,7 @@ async def reconfigure(ls: PallasServer, sent: object) -> None:
     answered = settings_request.done()
     _take_each(ls, folders, _answers(settings_request) if answered else [], sent)
     if not answered:
-        logger.warning("the client has not sent its settings for %.0f s: judging goes on without", _PATIENCE)
+        logger.warning("the client has not sent its settings for %.0f s: judging goes on without", _MAX_WAIT)
         settings_request.add_done_callback(late)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.cost.results import Cost
     from pallas_lint.probe.results import LaunchResult
 
-_LEAST = 0.005  # of the time
+_MIN_SHARE = 0.005  # of the time
 _LEAST_REST = 0.05  # ... that is of no line of the kernel
 _MAX_NAMES = 3  # operands
 
@@ -37,7 +37,7 @@ def costs_of_lines(state: DocumentState) -> Iterator[LineShare]:
     for launch in (launch for run in state.probed for launch in run.launches):
         for cost in (cost for cost in launch.costs if cost["microseconds"]):
             for line in cost["lines"]:
-                if line["path"] == path and line["share"] >= _LEAST:
+                if line["path"] == path and line["share"] >= _MIN_SHARE:
                     yield LineShare(device_of(cost), line["line"], min(line["share"], 1.0), line_text(cost, line))
             place, rest = launch.facts["place"], _rest(launch, cost)
             if place is not None and place["file"] == path and rest is not None:

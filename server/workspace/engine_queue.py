@@ -21,7 +21,7 @@ AT_ONCE = float("inf")  # the urgency of work that takes next to no time, or tha
 GRACE = 0.1  # seconds that work has at least, unless what waits is to be done at once
 
 # Seconds of CPU time: they mean the same on a busy machine.
-_PATIENCE = 0.1  # for work that does not make way for what is more urgent
+_MAX_WAIT = 0.1  # for work that does not make way for what is more urgent
 _TURN = 1.0  # for any work, while other work waits
 _LONG = 3.0  # for any work: requests about its document are no longer kept waiting
 _LIMIT = 30.0  # for any work
@@ -250,8 +250,8 @@ class EngineQueue:
         if spent > _LONG:
             return True
         waiting = [each for each in self._waiting if not each.result.cancelled()]
-        if not waiting or spent <= GRACE + _PATIENCE:
+        if not waiting or spent <= GRACE + _MAX_WAIT:
             return False
-        late = time.monotonic() - _PATIENCE
+        late = time.monotonic() - _MAX_WAIT
         mine = work.urgency()
         return spent > _TURN or any(each.submitted < late and each.urgency() > mine for each in waiting)

@@ -41,7 +41,7 @@ Conditions = tuple["re.Pattern[Any] | None", ...]  # None: one that is not evalu
 Edge = tuple[Conditions, int]
 State = tuple[int, "str | None"]
 START = -1  # what a search does before the pattern: read any character, or begin to match
-_MOST_COPIES = 2  # of a bounded repetition; what is ambiguous in two passes is so in more
+_MAX_COPIES = 2  # of a bounded repetition; what is ambiguous in two passes is so in more
 _COMMON = "aZ0_ \t\n\r!é—\0"
 _ATOMS = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
 _REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT)
@@ -161,7 +161,7 @@ class _Automaton:
         raise NotImplementedError(op)
 
     def _repeated(self, least: int, most: Any, inner: Any, flags: int) -> _Part:
-        copies = min(least, _MOST_COPIES)
+        copies = min(least, _MAX_COPIES)
         whole = _EMPTY
         for _ in range(copies):
             whole = self._chain(whole, self._part(inner, flags))
@@ -170,7 +170,7 @@ class _Automaton:
             rest = self._part(inner, flags)
             self._join(rest, rest)
             return self._chain(whole, attrs.evolve(rest, empty=((),)))
-        for _ in range(min(most - least, max(_MOST_COPIES - copies, 1))):
+        for _ in range(min(most - least, max(_MAX_COPIES - copies, 1))):
             rest = attrs.evolve(self._chain(self._part(inner, flags), rest), empty=((),))
         return self._chain(whole, rest)
 

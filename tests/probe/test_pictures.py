@@ -6,7 +6,7 @@ import re
 from html import unescape
 from typing import Any
 
-from pallas_lint.probe.page.pictures import MOST_CELLS, MOST_PANELS, blocks
+from pallas_lint.probe.page.pictures import MAX_CELLS, MAX_PANELS, blocks
 
 TITLE = re.compile(r"<rect class=\"(\w+)\"[^>]*><title>([^<]*)</title>")
 
@@ -35,11 +35,11 @@ def test_of_many_visits_the_first_are_named() -> None:
 
 
 def test_neighbours_that_share_a_cell_are_named_together() -> None:
-    drawn = blocks(operand([2 * MOST_CELLS + 1], [1]), [[0], [1], [96]], [3])
+    drawn = blocks(operand([2 * MAX_CELLS + 1], [1]), [[0], [1], [96]], [3])
     shown = cells(drawn)
     assert shown[0] == ("few", "blocks (0 to 2): 2 visits, at grid points (0), (1)")
     assert shown[-1] == ("once", "block (96): 1 visit, at grid point (2)")
-    assert len(shown) <= MOST_CELLS
+    assert len(shown) <= MAX_CELLS
 
 
 def test_blocks_outside_keep_their_index() -> None:
@@ -50,8 +50,8 @@ def test_blocks_outside_keep_their_index() -> None:
 
 def test_slices_over_leading_dimensions_are_counted() -> None:
     drawn = blocks(operand([20, 4, 4], [1, 2, 2]), [[at, 0, 0] for at in range(20)], [20])
-    assert drawn.count("<figure") == MOST_PANELS
-    assert f"and {20 - MOST_PANELS} more slices" in drawn
+    assert drawn.count("<figure") == MAX_PANELS
+    assert f"and {20 - MAX_PANELS} more slices" in drawn
     assert "block (11, 0, 0): 1 visit, at grid point (11)" in drawn
 
 

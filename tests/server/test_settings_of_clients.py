@@ -130,7 +130,7 @@ async def test_each_folder_has_its_own(tmp_path: Path) -> None:
 
 
 async def test_settings_that_come_late_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configuration, "_PATIENCE", 0.01)
+    monkeypatch.setattr(configuration, "_MAX_WAIT", 0.01)
     may_answer = asyncio.Event()
 
     def slow(server: PallasServer) -> None:

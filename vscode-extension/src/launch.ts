@@ -11,7 +11,7 @@ const OLDEST = { "pallas-lint": "0.1.0", pygls: "2.0.0" } as const;
 // For a Python in Restricted Mode: no variable, no user's site-packages and no current folder decides what it imports.
 const ISOLATED = ["-I", "-X", "utf8"] as const;
 
-const MOST_TOLD = 3; // interpreters, in one message
+const MAX_SHOWN = 3; // interpreters, in one message
 const DESCRIBE_TIMEOUT = 30_000; // ms; a cold start from a network drive takes seconds
 
 /** What `server.py --describe` says of the interpreter that runs it. */
@@ -92,11 +92,11 @@ export function chooseLaunch(
     return from("bundled", fitting, remark ?? restrictions?.remark);
   }
   const tried = candidates.map(unfit).filter((text) => text !== undefined);
-  const more = tried.length > MOST_TOLD ? `; and ${tried.length - MOST_TOLD} more, see the log` : "";
+  const more = tried.length > MAX_SHOWN ? `; and ${tried.length - MAX_SHOWN} more, see the log` : "";
   const why =
     problem ??
     (tried.length > 0
-      ? `no Python that can run the server: ${tried.slice(0, MOST_TOLD).join("; ")}${more}`
+      ? `no Python that can run the server: ${tried.slice(0, MAX_SHOWN).join("; ")}${more}`
       : "no Python found: install Python 3.10 or newer, or set pallasLint.interpreter");
   throw new LaunchError(restrictions?.remark === undefined ? why : `${why}. ${restrictions.remark}`);
 }

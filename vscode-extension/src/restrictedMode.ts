@@ -2,7 +2,7 @@
 import { lstat, readlink, stat } from "node:fs/promises";
 import * as path from "node:path";
 
-const MOST_LINKS = 40; // as many as Linux follows
+const MAX_LINKS = 40; // as many as Linux follows
 // Variables that make Python import or run something, or look for its library elsewhere.
 const OF_PYTHON = /^(PYTHON|__PYVENV_LAUNCHER__)/i;
 
@@ -44,7 +44,7 @@ export class WorkspaceFolders {
         reached = next;
         continue;
       }
-      if (++links > MOST_LINKS) {
+      if (++links > MAX_LINKS) {
         return true;
       }
       const target = await readlink(next);

@@ -4,7 +4,7 @@
 /** Cells next to each other are this far apart in a picture's own units, as pictures.py draws them. */
 const CELL = 14;
 const ZOOMS = [0.5, 1, 1.5, 2, 3, 4, 6, 8];
-const MOST_ROWS = 500;
+const MAX_ROWS = 500;
 
 /**
  * Make all pictures below `root` live.
@@ -163,12 +163,12 @@ function table(operand, cells) {
   const name = operand.querySelector("h4")?.firstChild?.textContent.trim() ?? "";
   const details = element("details", { className: "table" }, element("summary", { textContent: `${name} as a table` }));
   details.addEventListener("toggle", () => {
-    const rows = cells.slice(0, MOST_ROWS).map((cell) => {
+    const rows = cells.slice(0, MAX_ROWS).map((cell) => {
       const [block, ...visits] = wordsOf(cell).split(": ");
       const header = element("th", { scope: "row", textContent: block });
       return element("tr", {}, header, element("td", { textContent: visits.join(": ") }));
     });
-    const few = cells.length > MOST_ROWS ? `, the first ${MOST_ROWS} of ${cells.length}` : "";
+    const few = cells.length > MAX_ROWS ? `, the first ${MAX_ROWS} of ${cells.length}` : "";
     const head = ["Block", "Visits"].map((textContent) => element("th", { scope: "col", textContent }));
     details.append(
       element("table", {}, element("caption", { textContent: `Blocks of ${name}${few}` }),

@@ -22,7 +22,7 @@ _FREE = {
 _FREE_CALLS = {"ConcatBitcast", "AllocateBuffer"}  # arrays that lie behind each other, and memory to be written to
 _SCALAR = re.compile(r"\w+\[1?\]")
 _BESIDE = ("call-start", "call-update", "call-done")  # what XLA gives to the chip's SparseCores
-_LOOKED_INTO = 50  # calls within each other
+_MAX_DEPTH = 50  # calls within each other
 
 Predict = Callable[[Operation, dict[str, str]], Prediction]
 
@@ -89,7 +89,7 @@ class _Run:
         if opcode in ("while", "call"):
             turns = self.program.turns(operation, around) if opcode == "while" else 1
             called = operation.called
-            if turns is None or called not in self.program.computations or depth > _LOOKED_INTO:
+            if turns is None or called not in self.program.computations or depth > _MAX_DEPTH:
                 self._miss(operation, "how often it runs is not known")
             else:
                 self.run(called, times * turns, depth + 1)

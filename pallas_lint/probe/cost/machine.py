@@ -86,7 +86,7 @@ class Tally:
                 getattr(self, kind)[at] += much * times
 
 
-_MOST_TRANSFERS = 200
+_MAX_TRANSFERS = 200
 
 
 class Machine:
@@ -187,7 +187,7 @@ class Machine:
         else:
             done = now + round(self.latency * _LOCAL_LATENCY) + size * TICKS // _LOCAL_BYTES
         tally.copies[code] += 1
-        if self.notes_transfers and len(tally.transfers) < _MOST_TRANSFERS:
+        if self.notes_transfers and len(tally.transfers) < _MAX_TRANSFERS:
             tally.transfers.append(Transfer(code, now, begun, done, size))
         state.pending.setdefault(flag, []).append((done, count))
 
@@ -218,7 +218,7 @@ class Machine:
         begun = max(begun, self.links.get(link, 0))
         sent = self.links[link] = begun + round(size * self.link_tick_bytes)
         tally.copies[REMOTE_COPY] += 1
-        if self.notes_transfers and len(tally.transfers) < _MOST_TRANSFERS:
+        if self.notes_transfers and len(tally.transfers) < _MAX_TRANSFERS:
             tally.transfers.append(Transfer(code, now, begun, sent + self.startup, size))
         self._signal(now)
         state.pending.setdefault(source_flag & ~_MARKS, []).append((sent, count))
@@ -245,7 +245,7 @@ class Machine:
             self.state.pending.setdefault(flag, []).append((done, wanted))
         if done > now:
             self.tally.stalls[at] += done - now
-            if self.notes_transfers and len(self.tally.waits) < _MOST_TRANSFERS:
+            if self.notes_transfers and len(self.tally.waits) < _MAX_TRANSFERS:
                 self.tally.waits.append((now, done))
         return done
 

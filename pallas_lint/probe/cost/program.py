@@ -33,7 +33,7 @@ _SPILLED = re.compile(r"\[smem:\[(#\w+_spill)\]\][^%]*(%\w+)?")
 _DIVISION = re.compile(r"(.*\S)\s+(kDiv|kRem|kDivAndRem)", re.DOTALL)
 # Addresses are below 2^31: operands lie at 2^20, 2 x 2^20 and so on, and then allocations of up to 2^18 words each.
 _ALLOCATION_BITS = 18
-_MOST_ALLOCATIONS = 7_000
+_MAX_ALLOCATIONS = 7_000
 _FARTHEST_SLOT = 12  # bundles behind a branch that are issued whether it is taken or not: certainly fewer
 
 _COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -366,7 +366,7 @@ class _Translation:
 
     def _allocation(self, name: str) -> str:
         number = self.names.setdefault(name, len(self.names))
-        if number >= _MOST_ALLOCATIONS:
+        if number >= _MAX_ALLOCATIONS:
             raise UnknownForm("a schedule with thousands of allocations")
         return str((1 << 26) + (number << _ALLOCATION_BITS))
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _SHORT, _LONG = range(1, 9), range(9, 300)  # turns of a stretch
 _REPEATED = 3  # stretches that took the same way before they are looked at
-_LONGEST = 4_000  # segments of a stretch
-_LARGEST = 1 << 62
+_MAX_SEGMENTS = 4_000  # segments of a stretch
+_UNLIMITED = 1 << 62
 
 
 class Unsteady(Exception):
@@ -33,7 +33,7 @@ class Bound:
     """For how many stretches all that was seen so far is the same."""
 
     def __init__(self) -> None:
-        self.stretches = _LARGEST
+        self.stretches = _UNLIMITED
 
     def at_most(self, stretches: int) -> None:
         self.stretches = min(self.stretches, stretches)
@@ -220,7 +220,7 @@ class _Loop:
     def __init__(self) -> None:
         self.ways: deque[int] = deque(maxlen=_REPEATED * _LONG.stop)
         self.turns = 0
-        self.hunts = (_Hunt(_LONG, 50 * _LONGEST, 16), _Hunt(_SHORT, _LONGEST, 1))
+        self.hunts = (_Hunt(_LONG, 50 * _MAX_SEGMENTS, 16), _Hunt(_SHORT, _MAX_SEGMENTS, 1))
 
 
 class Watch:
@@ -315,7 +315,7 @@ class Watch:
         except (Unsteady, UndeterminedSchedule):
             return hunt.longest, False
         times = bound.stretches
-        if times >= _LARGEST:
+        if times >= _UNLIMITED:
             raise UndeterminedSchedule("a loop without an end")
         self._advance(second, third, grown, times)
         return steps, True

@@ -28,7 +28,7 @@ _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,]*)\]")
 _BITS = re.compile(r"[a-z]+(\d+)")
 _NAME = re.compile(r"%[\w.\-<>]+")
 _OTHERWISE = re.compile(r", (?:metadata|frontend_attributes|backend_config|sharding)=")  # where the rest begins
-_DEEPEST = 20  # computations within each other
+_MAX_DEPTH = 20  # computations within each other
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
@@ -74,7 +74,7 @@ class XlaProgram:
         parts: list[object] = [operation.opcode, operation.result, operation.value]
         parts += (types.get(name, "") for name in operation.operands)
         parts.append(_NAME.sub("", operation.attributes))
-        inner = self.computations.get(operation.called or "", ()) if depth < _DEEPEST else ()
+        inner = self.computations.get(operation.called or "", ()) if depth < _MAX_DEPTH else ()
         numbers = {each.name: at for at, each in enumerate(inner)}
         within = {each.name: each.result for each in inner}
         for each in inner:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from .events import Copy, Event, EventIndex, EventTraces, Fence, InvalidAccess, MemoryAccess, Signal, Wait
 from .report import Row
 
-MOST_ROWS = 24
+MAX_ROWS = 24
 _COUNTS = ("regular", "barrier", "arrivals")  # kinds of semaphores whose numbers mean something to who reads them
 
 
@@ -40,7 +40,7 @@ def rows(
 ) -> list[Row]:
     """Those events of a run that are in `about`: the last ones where they are many, and what must be `shown`."""
     mine = [moment for moment in order if moment in about]
-    late = set(mine[-MOST_ROWS:])
+    late = set(mine[-MAX_ROWS:])
     return [row(lines, moment) for moment in mine if moment in late or moment in shown]
 
 

@@ -15,7 +15,7 @@ from .events import Copy, Event, EventIndex, EventTraces, InvalidAccess, MemoryA
 from .system import TooMuch
 
 FIRST_LINE = "/* A kernel on several devices, as pallas-lint models it. */"
-_LARGEST = 4 << 20  # characters: it grows with the product of copies and accesses
+_MAX_CHARACTERS = 4 << 20  # characters: it grows with the product of copies and accesses
 
 
 def model(lines: EventTraces, title: str = "kernel") -> str:
@@ -27,8 +27,8 @@ def model(lines: EventTraces, title: str = "kernel") -> str:
     for part in _Model(lines).text(title):
         parts.append(part)
         size += len(part)
-        if size > _LARGEST:
-            raise TooMuch(f"it would be larger than {format_bytes(_LARGEST)}")
+        if size > _MAX_CHARACTERS:
+            raise TooMuch(f"it would be larger than {format_bytes(_MAX_CHARACTERS)}")
     return "\n".join(parts) + "\n"
 
 

@@ -10,7 +10,7 @@ from .events import Event, EventIndex, EventTraces, Fence, InvalidAccess, Memory
 
 _WAIT, _SIGNAL, _COPY = 0, 1, 2
 _KEPT_EVERY = 256  # moves of the whole run, from one state that is kept to the next
-MOST_STEPS = 30_000_000  # of all runs of one system: about half a minute
+MAX_STEPS = 30_000_000  # of all runs of one system: about half a minute
 
 
 class TooMuch(Exception):
@@ -131,8 +131,8 @@ class Scheduler:
     def spend(self, steps: int) -> None:
         """Count steps. Raises TooMuch."""
         self.steps += steps
-        if self.steps > MOST_STEPS:
-            raise TooMuch(f"judging them takes more than {MOST_STEPS:,} steps")
+        if self.steps > MAX_STEPS:
+            raise TooMuch(f"judging them takes more than {MAX_STEPS:,} steps")
 
     def _move(self, moment: EventIndex) -> int:
         """Which move of its line is the first that is not before an event."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult
     from pallas_lint.report.style import Style
 
-_MOST_CHARTS = 3  # of a launch
+_MAX_CHARTS = 3  # of a launch
 _GAP = "   "
 _ROW, _MARGIN = 30, 16  # pixels
 _LETTER = 7.4  # pixels a letter takes, about
@@ -25,7 +25,7 @@ _LETTER = 7.4  # pixels a letter takes, about
 def charts(launch: LaunchResult) -> list[tuple[str, list[Row]]]:
     """What is wrong in words, and the run that shows it, of the first few problems of a launch."""
     traces = [(problem["message"], problem["trace"]) for problem in findings.problems(launch) if problem["trace"]]
-    return traces[:_MOST_CHARTS]
+    return traces[:_MAX_CHARTS]
 
 
 def by_finding(launches: Iterable[LaunchResult], style: Style, width: int) -> dict[tuple[str, ...], list[str]]:
@@ -33,7 +33,7 @@ def by_finding(launches: Iterable[LaunchResult], style: Style, width: int) -> di
     found: dict[tuple[str, ...], list[str]] = {}
     for launch in launches:
         drawn = [problem for problem in findings.problems(launch) if len(problem["trace"]) > 1]
-        for problem in drawn[:_MOST_CHARTS]:
+        for problem in drawn[:_MAX_CHARTS]:
             key = (findings.code_of(launch, problem), launch.kernel, problem["message"])
             found.setdefault(key, [line.rstrip() for line in _drawn(problem["trace"], style, width)])
     return found

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 CELL, GAP = 14, 1.5  # pixels
 LARGE = 2  # times as large where there are few blocks
-MOST_APART = 2  # times as high as wide, or as wide as high
-MOST_CELLS = 48  # blocks along one side; of more, neighbours share a cell
-MOST_PANELS = 12  # slices over the leading dimensions
+MAX_ASPECT = 2  # times as high as wide, or as wide as high
+MAX_CELLS = 48  # blocks along one side; of more, neighbours share a cell
+MAX_PANELS = 12  # slices over the leading dimensions
 
 
 @frozen
@@ -52,7 +52,7 @@ class _View:
     @property
     def step(self) -> _Cell:
         """How many blocks share a cell, down and across."""
-        return _Cell(-(-self.rows // MOST_CELLS), -(-self.columns // MOST_CELLS))
+        return _Cell(-(-self.rows // MAX_CELLS), -(-self.columns // MAX_CELLS))
 
     @property
     def height(self) -> float:
@@ -61,7 +61,7 @@ class _View:
         if block is None or self.rows_axis is None or self.columns_axis is None:
             return CELL
         apart = block[self.rows_axis] / max(block[self.columns_axis], 1)
-        return round(CELL * min(max(apart, 1 / MOST_APART), MOST_APART), 1)
+        return round(CELL * min(max(apart, 1 / MAX_ASPECT), MAX_ASPECT), 1)
 
     def cell(self, visit: list[int]) -> _Cell:
         row, column = (0 if axis is None else visit[axis] for axis in (self.rows_axis, self.columns_axis))
@@ -106,8 +106,8 @@ def blocks(operand: OperandFacts, visits: list[list[int]], grid: list[int]) -> s
     for point, visit in enumerate(visits):
         panels[tuple(visit[axis] for axis in view.others)][view.cell(visit)].append(point)
     every = _every(tuple(counts[axis] for axis in view.others))
-    shown = [key for key in every if key in panels or operand["role"] == "out"][:MOST_PANELS]
-    shown += [key for key in sorted(panels) if key not in every][: max(MOST_PANELS - len(shown), 0)]
+    shown = [key for key in every if key in panels or operand["role"] == "out"][:MAX_PANELS]
+    shown += [key for key in sorted(panels) if key not in every][: max(MAX_PANELS - len(shown), 0)]
     drawn = [_panel(view, key, panels.get(key, {})) for key in shown]
     more = len(set(every) | set(panels)) - len(shown)
     note = f'<p class="quiet">and {more} more slices</p>' if more > 0 else ""
@@ -117,7 +117,7 @@ def blocks(operand: OperandFacts, visits: list[list[int]], grid: list[int]) -> s
 def _every(counts: tuple[int, ...]) -> list[tuple[int, ...]]:
     keys: list[tuple[int, ...]] = [()]
     for count in counts:
-        keys = [(*key, at) for key in keys for at in range(count)][: MOST_PANELS + 1]
+        keys = [(*key, at) for key in keys for at in range(count)][: MAX_PANELS + 1]
     return keys
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import LaunchResult, ProbeResult
 
 VERSION = 1
-_LARGEST = 16 << 20  # bytes: a launch takes about a hundred
-_LEAST, _MOST = 1e-6, 1e15  # microseconds
-_MOST_SHOWN = 100  # characters of what is wrong
+_MAX_BYTES = 16 << 20  # bytes: a launch takes about a hundred
+_MIN_TIME, _MAX_TIME = 1e-6, 1e15  # microseconds
+_MAX_SHOWN = 100  # characters of what is wrong
 _NO_RECORD = "it is not a record of costs; write it anew with --write-perf-baseline"
 
 
@@ -37,7 +37,7 @@ class RecordedCost:
 
 def read(file: Path) -> dict[str, RecordedCost]:
     """What the launches on record took, by what names them. Raises CostBaselineError, OSError."""
-    data = files.read(file, _LARGEST)
+    data = files.read(file, _MAX_BYTES)
     try:
         document = json.loads(
             data.decode("utf-8-sig"), object_pairs_hook=_without_duplicates, parse_int=_number, parse_constant=_number
@@ -66,7 +66,7 @@ def _known(name: str, entry: Any) -> RecordedCost:
     if not isinstance(entry, dict):
         raise CostBaselineError(f"{_shown(name)} is not an object")
     took, compiler = entry.get("microseconds"), entry.get("compiler")
-    if isinstance(took, bool) or not isinstance(took, int | float) or not _LEAST <= took <= _MOST:
+    if isinstance(took, bool) or not isinstance(took, int | float) or not _MIN_TIME <= took <= _MAX_TIME:
         raise CostBaselineError(
             f"{_shown(name)}: `microseconds` is {_shown(took)}, which is not a time that a launch takes"
         )
@@ -95,13 +95,13 @@ def _line(data: bytes, at: int) -> int:
 
 def _shown(value: Any) -> str:
     text = "missing" if value is None else json.dumps(value) if isinstance(value, str | float | int) else "no value"
-    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
 
 
 def text(results: Sequence[ProbeResult]) -> str:
     """The record of all launches."""
     launches = {
-        name: {"microseconds": max(round(cost["microseconds"], 3), _LEAST), "compiler": cost["compiler"]}
+        name: {"microseconds": max(round(cost["microseconds"], 3), _MIN_TIME), "compiler": cost["compiler"]}
         for name, cost, _ in named(results)
         if cost["microseconds"] is not None
     }

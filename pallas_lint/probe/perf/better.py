@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.specs import Spec
 
 _CLEARLY = 1.05  # times as fast
-_SMALLEST, _MOST_SIZES = 8, 3  # of what looks like a block size, and of such arguments
+_MIN_SIZE, _MAX_SIZES = 8, 3  # of what looks like a block size, and of such arguments
 
 
 @frozen
@@ -65,12 +65,12 @@ def blocks(spec: Spec, source: str) -> Now | None:
     names = [*dict(_defaults(function)), *dict(spec.keywords)]
     found = (now(spec, [name], source) for name in dict.fromkeys(names))
     sizes = [name for each in found if each is not None for name, (text, _) in each.values.items() if is_size(text)]
-    return now(spec, sizes[:_MOST_SIZES], source) if sizes else None
+    return now(spec, sizes[:_MAX_SIZES], source) if sizes else None
 
 
 def is_size(text: str) -> bool:
     """Whether a value, as it is written, is as block sizes are."""
-    return text.isdecimal() and int(text) >= _SMALLEST and int(text) & (int(text) - 1) == 0
+    return text.isdecimal() and int(text) >= _MIN_SIZE and int(text) & (int(text) - 1) == 0
 
 
 def around(known: Now) -> Choices:

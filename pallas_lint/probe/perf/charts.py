@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.cost.results import Cost
 
-_WIDE = 640  # pixels
-_LEAST = 0.005  # of the matrix unit
+_WIDTH = 640  # pixels
+_MIN_SHARE = 0.005  # of the matrix unit
 _FLOP_A_BYTE, _RATES = 4, 4  # powers of ten on each axis, from 1 on
 
 
@@ -25,13 +25,13 @@ def roofline(costs: Sequence[Cost]) -> str:
 
     Both are those of the matrix unit, by its busy slots. Empty where it does nothing.
     """
-    points = [(cost, *_at(cost)) for cost in costs if cost["units"].get("mxu", 0.0) >= _LEAST]
+    points = [(cost, *_at(cost)) for cost in costs if cost["units"].get("mxu", 0.0) >= _MIN_SHARE]
     if not points:
         return ""
     height, left, bottom, margin = 260, 56, 34, 12
 
     def across(intensity: float) -> float:
-        return left + _share(intensity, _FLOP_A_BYTE) * (_WIDE - left - margin)
+        return left + _share(intensity, _FLOP_A_BYTE) * (_WIDTH - left - margin)
 
     def up(rate: float) -> float:
         return height - bottom - _share(rate, _RATES) * (height - bottom - margin)
@@ -44,7 +44,7 @@ def roofline(costs: Sequence[Cost]) -> str:
         drawn.append(_text(x, height - bottom + 16, f"{10**power:,}", anchor))
     for power in range(_RATES):
         y = up(10.0**power)
-        drawn.append(_rule(left, y, _WIDE - margin, y))
+        drawn.append(_rule(left, y, _WIDTH - margin, y))
         drawn.append(_text(left - 6, y + 4, f"{10**power:,}", "end"))
     labels = []
     for at, (cost, intensity, rate) in enumerate(points):
@@ -58,7 +58,7 @@ def roofline(costs: Sequence[Cost]) -> str:
         drawn.append(f'<circle class="{look}" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{labels[-1]}</title></circle>')
         # On both sides by turns: neighbours do not cover each other.
         drawn.append(_text(x + (-9 if at % 2 else 9), y + 4, device_of(cost), "end" if at % 2 else "start", "name"))
-    drawn.append(_text((_WIDE + left) / 2, height - 4, "FLOP of the matrix unit a byte moved", "middle"))
+    drawn.append(_text((_WIDTH + left) / 2, height - 4, "FLOP of the matrix unit a byte moved", "middle"))
     drawn.append(_text(left, 9, "TFLOP/s", "end"))
     return f"<h4>Roofline</h4>{_chart(height, 'Roofline: ' + '; '.join(labels), drawn)}"
 
@@ -88,7 +88,7 @@ def first_steps(cost: Cost) -> str:
         return microseconds(cycles / chip.clock / 1e3)
 
     def bar(lane: int, begin: float, until: float, look: str, title: str) -> str:
-        first, last = (left + min(max(each / end, 0.0), 1.0) * (_WIDE - left - 4) for each in (begin, until))
+        first, last = (left + min(max(each / end, 0.0), 1.0) * (_WIDTH - left - 4) for each in (begin, until))
         where = f'x="{first:.1f}" y="{lane * row + 4}" width="{max(last - first, 0.75):.1f}" height="16"'
         return f'<rect class="{look}" {where}><title>{escape(title)}</title></rect>'
 
@@ -105,7 +105,7 @@ def first_steps(cost: Cost) -> str:
         title = f"{format_bytes(moved)}, asked for at {time(issued)}, done after {time(done - issued)}"
         drawn.append(bar(int(out), moves, max(done - latency, moves), "part1" if out else "part2", title))
     for quarter, anchor in enumerate(("start", "middle", "middle", "middle", "end")):
-        x = left + quarter / 4 * (_WIDE - left - 4)
+        x = left + quarter / 4 * (_WIDTH - left - 4)
         drawn.append(_text(x, 3 * row + 16, time(end * quarter / 4) if quarter else "0", anchor))
     chart = _chart(3 * row + 24, f"When bytes move and when the core waits, in the first {time(end)}", drawn)
     return (
@@ -115,7 +115,7 @@ def first_steps(cost: Cost) -> str:
 
 
 def _chart(height: int, label: str, drawn: Sequence[str]) -> str:
-    box = f'viewBox="0 0 {_WIDE} {height}" width="{_WIDE}" height="{height}"'
+    box = f'viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}"'
     chart = f'<svg class="chart" {box} role="img" aria-label="{escape(label)}">{"".join(drawn)}</svg>'
     return f'<div class="wide">{chart}</div>'
 

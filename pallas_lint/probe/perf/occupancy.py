@@ -20,7 +20,7 @@ _REGISTERS, _WARPS, _BLOCKS, _SHARED = 65_536, 64, 32, 233_472
 _PARTS = 4  # that have registers of their own: a warp's are in one
 _OF_A_WARP, _UNIT = 32, 256  # threads; registers are given to warps in units of so many
 _SYSTEM = 1024  # bytes of shared memory that each block takes besides
-_FEW = 0.125  # of the warps: with so few, who only loads and stores waits for memory; with more, hardly (H200)
+_MIN_OCCUPANCY = 0.125  # of the warps: with fewer, loads and stores alone wait for memory; with more, hardly (H200)
 
 
 @frozen
@@ -81,7 +81,7 @@ def findings(launch: LaunchResult, about: FindingBuilder) -> Iterator[Finding]:
                 "more warps (num_warps) share a block among more registers; smaller blocks need fewer",
                 **conditions,
             )  # fmt: skip
-        elif found.share <= _FEW and not causes["products"]:
+        elif found.share <= _MIN_OCCUPANCY and not causes["products"]:
             yield about.finding_at(
                 (), "PAL821", Severity.INFO,
                 f"{found.warps} of {_WARPS} warps run at a time, limited by {found.limit}: too few to hide how long "

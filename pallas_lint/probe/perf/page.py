@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pallas_lint.probe.perf.whole import Alone
     from pallas_lint.probe.results import LaunchResult
 
-_LEAST = 0.005  # of the time
-_MOST_LINES = 12
+_MIN_SHARE = 0.005  # of the time
+_MAX_LINES = 12
 _BAR = 110  # pixels
 
 
@@ -80,7 +80,7 @@ def _cells(cost: Cost) -> Iterator[str]:
     yield format_bytes(cost["bytes"]["read"] + cost["bytes"]["written"])
     yield format_bytes(cost["bytes"]["ideal"])
     busiest = sorted(cost["units"].items(), key=lambda unit: -unit[1])
-    units = [(_unit(unit), share) for unit, share in busiest if share >= _LEAST]
+    units = [(_unit(unit), share) for unit, share in busiest if share >= _MIN_SHARE]
     yield ", ".join(f"{unit} {share:.0%}" for unit, share in units)
     yield f"{cost['spills']:.0%}"
 
@@ -89,13 +89,13 @@ def _lines(costs: Sequence[Cost], line: Callable[[str, int], str | None], place:
     """Where the time of the first target goes, with the others beside it."""
     first = costs[0]
     rows = []
-    for each in [each for each in first["lines"] if each["share"] >= _LEAST][:_MOST_LINES]:
+    for each in [each for each in first["lines"] if each["share"] >= _MIN_SHARE][:_MAX_LINES]:
         path, number = each["path"], each["line"]
         where = "the loop over the grid, its copies and waits"
         if path is not None:
             where = f"{place(path, number)} <code>{escape((line(path, number) or '').strip()[:90])}</code>"
         shares = [(device_of(cost), _share(cost, path, number)) for cost in costs[1:]]
-        others = ", ".join(f"{device} {share:.0%}" for device, share in shares if share >= _LEAST)
+        others = ", ".join(f"{device} {share:.0%}" for device, share in shares if share >= _MIN_SHARE)
         bar = _bar(each["share"], f"unit-{each['unit']}", f"{each['share']:.0%}")
         rows.append((None, (bar, _unit(each["unit"]), f'{where} <span class="quiet">{others}</span>')))
     return _table("lines", f"Time by line on {device_of(first)}", ("share", "mostly", "line"), rows)

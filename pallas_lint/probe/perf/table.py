@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pallas_lint.report.style import Style
 
 _HEAD = ("", "predicted", "range", "bound by", "of the limit", "moved", "ideal", "busiest units", "spills")
-_MOST_LINES = 5
-_MOST_UNITS = 2
-_WIDEST, _NARROWEST = 70, 12  # characters of code beside a line
+_MAX_LINES = 5
+_MAX_UNITS = 2
+_MAX_COLUMNS, _MIN_COLUMNS = 70, 12  # characters of code beside a line
 
 
 def paragraphs(
@@ -72,7 +72,7 @@ def _of_tpus(costs: list[dict[str, Any]], style: Style, source_line: SourceLine,
 
 def _row(cost: dict[str, Any]) -> tuple[str, ...]:
     low, high = microseconds(cost["low"]), microseconds(cost["high"])
-    units = sorted(cost["units"].items(), key=lambda unit: -unit[1])[:_MOST_UNITS]
+    units = sorted(cost["units"].items(), key=lambda unit: -unit[1])[:_MAX_UNITS]
     return (
         cost["target"],
         microseconds(cost["microseconds"]),
@@ -95,7 +95,7 @@ def _table(rows: Sequence[tuple[str, ...]], dim: Any) -> Iterator[str]:
 
 def _lines(cost: dict[str, Any], style: Style, source_line: SourceLine, width: int | None) -> Iterator[str]:
     """Where the time goes, on one target."""
-    dearest = cost["lines"][:_MOST_LINES]
+    dearest = cost["lines"][:_MAX_LINES]
     if dearest:
         yield style.dim(f"  on {device_of(cost)}:")
     for line in dearest:
@@ -105,7 +105,9 @@ def _lines(cost: dict[str, Any], style: Style, source_line: SourceLine, width: i
         if line["path"]:
             head += f"{visible(line['path'])}:{line['line']}  "
             text = (source_line(line["path"], line["line"]) or "").strip()
-            yield head + _cut(visible(text), _WIDEST if width is None else max(width - columns_of(head), _NARROWEST))
+            yield head + _cut(
+                visible(text), _MAX_COLUMNS if width is None else max(width - columns_of(head), _MIN_COLUMNS)
+            )
         else:
             where = "the loop over the grid, its copies and waits"
             yield from wrapped(head + where, width, 0, columns_of(head))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.perf.table_trials import Row, Trials
 
-_MOST_STEPS = 8
+_MAX_STEPS = 8
 
 
 @define
@@ -31,7 +31,7 @@ class Search:
     def run(self, rows: Sequence[Row], probe: Callable[[Sequence[Row]], bool]) -> bool:
         """Search from all rows; `probe` adds the outcomes that are missing. False where it was interrupted."""
         self.reached = {(at, target): row for target in self.trials.targets(rows) for at, row in enumerate(rows)}
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             steps = dict(self._steps())
             if not steps:
                 break

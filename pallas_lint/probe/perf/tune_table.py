@@ -20,7 +20,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
 }
-_LARGEST = 1 << 63
+_MAX_NUMBER = 1 << 63
 _JSON_NAMES = {"null": None, "true": True, "false": False}
 _MEASURED = "evaluation_times_ms"  # what tokamax stores of a configuration
 
@@ -309,7 +309,7 @@ class _Reader:
         try:
             if type(one) is int and type(two) is int:
                 value = _OPERATORS[type(node.op)](one, two)
-                if abs(value) < _LARGEST:
+                if abs(value) < _MAX_NUMBER:
                     return value
         except ZeroDivisionError:
             pass

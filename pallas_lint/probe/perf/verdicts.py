@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pallas_lint.probe.places import FindingBuilder
     from pallas_lint.probe.results import LaunchResult
 
-_FEW = 8  # steps; of fewer nothing can be saved by making them larger
+_MIN_STEPS = 8  # steps; of fewer nothing can be saved by making them larger
 _AROUND = 0.25  # of the time, spent around the lines of the kernel
-_FAR = 2.0  # times the limit of the chip
+_MAX_FACTOR = 2.0  # times the limit of the chip
 _MOVED = 1.25  # times the bytes that would do
 _SPILLED = 0.1  # of the stores
 _STORING = 0.05  # of all store slots, taken by what is spilled
@@ -66,7 +66,7 @@ def _steps(cost: Cost) -> Iterator[_Verdict]:
     """What goes to the steps of the grid themselves."""
     around = sum(line["share"] for line in cost["lines"] if line["path"] is None)
     steps, moved = cost["steps"], cost["bytes"]["read"] + cost["bytes"]["written"]
-    if cost["bound"] == "latency" and around >= _AROUND and steps >= _FEW and reached(cost) * _FAR < 1:
+    if cost["bound"] == "latency" and around >= _AROUND and steps >= _MIN_STEPS and reached(cost) * _MAX_FACTOR < 1:
         each = microseconds((cost["microseconds"] or 0.0) / steps)
         yield _Verdict(
             "PAL801",

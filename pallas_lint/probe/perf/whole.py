@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.report.style import Style
 
-_MOST_OPERATIONS = 8
-_LEAST = 0.005  # of the time
-_LESS = 1.2  # times what it takes in the function
+_MAX_OPERATIONS = 8
+_MIN_SHARE = 0.005  # of the time
+_MIN_FACTOR = 1.2  # times what it takes in the function
 
 
 Alone = dict[tuple[str, str, int], float]  # by target, path and line of the launch: microseconds of a kernel by itself
@@ -50,7 +50,7 @@ def by_themselves(launches: Iterable[tuple[str | None, int | None, Iterable[Mapp
 def why_less(operation: Mapping[str, Any], target: str, alone: Alone) -> str:
     """Why a kernel takes less in its function than by itself; empty where it does not."""
     by_itself = alone.get((target, operation["path"] or "", operation["line"]), 0.0)
-    if not operation["kernel"] or by_itself <= _LESS * operation["microseconds"]:
+    if not operation["kernel"] or by_itself <= _MIN_FACTOR * operation["microseconds"]:
         return ""
     return f"{microseconds(by_itself)} by itself, with operands and results in HBM: here XLA keeps some in VMEM"
 
@@ -67,9 +67,9 @@ def head(cost: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def shares(cost: Mapping[str, Any]) -> Iterator[tuple[float, Mapping[str, Any]]]:
     """The dearest operations with their share of the total."""
-    for each in cost["operations"][:_MOST_OPERATIONS]:
+    for each in cost["operations"][:_MAX_OPERATIONS]:
         share = each["microseconds"] / cost["microseconds"] if cost["microseconds"] else 0.0
-        if share >= _LEAST:
+        if share >= _MIN_SHARE:
             yield share, each
 
 
@@ -77,7 +77,7 @@ def _lines(cost: Mapping[str, Any], alone: Alone, style: Style) -> Iterator[str]
     name, total, parts = head(cost)
     if not parts:
         yield f"{visible(name)}: {total}"
-        yield from (f"  no number: {visible(each)}" for each in cost["missing"][:_MOST_OPERATIONS])
+        yield from (f"  no number: {visible(each)}" for each in cost["missing"][:_MAX_OPERATIONS])
     else:
         yield f"{visible(name)}: {style.bold(total)} {parts}"
         for share, each in shares(cost):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_MOST_WORKERS = 8
+_MAX_WORKERS = 8
 
 
 @define
@@ -38,7 +38,7 @@ class WorkerPool:
         """Probe all items; `ended` is called, on this thread, with an item's index and its result as soon as it is
         known. False where it was interrupted. Raises WorkerError."""
         free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        for _ in range(min(usable_cores(), len(items), _MOST_WORKERS)):
+        for _ in range(min(usable_cores(), len(items), _MAX_WORKERS)):
             self._workers.append(Worker(self.python, self.cwd))
             free.put(self._workers[-1])
 

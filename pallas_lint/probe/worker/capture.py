@@ -31,7 +31,7 @@ from .recording.calls import CallRecorder
 from .stages import interpret
 from .stages.elsewhere import Elsewhere
 
-_SECONDS = 30.0  # for each kernel in an interpreter
+_MAX_SECONDS = 30.0  # for each kernel in an interpreter
 
 _started: ProgramCapture | None = None
 
@@ -153,7 +153,7 @@ class ProgramCapture:
                 tuple(self.request["stages"]),
                 emit,
                 skip=skip,
-                budget=EachAlone(_SECONDS),
+                budget=EachAlone(_MAX_SECONDS),
                 elsewhere=Elsewhere(self.folder),
             )
 

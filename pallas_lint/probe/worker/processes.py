@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_ROUNDS = 500  # of looking for what is left, at least _PAUSE seconds each
+_MAX_ROUNDS = 500  # of looking for what is left, at least _PAUSE seconds each
 _PAUSE = 0.01
 
 
@@ -98,7 +98,7 @@ def end_descendants(spared: int | None = None) -> bool:
         return False
     quiet = 0
     forbidden: set[tuple[int, int]] = set()  # those of other users
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         found = descendants()
         reap(found, spared)
         living = [each for each in found if not each.ended and (each.pid, each.started) not in forbidden]

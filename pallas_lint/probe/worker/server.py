@@ -25,12 +25,12 @@ from . import processes
 Limit = Literal["deadline", "task-deadline", "waiting", "memory", "processes"]
 Work = Callable[[Request, Emit], None]
 
-_MOST_CHILDREN = 40  # for one request: then further attempts would not help
+_MAX_CHILDREN = 40  # for one request: then further attempts would not help
 _KEPT_OUTPUT = 8_000  # bytes of the child's own output kept at each end
 _RUNNING = 0.1  # of the time that passes: processes that get less of a CPU wait for something else
 _POLL = 0.2  # seconds between looks at the child's memory
-_LEAST = 5.0  # seconds for a stage, whatever its share
-_MOST_PROCESSES = 128  # of one child
+_MIN_SECONDS = 5.0  # seconds for a stage, whatever its share
+_MAX_PROCESSES = 128  # of one child
 
 
 def serve() -> int:
@@ -121,7 +121,7 @@ class Supervisor:
             self._run()
 
     def _run(self) -> None:
-        for _ in range(_MOST_CHILDREN):
+        for _ in range(_MAX_CHILDREN):
             self.task = None
             fate = self._one_child()
             if fate is None:
@@ -129,7 +129,7 @@ class Supervisor:
             send(self.replies, {"event": "died", "task": self.task, **fate})
             left = self.timeout - self.clock.seconds
             # A new child loads and traces first: after a stage that took all the time, it would not get beyond that.
-            late = fate["reason"] in ("deadline", "task-deadline", "waiting") and left < _LEAST
+            late = fate["reason"] in ("deadline", "task-deadline", "waiting") and left < _MIN_SECONDS
             if self.task in (None, "load", "trace") or late:
                 return
             self.skip.append(self.task)
@@ -205,7 +205,7 @@ class Supervisor:
             return "waiting" if self.task_clock.waited > self.task_clock.seconds / 2 else "task-deadline"
         if sum(each.memory for each in living) > self.memory_limit:
             return "memory"
-        return "processes" if len(living) > _MOST_PROCESSES else None
+        return "processes" if len(living) > _MAX_PROCESSES else None
 
     def _event(self, event: Event) -> bool:
         """Pass on an event of the child; True when it has finished."""
@@ -214,7 +214,7 @@ class Supervisor:
         if event["event"] == "begin":
             self.task = event["task"]
             # One stage that hangs leaves time for the others.
-            self.task_limit = max((self.timeout - self.clock.seconds) * event.get("share", 0.5), _LEAST)
+            self.task_limit = max((self.timeout - self.clock.seconds) * event.get("share", 0.5), _MIN_SECONDS)
         elif event["event"] == "end":
             self.task = None
             if event["task"] not in ("load", "trace"):  # a new child has to do these again

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _NAMES = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint", "c": "complex", "s": "int"}
-_MOST_LETTERS = 400  # of a message
+_MAX_CHARACTERS = 400  # of a message
 
 
 class BadArgument(ValueError):
@@ -52,7 +52,7 @@ class CallArguments:
                 parameters=[each.replace(annotation=each.empty) for each in parameters],
                 return_annotation=signature.empty,
             )
-            raise ArgumentMismatch(f"{error}; it takes {bare}"[:_MOST_LETTERS], examples(parameters)) from None
+            raise ArgumentMismatch(f"{error}; it takes {bare}"[:_MAX_CHARACTERS], examples(parameters)) from None
 
     def _plan(self, spec: Any) -> Any:
         kind, value = spec["kind"], spec.get("value")

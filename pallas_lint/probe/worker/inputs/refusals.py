@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-_MOST_NAMED = 3  # launchers
+_MAX_NAMED = 3  # launchers
 
 
 def asynchronous(function: str) -> str:
@@ -30,8 +30,8 @@ def method(function: str) -> str:
 
 def kernel(function: str, launchers: list[str]) -> str:
     """`launchers`: what launches it."""
-    named = ", ".join(f"`{name}`" for name in launchers[:_MOST_NAMED])
-    more = f" and {len(launchers) - _MOST_NAMED} more" if len(launchers) > _MOST_NAMED else ""
+    named = ", ".join(f"`{name}`" for name in launchers[:_MAX_NAMED])
+    more = f" and {len(launchers) - _MAX_NAMED} more" if len(launchers) > _MAX_NAMED else ""
     return f"`{function}` is a kernel; probe what launches it: {named}{more}"
 
 

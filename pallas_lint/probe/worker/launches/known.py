@@ -21,8 +21,8 @@ from .launch import equations, jaxprs_in, scan_counts
 from .recorder import PRIMITIVES, Record
 
 _LAUNCHES = frozenset(name.removesuffix("_p") for _, name in PRIMITIVES)
-_LARGEST = 1 << 20  # elements of a result that is computed
-_MOST_DEVICES = 64  # of a mesh whose devices are looked at one by one
+_MAX_ELEMENTS = 1 << 20  # elements of a result that is computed
+_MAX_DEVICES = 64  # of a mesh whose devices are looked at one by one
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"}
 _SAME = {"pvary"}  # it marks in types that a value varies along axes of a mesh
 _REFERENCES = {"mutable_array", "ref", "new_ref"}  # to what is there; the first to 0.7
@@ -94,7 +94,7 @@ class _KnownValues:
             return [_index(equation.params["axis_name"], self.place)]
         if within or equation.effects or name in _LEFT or any(value is None for value in values):
             return unknown
-        if any(getattr(var.aval, "size", _LARGEST + 1) > _LARGEST for var in equation.outvars):
+        if any(getattr(var.aval, "size", _MAX_ELEMENTS + 1) > _MAX_ELEMENTS for var in equation.outvars):
             return unknown
         return computed(equation, values)
 
@@ -102,7 +102,7 @@ class _KnownValues:
         """Run what a `shard_map` has on its devices."""
         sizes, splits = dict(equation.params["mesh"].shape), _splits(equation)
         self.closed(jaxpr, [None if split else value for split, value in zip(splits, values)])
-        if math.prod(sizes.values()) > _MOST_DEVICES:
+        if math.prod(sizes.values()) > _MAX_DEVICES:
             return
         for at in itertools.product(*map(range, sizes.values())):
             place = {**(self.place or {}), **dict(zip(sizes, at))}

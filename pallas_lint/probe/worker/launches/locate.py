@@ -19,7 +19,7 @@ from typing import Any
 from ...protocol import Place
 
 _LOCATION = re.compile(r'"([^"\n]+\.py)":(\d+):(\d+)(?: to (\d*):(\d+))?')
-_LONG = 10  # lines of an assertion
+_MAX_ASSERTION_LINES = 10  # lines of an assertion
 _MENTION = re.compile(r" at (/[^\s:]+\.py):(\d+)")
 
 
@@ -145,7 +145,7 @@ def assertion(error: BaseException) -> str:
         return ""
     frame, _, last = _frames(error.__traceback__)[-1]
     file = frame.f_code.co_filename
-    lines = [linecache.getline(file, line).strip() for line in range(last, max(last - _LONG, 0), -1)]
+    lines = [linecache.getline(file, line).strip() for line in range(last, max(last - _MAX_ASSERTION_LINES, 0), -1)]
     first = next((line for line in lines if line.startswith("assert ")), "")
     return first.partition("  #")[0] if is_users(file) else ""
 

@@ -23,8 +23,8 @@ PRIMITIVES = (
     ("jax._src.pallas.core", "core_map_p"),  # pl.kernel and pl.core_map, 0.5 to 0.9
 )
 
-_LARGEST = 1 << 20  # elements of a value that is kept
-_MOST_KEPT = 1 << 28  # bytes of all values that are kept of the launches of a program
+_MAX_ELEMENTS = 1 << 20  # elements of a value that is kept
+_MAX_KEPT = 1 << 28  # bytes of all values that are kept of the launches of a program
 
 
 @dataclass
@@ -201,9 +201,9 @@ class LaunchRecorder:
         steering = _steering(record.params, record.avals)
         wanted = [at for at in steering if record.values[at] is None]
         for at, aval in enumerate(record.avals):
-            if at not in steering and record.values[at] is None and _is_array(aval) and aval.size <= _LARGEST:
+            if at not in steering and record.values[at] is None and _is_array(aval) and aval.size <= _MAX_ELEMENTS:
                 size = aval.size * aval.dtype.itemsize
-                if at not in record.awaited and self._kept + size <= _MOST_KEPT:
+                if at not in record.awaited and self._kept + size <= _MAX_KEPT:
                     self._kept += size
                     record.awaited.add(at)
                 if at in record.awaited:
@@ -278,7 +278,7 @@ def _steering(params: dict[str, Any], avals: list[Any]) -> list[int]:
 
 
 def _is_small_integer(aval: Any) -> bool:
-    return getattr(aval.dtype, "kind", "") in "iub" and aval.size <= _LARGEST
+    return getattr(aval.dtype, "kind", "") in "iub" and aval.size <= _MAX_ELEMENTS
 
 
 def _is_array(aval: Any) -> bool:
@@ -333,7 +333,7 @@ def _value(operand: Any) -> Any:
     import jax
     import numpy as np
 
-    if isinstance(operand, jax.core.Tracer) or not hasattr(operand, "size") or operand.size > _LARGEST:
+    if isinstance(operand, jax.core.Tracer) or not hasattr(operand, "size") or operand.size > _MAX_ELEMENTS:
         return None
     try:
         return np.asarray(operand)

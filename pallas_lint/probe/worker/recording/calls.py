@@ -20,7 +20,7 @@ from . import stub
 from .entries import Entries, parameters, rebound
 from .spelling import Speller, relative_to
 
-_MOST = 1000  # calls of one function in one process: a few of them are chosen in the end
+_MAX_CALLS = 1000  # calls of one function in one process: a few of them are chosen in the end
 _NODE = re.compile(r"(?P<file>[^:]+\.py)(?P<name>(?:::[^\[:\s]+)*)")
 
 
@@ -59,7 +59,7 @@ class CallRecorder:
 
     def _keep(self, call: RecordedCall) -> None:
         text = json.dumps(call)
-        if text in self._known or self._counts[call["function"]] >= _MOST:
+        if text in self._known or self._counts[call["function"]] >= _MAX_CALLS:
             return
         self._known.add(text)
         self._counts[call["function"]] += 1

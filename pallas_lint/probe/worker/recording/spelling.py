@@ -17,8 +17,8 @@ PathOf = Callable[[str], "str | None"]  # how the project names a file; None whe
 _IDENTIFIER = re.compile(r"[^\W\d][\w.-]{0,63}")
 _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _LONGEST_STRING = 64
-_LONGEST = 2000  # characters of a value
-_DEPTH = 4
+_MAX_CHARACTERS = 2000  # characters of a value
+_MAX_DEPTH = 4
 _NOT_SPELLED = "..."  # stands for a part of a value that is left out
 _PUBLIC = ("jax.numpy", "jax.nn", "jax.lax", "jax", "jax.experimental.pallas")
 
@@ -36,7 +36,7 @@ class Speller:
             text = self._spelled(value, 0)
         except Exception:  # values of the program's own classes may do anything when attributes are read
             return None
-        return text if text is None or len(text) <= _LONGEST else None
+        return text if text is None or len(text) <= _MAX_CHARACTERS else None
 
     def _spelled(self, value: Any, depth: int) -> str | None:
         if value is None or type(value) in (bool, int):
@@ -47,7 +47,7 @@ class Speller:
             return repr(value) if self._may_be_written(value) else None
         if _is_array(value):
             return _array(value)
-        if depth == _DEPTH:
+        if depth == _MAX_DEPTH:
             return None
         if type(value) in (list, tuple):
             return self._sequence(value, depth)

@@ -22,14 +22,14 @@ _ARITHMETIC = frozenset(
 _LARGE = 1024  # elements: a vector register
 _ROWS = 8  # of a block, from which on a loop over them is one
 _LOOPS = ("while", "scan", "for")
-_MOST_ORDERS = 24  # of axes with more than one step: four of them
-_MOST_POINTS = 100_000
+_MAX_ORDERS = 24  # of axes with more than one step: four of them
+_MAX_POINTS = 100_000
 
 
 def causes(launch: Launch, grid: EvaluatedGrid | None) -> Causes:
     """All of them in a launch; `grid` is None where it was not evaluated."""
     found: Causes = {"products": [], "narrow": [], "rows": [], "order": None, "traffic": []}
-    if grid is not None and 0 < launch.points <= _MOST_POINTS:
+    if grid is not None and 0 < launch.points <= _MAX_POINTS:
         moves = _Moves(grid)
         found["order"], found["traffic"] = _order(moves), _traffic(moves)
     for equation, looped in _equations(kernel_jaxpr(launch.record.params), looped=False):
@@ -138,7 +138,7 @@ def _order(moves: _Moves) -> Order | None:
     """
     launch, sizes = moves.launch, moves.sizes
     long = [axis for axis, size in enumerate(sizes) if size > 1]
-    if len(long) < 2 or math.factorial(len(long)) > _MOST_ORDERS:
+    if len(long) < 2 or math.factorial(len(long)) > _MAX_ORDERS:
         return None
     now = moves.now
     results = [at for at in now if launch.operands[at].role == "out"]

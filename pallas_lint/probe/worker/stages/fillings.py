@@ -13,7 +13,7 @@ from typing import Any
 from ..inputs import arguments
 from ..launches.launch import Launch
 
-_SECONDS = 8.0  # of CPU time, for all runs on other values, each of which compiles the interpreted kernel again
+_MAX_SECONDS = 8.0  # of CPU time, for all runs on other values, each of which compiles the interpreted kernel again
 _SMALL, _LARGE = 2.0**-10, (2.0, 8.0)
 
 
@@ -29,7 +29,7 @@ def causes(launch: Launch, values: list[Any], fails: Callable[[list[Any]], bool 
     for kind in kinds:
         chosen = [at for at in made_up(launch) if _kind(launch.record.avals[at]) == kind]
         for filled in _FILLINGS[kind](launch, values, chosen) if chosen else ():
-            late = time.process_time() - begun > _SECONDS
+            late = time.process_time() - begun > _MAX_SECONDS
             there = None if late else fails(filled)
             # With other integers a kernel may fail in another way, which is not this failure.
             if late or there is False or (there is None and kind == "i"):

@@ -11,7 +11,7 @@ from ..launches.launch import Launch, Operand, axes_behind
 from . import overwrites
 from .first_steps import is_set_first
 
-MOST_POINTS = 1_000_000
+MAX_POINTS = 1_000_000
 STANDS_FOR_OTHERS = "not judged: jax makes another launch of it, which takes arrays"
 PICTURE_POINTS = 4_096  # above it the report's picture would be larger than what it shows
 _PARALLEL = ("parallel", "core_parallel", "subcore_parallel")
@@ -33,8 +33,8 @@ class EvaluatedGrid:
             raise Unjudged("the grid is dynamic")
         if launch.stands_for_others:
             raise Unjudged(STANDS_FOR_OTHERS)
-        if launch.points > MOST_POINTS:
-            raise Unjudged(f"the grid has {launch.points} points, more than {MOST_POINTS}")
+        if launch.points > MAX_POINTS:
+            raise Unjudged(f"the grid has {launch.points} points, more than {MAX_POINTS}")
         self.launch = launch
         self.points = [axis.reshape(-1) for axis in np.indices(launch.grid)] if launch.grid else []
         self.starts: dict[int, Any] = {}

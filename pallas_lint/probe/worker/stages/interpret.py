@@ -20,9 +20,9 @@ from ..uninitialised import filling, lost, reads, steered, straight
 from . import fillings, gpu_interpreter, quick_compiles
 
 ON_TPU = "TPU interpreter"  # how a launch was run
-_MOST_BYTES = 16 << 30  # of operands and results
-_MOST_REPEATED = 256  # grid points of a launch that is run again on other values
-MOST_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
+_MAX_BYTES = 16 << 30  # of operands and results
+_MAX_REPEATED = 256  # grid points of a launch that is run again on other values
+MAX_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
 _MAKES_MEMORY = frozenset({"run_scoped", "dma_start", "empty"})  # operations through which there is more of it
 _OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
 _ACCESS = re.compile(r"(read|write) of ")
@@ -46,7 +46,7 @@ def size(launch: Launch) -> int:
 
 def check_size(launch: Launch) -> None:
     """Raise Missing where operands and results are too large to be made."""
-    if size(launch) > _MOST_BYTES:
+    if size(launch) > _MAX_BYTES:
         raise devices.Missing(f"too large: its operands and results take {format_bytes(size(launch))}")
 
 
@@ -164,7 +164,7 @@ def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], s
             found = _with_interpreter(launch, values, gpu, **gpu_interpreter.by_axis_index(launch))
         found, how = _judged(found, "GPU interpreter")
         return [*found, *_harmless(equal)], how
-    if not plain and launch.backend in (None, "tpu") and launch.points <= MOST_POINTS:
+    if not plain and launch.backend in (None, "tpu") and launch.points <= MAX_POINTS:
         made = tpu_interpreter(detect_races=launch.semantics is not None or launch.copies, cores=launch.cores)
         if made is not None:
             found = _with_interpreter(launch, values, made)
@@ -258,7 +258,7 @@ def tpu_interpreter(*, detect_races: bool = False, cores: int = 1, memory: str =
 def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes: Any) -> list[RunProblem]:
     execute = runner(launch, params, **changes)
     problems, results = _faults(execute, values)
-    for problem in problems if launch.points <= _MOST_REPEATED else ():
+    for problem in problems if launch.points <= _MAX_REPEATED else ():
         if problem["kind"] != "raised":
             fails = partial(_shows, execute, problem["kind"])
             problem["hangs_on"] = fillings.causes(launch, values, fails, "bif")
@@ -396,7 +396,7 @@ class _Runs:
     @cached_property
     def _program(self) -> Callable[[list[Any]], list[Any]]:
         """Compiled once. To look for races takes less time than to compile, where the grid is small."""
-        small = self.launch.points <= _MOST_REPEATED and self.launch.backend != "mosaic_gpu"
+        small = self.launch.points <= _MAX_REPEATED and self.launch.backend != "mosaic_gpu"
         return self.first if self.first is not None and small else runner(self.launch, **on_memory("nan", self.launch))
 
 
@@ -545,7 +545,7 @@ def _depends(runs: _Runs, at: int, values: list[Any]) -> bool:
 
 
 def _runs_as_on_tpu(launch: Launch) -> bool:
-    return launch.backend in (None, "tpu") and launch.points <= MOST_POINTS
+    return launch.backend in (None, "tpu") and launch.points <= MAX_POINTS
 
 
 def _name_memory(runs: _Runs, values: list[Any], problem: NotANumber, shows: Callable[[list[Any]], bool]) -> None:

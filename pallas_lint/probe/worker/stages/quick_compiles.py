@@ -15,21 +15,21 @@ from .. import environment
 from ..launches.launch import Launch, jaxprs_in, kernel_jaxpr
 
 # Numbers computed, of which each takes up to 5 ns more. Programs take half a second less to compile.
-_MOST_NUMBERS = 1 << 26
+_MAX_NUMBERS = 1 << 26
 
 
 @contextlib.contextmanager
 def of_launch(launch: Launch) -> Iterator[None]:
     """Context in which what runs the launch once is compiled in a hurry if that pays."""
     known = launch.record.kind == "pallas_call" and launch.grid is not None
-    with _in_a_hurry(known and launch.points * numbers(kernel_jaxpr(launch.record.params)) <= _MOST_NUMBERS):
+    with _in_a_hurry(known and launch.points * numbers(kernel_jaxpr(launch.record.params)) <= _MAX_NUMBERS):
         yield
 
 
 @contextlib.contextmanager
 def of_program(jaxpr: Any) -> Iterator[None]:
     """The same for a program, whose launches are in it."""
-    with _in_a_hurry(numbers(jaxpr) <= _MOST_NUMBERS):
+    with _in_a_hurry(numbers(jaxpr) <= _MAX_NUMBERS):
         yield
 
 

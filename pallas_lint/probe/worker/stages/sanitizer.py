@@ -21,8 +21,8 @@ from .. import devices, main
 from ..launches import locate
 
 _TOOL = "compute-sanitizer"
-_SECONDS = 60.0  # kernels run tens of times slower in it
-_FAR = "4096"  # bytes that no array's own lie in, behind each: else the next array begins there
+_MAX_SECONDS = 60.0  # kernels run tens of times slower in it
+_GUARD_BYTES = "4096"  # bytes that no array's own lie in, behind each: else the next array begins there
 # Each array is an allocation of its own, of its own size. Others of XLA's allocators give out parts of large ones.
 _ALLOCATION = {"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 _ENDED = "ERROR SUMMARY"
@@ -58,17 +58,17 @@ def _output_of(tool: str, request: FunctionRequest) -> str:
     """What it writes. Raises Missing."""
     with tempfile.TemporaryDirectory(prefix="pallas-lint-") as folder:
         log = os.path.join(folder, "log")
-        options = ("--tool", "memcheck", "--padding", _FAR, "--show-backtrace", "no", "--log-file", log)
+        options = ("--tool", "memcheck", "--padding", _GUARD_BYTES, "--show-backtrace", "no", "--log-file", log)
         try:
             subprocess.run(
                 [tool, *options, sys.executable, main.__file__], input=json.dumps(request) + "\n", text=True,
-                env={**os.environ, **_ALLOCATION}, timeout=_SECONDS, stdout=subprocess.DEVNULL,
+                env={**os.environ, **_ALLOCATION}, timeout=_MAX_SECONDS, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, check=False,
             )  # fmt: skip
             with open(log, encoding="utf-8", errors="replace") as file:
                 text = file.read()
         except subprocess.TimeoutExpired:
-            raise devices.Missing(f"{_TOOL} takes more than {_SECONDS:g} s") from None
+            raise devices.Missing(f"{_TOOL} takes more than {_MAX_SECONDS:g} s") from None
         except OSError as error:
             raise devices.Missing(f"{_TOOL} does not start: {error.strerror or error}") from error
     if _ENDED not in text or (_DIED in text and not _ACCESS.search(text)):

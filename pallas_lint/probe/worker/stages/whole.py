@@ -23,7 +23,7 @@ from .module import laid_out
 _DIMENSIONS = re.compile(r"\w+\[([\d,]*)\]")
 _UNUSUAL = re.compile(r"[^\w.\-]")  # in names of operations
 _SCALAR = re.compile(r"[su]\d+\[\]")
-_MOST_OPERATIONS = 50
+_MAX_OPERATIONS = 50
 
 
 def examine(
@@ -168,7 +168,7 @@ def _shape(text: str) -> tuple[int, ...] | None:
 
 def _operations(total: ProgramCost) -> Iterator[OperationCost]:
     """The dearest first."""
-    for share in sorted(total.shares.values(), key=lambda each: -each.microseconds)[:_MOST_OPERATIONS]:
+    for share in sorted(total.shares.values(), key=lambda each: -each.microseconds)[:_MAX_OPERATIONS]:
         path, line = share.operation.place or (None, 0)
         yield {
             "name": share.operation.name, "kernel": share.operation.is_kernel, "microseconds": share.microseconds,

@@ -46,7 +46,7 @@ def seconds_a_step(launch: Launch) -> float | None:
     mapping = launch.record.params.get("grid_mapping")
     if mapping is None or not launch.grid or not all(isinstance(size, int) for size in mapping.grid):
         return None
-    small = launch.points <= interpret.MOST_POINTS and launch.backend in (None, "tpu")
+    small = launch.points <= interpret.MAX_POINTS and launch.backend in (None, "tpu")
     params = (interpret.tpu_interpreter(cores=launch.cores) if small else None) or True
     avals, known = launch.record.avals, launch.record.values
     values = [_zeros(aval) if value is None else value for aval, value in zip(avals, known)]

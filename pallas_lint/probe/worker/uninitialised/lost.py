@@ -8,7 +8,7 @@ from typing import Any
 from ..launches.launch import Launch
 from ..stages.grid import EvaluatedGrid
 
-_MOST_RUNS = 32
+_MAX_RUNS = 32
 
 
 def block(launch: Launch, values: list[Any]) -> str | None:
@@ -25,7 +25,7 @@ def block(launch: Launch, values: list[Any]) -> str | None:
     run = jax.jit(call)
     expected = [np.asarray(result) for result in run(*values)]
     for number, (name, index, changed) in enumerate(_poisoned(launch, values)):
-        if number >= _MOST_RUNS:
+        if number >= _MAX_RUNS:
             return None
         results = run(*changed)
         if all(np.array_equal(np.asarray(one), two, equal_nan=True) for one, two in zip(results, expected)):

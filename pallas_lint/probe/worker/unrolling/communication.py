@@ -7,7 +7,7 @@ from typing import Any
 
 from ...devices.events import Copy, InvalidAccess, MemoryAccess, Signal, Wait
 from .references import UNKNOWN, Buffer, UnknownValue, Unmodelled, View, first_unknown, view_of
-from .scopes import MOST_VALUES
+from .scopes import MAX_VALUES
 from .unroller import Unroller, rule
 
 _PIPELINED = "a copy from another device into a block of the pipeline, which lies elsewhere at each step"
@@ -287,7 +287,7 @@ def _integers(run: Unroller, view: View, shape: tuple[int, ...]) -> Any:
     import numpy as np
 
     where, values = _slices(view), view.buffer.values
-    if values is None or where is None or math.prod(shape) > MOST_VALUES or view.buffer.key in run.lost:
+    if values is None or where is None or math.prod(shape) > MAX_VALUES or view.buffer.key in run.lost:
         return UNKNOWN
     found = np.asarray(values[where], object)
     if found.size != math.prod(shape):

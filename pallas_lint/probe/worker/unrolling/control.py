@@ -9,7 +9,7 @@ from .references import UNKNOWN, Buffer, UnknownValue, Unmodelled, View, first_u
 from .scopes import scoped
 from .unroller import Unroller, communicates, rule
 
-_MOST_ROUNDS = 100_000
+_MAX_ROUNDS = 100_000
 
 
 @rule("program_id")
@@ -103,7 +103,7 @@ def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     first, second = params["cond_nconsts"], params["body_nconsts"]
     test, body, carry = values[:first], values[first : first + second], values[first + second :]
     communicating = communicates(params["body_jaxpr"])
-    for at in range(_MOST_ROUNDS):
+    for at in range(_MAX_ROUNDS):
         [goes_on] = run.run(params["cond_jaxpr"], [*test, *carry])
         if isinstance(goes_on, UnknownValue):
             if communicating:
@@ -118,7 +118,7 @@ def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         carry = run.run(params["body_jaxpr"], [*body, *carry])
         if communicating:
             run.left()
-    raise Unmodelled(f"a loop of more than {_MOST_ROUNDS} rounds", run.place(equation))
+    raise Unmodelled(f"a loop of more than {_MAX_ROUNDS} rounds", run.place(equation))
 
 
 @rule("run_scoped")

@@ -11,11 +11,11 @@ from ...devices.events import EventTraces
 from ..launches.launch import Launch, Operand, kernel_jaxpr
 from . import communication, control, forks, scheduling, warpgroups  # noqa: F401  they register operations
 from .references import UNKNOWN, Buffer, UnknownValue, Unmodelled
-from .scopes import MOST_VALUES, allocate
+from .scopes import MAX_VALUES, allocate
 from .unroller import Core, Unroller
 
-MOST_LINES = 64
-MOST_EVENTS = 200_000  # of all lines
+MAX_LINES = 64
+MAX_EVENTS = 200_000  # of all lines
 
 
 def lines_of(launch: Launch, *, shared: int | None = None) -> EventTraces:
@@ -37,8 +37,8 @@ def _lines(launch: Launch, cores: list[Core], lost: frozenset[Any]) -> tuple[Eve
     """The events of each device, where the contents of some buffers are not known. Raises Unmodelled."""
     axes = launch.record.axes
     count = math.prod(axes.values()) * len(cores)
-    if count > MOST_LINES:
-        raise Unmodelled(f"a mesh of {count} devices, more than {MOST_LINES}")
+    if count > MAX_LINES:
+        raise Unmodelled(f"a mesh of {count} devices, more than {MAX_LINES}")
     lines, runs = EventTraces([], [], axes), []
     for device, place in enumerate(itertools.product(*map(range, axes.values()))):
         grid = launch.grid_on(place)
@@ -52,8 +52,8 @@ def _lines(launch: Launch, cores: list[Core], lost: frozenset[Any]) -> tuple[Eve
             lines.lines.append(run.events)
             lines.names.append(f"device {device}" + (f", core {core.number}" if core.count > 1 else ""))
             lines.vague += run.vague
-            if lines.count > MOST_EVENTS:
-                raise Unmodelled(f"the devices do more than {MOST_EVENTS} things")
+            if lines.count > MAX_EVENTS:
+                raise Unmodelled(f"the devices do more than {MAX_EVENTS} things")
     return lines, runs
 
 
@@ -70,8 +70,8 @@ def blocks_of(launch: Launch) -> Iterator[EventTraces]:
         raise Unmodelled("a kernel on several devices")
     grid, threads = tuple(mesh.grid or ()), mesh.num_threads or 1
     sizes = dict(zip(mesh.cluster_names or (), mesh.cluster or ()))
-    if math.prod(sizes.values()) * threads > MOST_LINES:
-        raise Unmodelled(f"a cluster of more than {MOST_LINES} warpgroups")
+    if math.prod(sizes.values()) * threads > MAX_LINES:
+        raise Unmodelled(f"a cluster of more than {MAX_LINES} warpgroups")
     for point in dict.fromkeys((tuple(0 for _ in grid), tuple(size - 1 for size in grid))):
         cluster = warpgroups.Cluster(grid, point, dict(zip(mesh.grid_names, grid)), sizes)
         cluster.others = scheduling.taken_over(grid, point)
@@ -79,8 +79,8 @@ def blocks_of(launch: Launch) -> Iterator[EventTraces]:
             _unroll(run, launch)
             cluster.vague += run.vague
         lines = EventTraces(cluster.lines, cluster.names, {}, cluster.vague)
-        if lines.count > MOST_EVENTS:
-            raise Unmodelled(f"the warpgroups do more than {MOST_EVENTS} things")
+        if lines.count > MAX_EVENTS:
+            raise Unmodelled(f"the warpgroups do more than {MAX_EVENTS} things")
         yield lines
 
 
@@ -188,7 +188,7 @@ def _fill(buffer: Buffer, aval: Any, value: Any) -> None:
     import numpy as np
 
     size = math.prod(buffer.shape)
-    if buffer.semaphore is not None or aval.dtype.kind not in "iub" or size > MOST_VALUES:
+    if buffer.semaphore is not None or aval.dtype.kind not in "iub" or size > MAX_VALUES:
         return
     if value is not None and value.size == size:
         buffer.values = value.astype(object).reshape(buffer.shape)

@@ -11,7 +11,7 @@ from .references import UNKNOWN, Buffer, Unmodelled, View
 from .unroller import Unroller, rule
 from .warpgroups import CANCELS, Given, begin, work_of
 
-_MOST_TAKEN = 4  # enough to come back to every slot of two or three
+_MAX_TAKEN = 4  # enough to come back to every slot of two or three
 
 
 def taken_over(grid: tuple[int, ...], point: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -21,7 +21,7 @@ def taken_over(grid: tuple[int, ...], point: tuple[int, ...]) -> list[tuple[int,
     """
     if any(point):
         return []
-    return list(itertools.islice(itertools.product(*map(range, grid)), 1, 1 + _MOST_TAKEN))
+    return list(itertools.islice(itertools.product(*map(range, grid)), 1, 1 + _MAX_TAKEN))
 
 
 @rule("try_cluster_cancel")

@@ -11,7 +11,7 @@ from ..launches.names import readable
 from .references import UNKNOWN, Buffer
 from .unroller import Home, Unroller, address
 
-MOST_VALUES = 65_536  # of a buffer owner integers are followed
+MAX_VALUES = 65_536  # of a buffer owner integers are followed
 
 
 def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = False, shared: bool = False) -> Buffer:
@@ -27,7 +27,7 @@ def allocate(aval: Any, key: Hashable, name: str, home: Home, *, on_gpu: bool = 
     if on_gpu:
         space = space or "gmem"
         shared = shared or space == "gmem"
-    elif semaphore is None and "smem" in space and math.prod(shape) <= MOST_VALUES:
+    elif semaphore is None and "smem" in space and math.prod(shape) <= MAX_VALUES:
         values = np.full(shape, UNKNOWN, object)
     itemsize = int(getattr(dtype, "itemsize", 1) or 1)
     owner = home.device if shared or space in ("any", "hbm") else home.line

@@ -14,9 +14,9 @@ from ..launches import known, locate
 from ..launches.launch import equations, jaxprs_in
 from .references import UNKNOWN, Buffer, Unmodelled, View, first_unknown
 
-MOST_EVENTS = 60_000  # of one device
-MOST_STEPS = 3_000_000  # equations of one device
-_LARGEST = 4_096  # elements of a value that is followed
+MAX_EVENTS = 60_000  # of one device
+MAX_STEPS = 3_000_000  # equations of one device
+_MAX_ELEMENTS = 4_096  # elements of a value that is followed
 _CALLS = frozenset(
     "jit pjit closed_call core_call custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr remat remat2 checkpoint "
     "eval_jaxpr call_hi_primitive".split()
@@ -119,8 +119,8 @@ class Unroller:
 
     def emit(self, event: Event) -> None:
         self.events.append(event)
-        if len(self.events) > MOST_EVENTS:
-            raise Unmodelled(f"a device does more than {MOST_EVENTS} things")
+        if len(self.events) > MAX_EVENTS:
+            raise Unmodelled(f"a device does more than {MAX_EVENTS} things")
 
     def place(self, equation: Any) -> Place | None:
         """Where an operation stands in the user's code."""
@@ -160,8 +160,8 @@ class Unroller:
     def equation(self, equation: Any, values: list[Any]) -> list[Any]:
         """The results of one operation."""
         self._steps += 1
-        if self._steps > MOST_STEPS:
-            raise Unmodelled(f"a device takes more than {MOST_STEPS} steps")
+        if self._steps > MAX_STEPS:
+            raise Unmodelled(f"a device takes more than {MAX_STEPS} steps")
         name = str(equation.primitive)
         own = RULES.get(name)
         if own is not None:
@@ -187,9 +187,9 @@ class Unroller:
             return unknown
         for var in equation.outvars:
             dtype = getattr(var.aval, "dtype", None)
-            if dtype is None or dtype.kind not in "iub" or math.prod(var.aval.shape) > _LARGEST:
+            if dtype is None or dtype.kind not in "iub" or math.prod(var.aval.shape) > _MAX_ELEMENTS:
                 return unknown
-        if any(np.size(value) > _LARGEST for value in values):
+        if any(np.size(value) > _MAX_ELEMENTS for value in values):
             return unknown
         quick = INTEGER_OPERATIONS.get(name)
         if quick is not None and not equation.outvars[0].aval.shape:
