@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.finding import Finding
 
-UNTOLD = """\
+UNKNOWN = """\
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
@@ -52,7 +52,7 @@ ON_TPU, ANYWHERE = ("warning", "tpu"), ("info", None)
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\n')
-    (tmp_path / "untold.py").write_text(UNTOLD)
+    (tmp_path / "unknown.py").write_text(UNKNOWN)
     return tmp_path
 
 
@@ -62,9 +62,9 @@ def write(folder: Path, **files: str) -> None:
 
 
 def found(folder: Path, jax: str = "0.10.2", target: str | None = None, *, cached: bool = False) -> list[Finding]:
-    """The findings of a run over `untold.py` alone."""
+    """The findings of a run over `unknown.py` alone."""
     chosen = settings(jax, target, "PAL101")
-    file = InputFile(folder / "untold.py", "untold.py", chosen)
+    file = InputFile(folder / "unknown.py", "unknown.py", chosen)
     result = run([file], cwd=folder, cache_folder=cache_folder(folder) if cached else None)
     assert not result.errors
     return list(result.findings)
@@ -95,15 +95,15 @@ def test_only_configured_backends_count(folder: Path) -> None:
     write(folder, one=TPU)
     assert verdicts(folder, target="tpu") == [("error", "tpu")]
     assert verdicts(folder, target="triton") == []
-    write(folder, untold=UNTOLD.replace("out_shape=out", "out_shape=out, compiler_params=dict(triton=dict())"))
+    write(folder, unknown=UNKNOWN.replace("out_shape=out", "out_shape=out, compiler_params=dict(triton=dict())"))
     assert verdicts(folder, "0.4.35") == []
 
 
 def test_the_files_other_launches_come_first(folder: Path) -> None:
     write(folder, one=TRITON, params="from jax.experimental.pallas import tpu as pltpu\nP = pltpu.CompilerParams()\n")
     other = "\n\ndef other(x):\n    return pl.pallas_call(kernel, out_shape=x, compiler_params=P)(x)\n"
-    text = UNTOLD.replace("import pallas as pl", "import pallas as pl\nfrom params import P") + other
-    write(folder, untold=text.replace("(kernel, out_shape=x", "(lambda x_ref, o_ref: None, out_shape=x"))
+    text = UNKNOWN.replace("import pallas as pl", "import pallas as pl\nfrom params import P") + other
+    write(folder, unknown=text.replace("(kernel, out_shape=x", "(lambda x_ref, o_ref: None, out_shape=x"))
     (finding,) = found(folder)
     assert finding.message.endswith("(presumed TPU: the file's other launch is)")
 
@@ -114,23 +114,23 @@ PRIVATE = "from jax._src.pallas.{}.core import CompilerParams"
 @pytest.mark.parametrize(("module", "backend"), [("triton", []), ("mosaic_gpu", ["mosaic_gpu"]), ("mosaic", ["tpu"])])
 def test_private_modules_name_their_backend(folder: Path, module: str, backend: list[str]) -> None:
     write(folder, one=TPU, two=MOSAIC)
-    text = UNTOLD.replace("    out =", f"    {PRIVATE.format(module)}\n    out =")
-    write(folder, untold=text.replace("out_shape=out", "out_shape=out, compiler_params=CompilerParams()"))
+    text = UNKNOWN.replace("    out =", f"    {PRIVATE.format(module)}\n    out =")
+    write(folder, unknown=text.replace("out_shape=out", "out_shape=out, compiler_params=CompilerParams()"))
     assert [finding.backend for finding in found(folder)] == backend
-    write(folder, untold=f"{PRIVATE.format(module)}\n" + UNTOLD)
+    write(folder, unknown=f"{PRIVATE.format(module)}\n" + UNKNOWN)
     assert [finding.backend for finding in found(folder)] == backend
 
 
 def test_parameters_of_an_unknown_class_are_for_an_unknown_backend(folder: Path) -> None:
     write(folder, one=TPU)
-    text = UNTOLD.replace("import pallas as pl", "import pallas as pl\nfrom somewhere import params")
-    write(folder, untold=text.replace("out_shape=out", "out_shape=out, compiler_params=params.Params(num_warps=4)"))
+    text = UNKNOWN.replace("import pallas as pl", "import pallas as pl\nfrom somewhere import params")
+    write(folder, unknown=text.replace("out_shape=out", "out_shape=out, compiler_params=params.Params(num_warps=4)"))
     assert all("presumed" not in finding.message for finding in found(folder))
 
 
 def test_contradicting_imports_in_the_file_stay_open(folder: Path) -> None:
     both = "import pallas as pl\nfrom jax.experimental.pallas import tpu, triton"
-    write(folder, one=TPU, untold=UNTOLD.replace("import pallas as pl", both))
+    write(folder, one=TPU, unknown=UNKNOWN.replace("import pallas as pl", both))
     assert verdicts(folder) == [ANYWHERE]
 
 

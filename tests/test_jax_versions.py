@@ -66,11 +66,11 @@ def test_the_environment_goes_before_the_lock_file_before_the_requirements(
     install(root / "active", version="0.7.2")
     monkeypatch.setenv("VIRTUAL_ENV", str(root / "active"))
     assert auto(root).text == "0.7.2"
-    install(root / "told", version="0.4.35")
-    assert auto(root, str(root / "told" / "bin" / "python")).text == "0.4.35"
-    assert auto(root, str(root / "told")).text == "0.4.35"
+    install(root / "chosen", version="0.4.35")
+    assert auto(root, str(root / "chosen" / "bin" / "python")).text == "0.4.35"
+    assert auto(root, str(root / "chosen")).text == "0.4.35"
     assert auto(root, isolated=True).assumed
-    assert auto(root, str(root / "told"), isolated=True).text == "0.4.35"
+    assert auto(root, str(root / "chosen"), isolated=True).text == "0.4.35"
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_older_files_have_them_too(tmp_path: Path, file: str, reported: str) -> 
         "[tool.uv.workspace]\nmembers = ['packages/a']",
         "[tool.uv.sources]\na = {path = 'packages/a'}",
         "[tool.poetry.dependencies]\na = {path = 'packages/a', develop = true}",
-        "[project]\nname = 'whole'",  # nobody says how they are installed, and nobody else has a package of that name
+        "[project]\nname = 'whole'",  # no file says how they are installed; the only project of that name
     ],
 )
 def test_projects_of_one_repository_import_each_other(tmp_path: Path, reported: str) -> None:

@@ -77,7 +77,7 @@ def test_dependencies_of_a_used_entry_are_dependencies(world: World) -> None:
     def doubled() -> int:
         return world.sum("a", "b") * 2
 
-    assert world.sum("a", "b") == 3  # known when the next one asks
+    assert world.sum("a", "b") == 3  # known at the next request
     assert world.memo.get_or_compute("doubled", doubled).value == 6
     world.revise(b=20)
     assert world.memo.get_or_compute("doubled", doubled).value == 42

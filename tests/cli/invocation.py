@@ -23,7 +23,7 @@ def run(x):
         out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
     )(x)
 """
-# The kernel above has one finding, with a safe fix, on line 14; told the jax version, nothing is assumed.
+# The kernel above has one finding, with a safe fix, on line 14; with a jax version given, nothing is assumed.
 OLD = ("--jax-version", "0.4.35")
 
 

@@ -42,7 +42,7 @@ def probe(program: Path, stderr: int, *options: str, term: str = "xterm") -> sub
 
 
 def report(program: Path, *options: str) -> bytes:
-    """What is written where nobody watches."""
+    """Output that goes to no terminal."""
     with probe(program, subprocess.DEVNULL, *options) as process:
         assert process.stdout is not None
         return process.stdout.read()

@@ -192,7 +192,7 @@ def test_what_a_run_has_judged(seen: list[LaunchSummary], kernels: int, last: st
     assert out.splitlines()[-1] == last
     assert render("concise", seen=seen, kernels=kernels, quiet=True) == ""
     with_findings = render("concise", FINDING, seen=seen, kernels=kernels, jax=["jax 0.10.2 (uv.lock)"])
-    assert with_findings.splitlines()[-1] == last.partition(" ")[2].partition(" ")[2], "how many, it has said before"
+    assert with_findings.splitlines()[-1] == last.partition(" ")[2].partition(" ")[2], "the number stands above"
 
 
 def test_footer_counts() -> None:

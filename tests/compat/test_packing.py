@@ -131,7 +131,7 @@ def test_functions_are_replaced_and_nothing_else(tools: dict[str, Any], tmp_path
 
 
 def test_a_device_is_added_to_a_version_that_is_there(tools: dict[str, Any], tmp_path: Path) -> None:
-    """What was not asked anew stays; its own rules count where those of v5e refuse."""
+    """What was not measured again stays; its own rules count where those of v5e refuse."""
     work, out = tmp_path / "work", tmp_path / "data"
     for folder in (work / "done", out):
         folder.mkdir(parents=True)

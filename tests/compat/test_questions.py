@@ -117,7 +117,7 @@ QUESTIONS = {
     "float64": "no operand of float64 was measured",
     "uint8": "no operand of uint8 was measured",
     "complex64": "no operand of complex64 was measured | pallas-lint probe",
-    # as a kernel author asks
+    # in the words of a kernel author
     "can I use jnp.argmax along axis 0 on tpu bf16": "bf16 on v6e, tpu7x, not on v4, v5e, v5p | axis=0: tpu some",
     "argmax bf16 v6e axis 0": "tpu (v6e): bf16 compiles",
     "lax.top_k bf16 v6e unstable": "with is_stable=False: tpu yes",

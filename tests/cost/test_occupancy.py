@@ -55,7 +55,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> assembly.Assemb
     (cuda / "bin").mkdir(parents=True)
     (cuda / "nvvm").mkdir()
     (cuda / "says").write_text(OUTPUT)
-    script = f'#!/bin/sh\necho "$@" >"{cuda}/asked"\ncat "{cuda}/says" >&2\nexit 3\n'
+    script = f'#!/bin/sh\necho "$@" >"{cuda}/arguments"\ncat "{cuda}/says" >&2\nexit 3\n'
     (cuda / "bin" / "ptxas").write_text(script)
     (cuda / "bin" / "ptxas").chmod(0o700)
     monkeypatch.setattr(assembly, "_cuda", lambda: str(cuda))
@@ -69,8 +69,8 @@ def test_ptxas_is_run_and_answers_as_ever(compiled: assembly.Assembly, tmp_path:
     assert (tmp_path / "own folder" / "cuda" / "nvvm").is_dir()
     done = subprocess.run([f"{own}/bin/ptxas", "a b.ptx", "-o", "x"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (3, OUTPUT)
-    assert (tmp_path / "with 'quotes'" / "cuda" / "asked").read_text() == "a b.ptx -o x -v\n"
-    assert compiled.figures() == {}, "how it is launched is not told"
+    assert (tmp_path / "with 'quotes'" / "cuda" / "arguments").read_text() == "a b.ptx -o x -v\n"
+    assert compiled.figures() == {}, "how it is launched is not known"
     dump = tmp_path / "own folder" / "dump"
     dump.mkdir()
     line = "001: kCustomKernel kernel grid: [16, 16, 1] threads: [128, 1, 1]  shared_memory: 147456 bytes\n"
@@ -79,7 +79,7 @@ def test_ptxas_is_run_and_answers_as_ever(compiled: assembly.Assembly, tmp_path:
         "registers": 255, "threads": 128, "shared_bytes": 147456, "spilled_bytes": 2952
     }  # fmt: skip
     subprocess.run([f"{own}/bin/ptxas", "more.ptx"], capture_output=True, check=False)
-    assert compiled.figures() == {}, "of several kernels nobody knows which is which"
+    assert compiled.figures() == {}, "several kernels cannot be told apart"
 
 
 def test_the_ptx_of_one_kernel_is_kept(compiled: assembly.Assembly, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_the_ptx_of_one_kernel_is_kept(compiled: assembly.Assembly, tmp_path: Pa
         (tmp_path / "a file").write_text(text)
         command = [f"{compiled.options['xla_gpu_cuda_data_dir']}/bin/ptxas", str(tmp_path / "a file"), "-o", "x"]
         subprocess.run(command, capture_output=True, check=False)
-        assert compiled.ptx() == (text if "one" in text else None), "of several kernels nobody knows which is which"
+        assert compiled.ptx() == (text if "one" in text else None), "several kernels cannot be told apart"
 
 
 def test_without_ptxas_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_products_in_a_loop_on_a_v6e(tmp_path: Path) -> None:
         predicted[m, n, k] = took["2000"] - took["1000"]  # of a thousand turns, in microseconds: of one, in ns
     apart = [abs(predicted[each] / MEASURED[each] - 1) for each in MEASURED]
     assert max(apart) < 0.04 and statistics.median(apart) < 0.015, (predicted, MEASURED)
-    assert _ranks(predicted) == pytest.approx(_ranks(MEASURED), abs=1), "which one is faster is told right"
+    assert _ranks(predicted) == pytest.approx(_ranks(MEASURED), abs=1), "the ranks are right"
 
 
 def _ranks(times: dict[tuple[int, int, int], float]) -> list[int]:

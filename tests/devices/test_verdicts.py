@@ -195,8 +195,8 @@ CASES = {
     "ring": ring(3),
     "a barrier that waits for too many": ring(3, barrier=3),
     "a barrier that waits for too few": ring(3, barrier=1),
-    "nobody waits for what it receives": ring(2, recv=False),
-    "nobody waits for what it sends": ring(2, send=False),
+    "nothing waits for what it receives": ring(2, recv=False),
+    "nothing waits for what it sends": ring(2, send=False),
     "a read too early": lines(
         Device(0).copy(1, part(0, "a"), part(1, "b"), 8, "d", "e").arrived(8, "e"),
         Device(1).read(part(1, "b")).arrived(8),

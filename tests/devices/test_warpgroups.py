@@ -39,7 +39,7 @@ def test_a_barrier_that_waits_for_one_of_two_loads() -> None:
     found = check_traces(block(group)).found
     assert [(verdict.kind, verdict.sure) for verdict in found] == [
         ("device-race", True),  # of the second load
-        ("unfinished", False),  # of the first: which one it is that ends the wait is not told
+        ("unfinished", False),  # of the first: which one ends the wait is not known
         ("overrun", True),
     ]
     group = Warpgroup(0, phase=2).load(shared("a"), "full").load(shared("b"), "full").awaits("full").read(shared("b"))

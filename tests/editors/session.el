@@ -107,7 +107,7 @@
                    (list :command "pallasLint.probe"
                          :arguments (vector (list :uri (eglot--path-to-uri file) :function "run"))))))
   (check (equal (plist-get answer :outcome) "not-allowed") "probe refused" answer))
-(check (until (lambda () (string-match-p "allow-probe" told))) "told how to allow it" told)
+(check (until (lambda () (string-match-p "allow-probe" told))) "the message says how to allow it" told)
 
 (jsonrpc-notify (eglot-current-server) :workspace/didChangeConfiguration
                 '(:settings (:jax-version "0.10.2" :ignore ["PAL101"])))

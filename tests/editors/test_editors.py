@@ -68,7 +68,7 @@ CHECKS = {
     "fixed",
     "file on disk",
     "probe refused",
-    "told how to allow it",
+    "the message says how to allow it",
     "other settings",
     "stopped",
     "restarted",

@@ -24,7 +24,7 @@ KERNELS = sorted(
 )
 # One with a finding that has a safe fix.
 KERNEL = (ROOT / "examples" / "index_map.py").read_text(encoding="utf-8")
-# What somebody types, pastes or loses.
+# Text that is typed, pasted or lost.
 PIECES = [
     *"( ) [ ] { } ( [ { : , . = == := ; @ * ** -> \\ # ' \" ''' \"\"\" f' f\"{ b' r'''".split(),
     *("\n", "\r", "\r\n", "\t", "\x0c", "\u2028", "\ufeff", "\0", "\x1a", "\x1b[31m", "é", "日本", "🟦", "e\u0301"),
@@ -158,7 +158,7 @@ MESSAGES = [
 
 @st.composite
 def files(draw: Any) -> bytes:
-    """What a file may hold: a kernel in some encoding, said or not, with some bytes changed."""
+    """What a file may hold: a kernel in some encoding, declared or not, with some bytes changed."""
     phrase = draw(st.sampled_from(MESSAGES))
     encoding = draw(st.sampled_from(["utf-8", "utf-8", "utf-8-sig", "latin-1", "utf-16", "utf-32-be", "cp932"]))
     data: bytes = (phrase + draw(kernels())).encode(encoding, "replace")

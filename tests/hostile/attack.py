@@ -95,7 +95,7 @@ def server(
 
 
 def _environment(cwd: Path, home: Path | None, env: Mapping[str, str] | None) -> dict[str, str]:
-    """That of a user whose folder is `home`, who has said nothing about jax or colours."""
+    """That of a user whose folder is `home`, without settings of jax or colours."""
     home = home or cwd.parent / "home"
     home.mkdir(exist_ok=True)
     reported = (

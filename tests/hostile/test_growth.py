@@ -94,7 +94,7 @@ SHARED: dict[str, Callable[[int], str]] = {
     "a choice": _doubled("i = jnp.where(i > 2, i + 1, i % 3)", *_WHEN),
     "rows": _doubled("i = i + i", "o_ref[pl.ds(i, 1)] = x_ref[pl.ds(i + 1, 1)]"),
     "bounds of a loop": _doubled("i = i + i", "jax.lax.fori_loop(i, i + 4, lambda k, c: c + x_ref[k], 0)"),
-    "what Python asks for": _doubled("i = i + i", "if i > 0:", f"    {_STORE}", first="i = x_ref[0, 0]"),
+    "conditions of Python": _doubled("i = i + i", "if i > 0:", f"    {_STORE}", first="i = x_ref[0, 0]"),
     "a vector": _doubled("i = i + i", "o_ref[...] = i.reshape(8, 16)", first="i = x_ref[0]"),
     "a mask": _doubled(
         "i = i & i", "o_ref[...] = jnp.where(i, x_ref[...], -jnp.inf).max()", first="i = x_ref[...] > 0"

@@ -1,4 +1,4 @@
-"""Records of costs that nobody would write: each is one clear error, before any code runs."""
+"""Malformed records of costs: each is one clear error, before any code runs."""
 
 from __future__ import annotations
 

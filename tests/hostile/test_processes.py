@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems let no process adopt orphans")
 
-# A process that leaves its session, one that is forked twice as daemons are, and one that ignores being asked to end.
+# A process that leaves its session, one that is forked twice as daemons are, and one that ignores SIGTERM.
 # Each says that it is there before the program goes on.
 PROGRAM = """\
 import os, signal, sys, time

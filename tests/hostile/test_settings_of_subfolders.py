@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LONG = "a" * 5000
 NUL = r"a\u0000b"
-# Name of a folder, its pallas-lint.toml, the line at fault (None: nobody knows it), and what is wrong.
+# Name of a folder, its pallas-lint.toml, the line at fault (None: unknown), and what is wrong.
 BROKEN = (
     ("user", 'extend = "~nobodyxyz/a"', 1, "extend: there is no user of the name in ~nobodyxyz/a"),
     ("nul", f'preview = true\nextend = "{NUL}"', 2, "extend: no path has a NUL character in it"),

@@ -234,7 +234,7 @@ NOT_KERNELS = {
                 in_specs=[pl.BlockSpec((8, 128), index_map)], out_specs=pl.BlockSpec((8, 128), index_map))
             return pl.pallas_call(kernel, grid_spec=spec, out_shape=SHAPE)(s, x)
     """,
-    "function with ref-like parameters that nobody launches": """
+    "function with ref-like parameters that nothing launches": """
         def kernel(x_ref, o_ref): o_ref[...] = x_ref[...]
         def helper(x_ref, y_ref): return jnp.sort(x_ref[...])
         def f(x): return pl.pallas_call(kernel, out_shape=SHAPE)(x)

@@ -140,7 +140,7 @@ def test_inferred_as_traced() -> None:
 
 # Refs of other dtypes than `REFS` says; what jax refuses then is not judged.
 _DTYPES: dict[str, dict[str, str]] = {
-    "as said": {},
+    "as written": {},
     "integers": {"float32": "int32", "bfloat16": "int8", "float16": "uint16", "float8_e4m3fn": "uint32"},
     "floats": {"int32": "float32", "int8": "bfloat16", "uint8": "float16", "uint32": "float32", "int16": "bfloat16"},
     "booleans": dict.fromkeys(("float32", "bfloat16", "int8", "uint8", "uint32"), "bool_"),

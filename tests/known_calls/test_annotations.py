@@ -73,7 +73,7 @@ def test_a_rank_is_reported_as_annotated() -> None:
     assert not ranks(rows('Float[Array, "m n"]'))
     (finding,) = ranks(rows('Float[Array, "b m n"]'))
     assert finding.message.endswith(', with x: Float[Array, "b m n"], as annotated')
-    assert finding.severity is Severity.WARNING  # nobody may ever have checked it
+    assert finding.severity is Severity.WARNING  # it may never have been checked
     assert finding.known_call is not None
     assert finding.known_call.spelled == 'x: Float[Array, "b m n"]'
     line = rows("").splitlines().index("def rows(x: , bm=128):") + 1
@@ -119,7 +119,7 @@ def test_sizes(annotation: str, sizes: list[object]) -> None:
         ("UInt8", "u8", {"int"}),
         ("Bool", "bool", {"bool"}),
         ("Float", None, {"float"}),
-        ("Float64", None, {"float"}),  # f32 unless jax is told otherwise
+        ("Float64", None, {"float"}),  # f32 unless 64-bit types are enabled
         ("Int", None, {"int"}),
         ("Inexact", None, {"float", "complex"}),
         ("Num", None, {"int", "float", "complex"}),

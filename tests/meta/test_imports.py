@@ -51,7 +51,7 @@ FLOORS = (
     ("pallas_lint.cli",),
     ("pallas_lint.__main__", "pallas_lint.server.__main__"),
 )
-# What nobody in a room may import although nothing above would be in the way, by the beginnings of dotted names.
+# What no module of a room may import although no layer forbids it, by the beginnings of dotted names.
 BARRED = {
     "pallas_lint.compat": ("libcst",),
     "pallas_lint.report": ("libcst",),

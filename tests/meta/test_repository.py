@@ -147,7 +147,7 @@ def test_the_readme_shows_what_is_printed() -> None:
 
 
 def readme_defects() -> list[list[str]]:
-    """The rows of the table of what `interpret=True` does not show, as cells: defect, interpreted, linted, told."""
+    """The rows of the table of what `interpret=True` does not show, as cells: defect, interpreted, linted, message."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     table = text.partition("| defect |")[2].partition("\n\n")[0]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[2:]]

@@ -80,7 +80,7 @@ def no_layouts(x):
 
 
 def persistent(x):
-    """As many blocks as there are multiprocessors, in pairs: none where only one is told of."""
+    """As many blocks as there are multiprocessors, in pairs: none where only one is given."""
     blocks = jax.devices()[0].core_count // 2
 
     def kernel(x_gmem, o_gmem, x_smem, arrived):

@@ -1,7 +1,7 @@
 """Runs the stage for real devices with the CPU as a stand-in for one: `python -m tests.probe.stand_in FUNCTION HOW`.
 
 HOW: "right"; "wrong", a device that computes something else; "broken", one that fails. Prints what the stage tells,
-and at last what a whole function is told that returns ones where zeros are wanted.
+and at last the message for a whole function that returns ones instead of zeros.
 """
 
 import json

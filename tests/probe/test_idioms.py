@@ -100,7 +100,7 @@ def test_kernels_that_are_not_what_is_launched(worker: Worker) -> None:
 
 
 def test_an_alias_that_is_read_first(worker: Worker) -> None:
-    """It is right on GPUs, and nobody said that the kernel is for one."""
+    """It is right on GPUs, and nothing says that the kernel is for one."""
     probed = Probed(worker, "idioms.py::added_to_alias", "f32[8,128]", "f32[8,128]", stage="interpret")
     assert [(each.code, each.severity) for each in probed.findings] == [("PAL907", Severity.INFO)]
 

@@ -145,7 +145,7 @@ def test_what_may_have_changed_meanwhile_is_not_kept(folder: CacheFolder, tmp_pa
     assert not kept.keep(REQUEST, reported, file.stat().st_mtime)
     assert kept.keep(REQUEST, reported, file.stat().st_mtime + 1)
     assert not kept.keep(REQUEST, events(beyond="it writes files"), float("inf"))
-    assert not kept.keep(REQUEST, events()[:2], float("inf")), "nobody knows what it rests on"
+    assert not kept.keep(REQUEST, events()[:2], float("inf")), "its dependencies are unknown"
 
 
 @pytest.mark.parametrize("text", ["Path('x').exists()", "os.path.isfile('x')", "from os.path import exists"])

@@ -1,4 +1,4 @@
-"""A compiler that is older than the jax that asks it refuses every kernel: no fault of theirs."""
+"""A compiler that is older than its jax refuses every kernel: the kernels are not at fault."""
 
 from __future__ import annotations
 

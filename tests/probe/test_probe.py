@@ -361,7 +361,7 @@ def test_a_module_that_cannot_be_imported(tmp_path: Path) -> None:
 
 def test_a_file_below_a_namespace_in_a_package(tmp_path: Path) -> None:
     """Folders of a package without `__init__.py`: absolute and relative imports go beyond them, and beside the file."""
-    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'told'\n")
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'named'\n")
     inner = tmp_path / "outer" / "gap" / "inner"
     inner.mkdir(parents=True)
     (tmp_path / "outer" / "__init__.py").write_text("")
@@ -408,14 +408,14 @@ def test_capture_of_a_program(form: str, tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS.read_text())
     (tmp_path / "program.py").write_text(PROGRAM)
     command = {
-        "script": [python(), "program.py", "told"],
-        "module": [python(), "-m", "program", "told"],
-        "shell": ["sh", "-c", f"{python()} program.py told"],
+        "script": [python(), "program.py", "argument"],
+        "module": [python(), "-m", "program", "argument"],
+        "shell": ["sh", "-c", f"{python()} program.py argument"],
     }[form]
     done = run("--capture", "--stage", "lower", "--output-format", "json", "--", *command, cwd=tmp_path)
     report = json.loads(done.stdout)
     assert sorted(launch["kernel"] for launch in report["launches"]) == ["copy", "matmul_kernel"]
-    assert "result 256.0 told" in done.stderr
+    assert "result 256.0 argument" in done.stderr
     assert done.returncode == 0
 
 

@@ -44,7 +44,7 @@ def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (tmp_path / "log").write_text(log)
         code = f"import sys\nwords, text = sys.argv, open({str(tmp_path / 'log')!r}).read()\n"
         code += "open(words[words.index('--log-file') + 1], 'w').write(text)\n"
-        code += f"open({str(tmp_path / 'asked')!r}, 'w').write(sys.stdin.read())\n"
+        code += f"open({str(tmp_path / 'request')!r}, 'w').write(sys.stdin.read())\n"
         program = tmp_path / "compute-sanitizer"
         program.write_text(f"#!{sys.executable}\n{code}")
         program.chmod(0o755)
@@ -59,7 +59,7 @@ def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_nothing(reported: Any, tmp_path: Path) -> None:
     found = reported(CLEAN)
     assert found == {"ok": True, "problems": [], "detail": "NVIDIA H200: 2.5 µs; compute-sanitizer finds nothing"}
-    assert json.loads((tmp_path / "asked").read_text()) == {"file": "/mine/oob.py", "alone": 3}
+    assert json.loads((tmp_path / "request").read_text()) == {"file": "/mine/oob.py", "alone": 3}
 
 
 def test_an_access_behind_an_array_is_reported_once(reported: Any) -> None:

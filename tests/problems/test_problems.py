@@ -1,4 +1,4 @@
-"""Kernels that people asked for help with: each is flagged where the mistake is, and not after the repair."""
+"""Kernels from reported problems: each is flagged where the mistake is, and not after the repair."""
 
 from __future__ import annotations
 

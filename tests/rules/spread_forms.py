@@ -36,7 +36,7 @@ def like(x, out):
 NEW = "jax.shard_map({}, mesh=MESH, in_specs=P('x'), out_specs=P('x'))"
 OLD = "old_shard_map({}, mesh=MESH, in_specs=P('x'), out_specs=P('x'))"
 
-# Each is headed by the rule that flags it with jax 0.9.2. What jax says of it, a slow test asks.
+# Each is headed by the rule that flags it with jax 0.9.2. A slow test compares it with jax.
 _FORMS = """\
 # PAL507: plain
 f = jax.shard_map(double, mesh=MESH, in_specs=P("x"), out_specs=P("x"))

@@ -114,7 +114,7 @@ _BARRIER_WAIT = "    plgpu.barrier_wait(barrier)\n"
     ("old", "new", "flagged"),
     [
         (_BARRIER_WAIT, f"{_BARRIER_WAIT}    plgpu.barrier_wait(barrier)  # too many\n", True),
-        (_BARRIER_WAIT, "", None),  # said as a copy that nothing waits for
+        (_BARRIER_WAIT, "", None),  # reported as a copy that nothing waits for
         ("Barrier()", "Barrier(num_arrivals=2)", True),
         ("(x_gmem, x_smem, barrier)", "(x_gmem, x_smem, barrier, collective_axes='x')", False),
         (_BARRIER_WAIT, f"{_BARRIER_WAIT}    plgpu.barrier_arrive(barrier)\n{_BARRIER_WAIT}", False),

@@ -119,7 +119,7 @@ def test_indices_of_unknown_shape() -> None:
     [("i_ref[0] / 2", True), ("i_ref[0] * 0.5", True), ("i_ref[0] // 2", False), ("i_ref[0] * s_ref[0]", False)],
 )
 def test_a_float_whatever_the_operand(index: str, flagged: bool) -> None:
-    """A quotient is a float, whatever is divided; of a product nobody knows."""
+    """A quotient is a float, whatever is divided; a product may be either."""
     specs = "in_specs=[pl.BlockSpec(), SMEM, SMEM], "
     code = launch(f"o_ref[...] = x_ref[{index}]", operand="x, y, z", extra=specs)
     code = code.replace("(x_ref, o_ref)", "(x_ref, i_ref, s_ref, o_ref)").replace("run(x)", "run(x, y, z)")

@@ -269,7 +269,7 @@ def specialised(more: str = "", grid: str = "(8,)") -> str:
     return _SPECIALISED.format(more=more, grid=grid)
 
 
-# The body, the scratch, and the bytes that jax 0.12.0.1 told for it (Mosaic GPU's `smem_bytes`) when it lowered it.
+# The body, the scratch, and the bytes that jax 0.12.0.1 reported for it (Mosaic GPU's `smem_bytes`) when it lowered it.
 SHARED = {
     "fits": (scope(rows=227), "", None),
     "a barrier too many": (scope(rows=227), "plgpu.Barrier()", 232456),

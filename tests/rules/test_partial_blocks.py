@@ -166,7 +166,7 @@ def test_checks_of_another_functions_name_do_not_count() -> None:
     querying = _NAMED.format(before="assert k % block == 0").partition("def run")[2]
     assert found(f"{code}\n\ndef other{querying}") == found(code) != []
     checked = _NAMED.format(before="check(k, block)") + "\n\ndef check(size, part):\n    assert size % part == 0\n"
-    assert not found(checked)  # what a function asks of what it is given
+    assert not found(checked)  # a condition on the arguments of the function
 
 
 def test_fix_masks_both_operands() -> None:

@@ -53,7 +53,7 @@ def test_traced_bounds_whatever_the_backend(body: str) -> None:
 
 FINE = [
     "c, _ = lax.scan(lambda c, _: (c + 1.0, None), x_ref[...], None, length=4)",
-    "c, _ = lax.scan(lambda c, _: (c + 1.0, c), x_ref[...], length=4)",  # nobody takes what it collects
+    "c, _ = lax.scan(lambda c, _: (c + 1.0, c), x_ref[...], length=4)",  # its results are not used
     "c, _ = lax.scan(lambda c, _: (c + 1.0, None), x_ref[...], (), length=4)",
     "o_ref[...] = lax.fori_loop(0, 4, lambda k, c: c + k, x_ref[...], unroll=1)",
     "o_ref[...] = lax.fori_loop(0, pl.program_id(0), lambda k, c: c + k, x_ref[...], unroll=True)",

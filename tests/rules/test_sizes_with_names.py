@@ -241,7 +241,7 @@ def run(x, bm=64):
     swapped=st.booleans(), mapped=st.booleans(),
 )  # fmt: skip
 def test_numbers_show_the_same(rows: int, block: int, out: int, swapped: bool, mapped: bool) -> None:
-    """What is said of names is said, or an error, of large numbers; silence about names may be about equal numbers."""
+    """A finding with names is a finding, or an error, with large numbers; none with names may be for equal numbers."""
     steps = [f"m // {rows}", "n // 128"]
     index = "(j, i)" if mapped else "(i, j)"
     given = {

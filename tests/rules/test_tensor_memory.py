@@ -103,7 +103,7 @@ def test_buffer_of_a_scope() -> None:
 _LOAD = "o[...] = plgpu.async_load_tmem(t)"
 UNSET = {
     "default": "plgpu.tcgen05_mma(t, a, b, done)\nplgpu.barrier_wait(done)\n" + _LOAD,
-    "told": "plgpu.tcgen05_mma(t, a, b, done, accumulate=True)",
+    "collected": "plgpu.tcgen05_mma(t, a, b, done, accumulate=True)",
     "a slot": "plgpu.tcgen05_mma(t.at[:, pl.ds(0, 64)], a, b, done)",
     "another was set": "plgpu.tcgen05_mma(u, a, b, done, accumulate=False)\nplgpu.tcgen05_mma(t, a, b, done)",
 }

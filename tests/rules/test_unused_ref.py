@@ -1,4 +1,4 @@
-"""PAL411: refs that nobody touches, and all the ways in which a ref is touched or meant to be left alone."""
+"""PAL411: refs that nothing touches, and all the ways in which a ref is touched or meant to be left alone."""
 
 from __future__ import annotations
 

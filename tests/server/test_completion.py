@@ -1,4 +1,4 @@
-"""Completion inside calls of Pallas functions and in comments, in text that somebody is typing."""
+"""Completion inside calls of Pallas functions and in comments, in half-written text."""
 
 from __future__ import annotations
 

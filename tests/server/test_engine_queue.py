@@ -54,13 +54,13 @@ def held(engine: EngineQueue) -> threading.Event:
 def test_the_most_urgent_goes_first(engine: EngineQueue) -> None:
     done: list[str] = []
     release = held(engine)
-    urgencies = {"old": 1.0, "called off": 9.0, "new": 2.0, "asked": AT_ONCE, "asked later": AT_ONCE}
+    urgencies = {"old": 1.0, "cancelled": 9.0, "new": 2.0, "requested": AT_ONCE, "requested later": AT_ONCE}
     results = [engine.submit(lambda n=name: done.append(n), lambda u=u: u) for name, u in urgencies.items()]
     results[1].cancel()
     release.set()
     for result in results[:1]:
         result.result(LIMIT)
-    assert done == ["asked", "asked later", "new", "old"]
+    assert done == ["requested", "requested later", "new", "old"]
 
 
 def test_urgency_counts_as_it_is_when_something_comes_next(engine: EngineQueue) -> None:
@@ -167,7 +167,7 @@ async def test_the_document_at_hand_is_judged_first(tmp_path: Path, monkeypatch:
         else:
             hints = lsp.InlayHintParams(document(others[0]), everywhere())
             requested = asyncio.ensure_future(editor.client.text_document_inlay_hint_async(hints))
-            await editor.request("pallasLint/rule", {"code": "PAL101"})  # by now the server has heard of it
+            await editor.request("pallasLint/rule", {"code": "PAL101"})  # by now the server has got it
         release.set()
         for uri in (first, *others):
             assert codes(await editor.pushed(uri)) == FOUND

@@ -242,17 +242,17 @@ async def test_findings_that_a_baseline_knows_are_not_shown(folder: Path, capsys
 
 async def test_what_another_file_has_presumed_is_judged_again(tmp_path: Path) -> None:
     reported = "from jax.experimental.pallas import {} as other\n"
-    untold = CODE.replace("from jax.experimental.pallas import tpu as pltpu\n", "")
-    untold = untold.replace("        compiler_params=pltpu.CompilerParams(),\n", "")
-    for name, text in (("pyproject.toml", "[project]\n"), ("told.py", reported.format("tpu")), ("k.py", untold)):
+    unknown = CODE.replace("from jax.experimental.pallas import tpu as pltpu\n", "")
+    unknown = unknown.replace("        compiler_params=pltpu.CompilerParams(),\n", "")
+    for name, text in (("pyproject.toml", "[project]\n"), ("known.py", reported.format("tpu")), ("k.py", unknown)):
         (tmp_path / name).write_text(text)
-    uri, other = ((tmp_path / name).as_uri() for name in ("k.py", "told.py"))
+    uri, other = ((tmp_path / name).as_uri() for name in ("k.py", "known.py"))
 
     def presumed() -> list[bool]:
         return ["presumed TPU" in each.message for each in editor.shown(uri) or () if each.code == "PAL101"]
 
     async with session("minimal", tmp_path, options=OPTIONS) as editor:
-        editor.open(uri, untold)
+        editor.open(uri, unknown)
         await editor.until(lambda: presumed() == [True])
         editor.open(other, reported.format("tpu"))
         editor.change(other, reported.format("tpu") + reported.format("triton"))

@@ -60,7 +60,7 @@ async def test_the_known_call_is_what_a_probe_is_given(tmp_path: Path, clients: 
         assert (requested["function"]["suggestion"], requested["function"]["known"]) == (SECOND, True)
         await choose(editor, uri=uri, function="rows", arguments="x: f32[256,256], bm=64")
         answer = await command(editor, "probe", uri=uri, function="rows")
-        if clients:  # which asks its user first
+        if clients:  # which has to be confirmed first
             assert (answer["outcome"], answer["function"]["suggestion"]) == ("needs-arguments", FIRST)
         else:
             assert answer["outcome"] == "done", answer

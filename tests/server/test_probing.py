@@ -85,7 +85,7 @@ def endless(x):
 
 
 class Editor:
-    """A client with one document open, and what the server told it of its own accord."""
+    """A client with one document open, and what the server sent without a request."""
 
     def __init__(self, client: LanguageClient, file: Path, text: str) -> None:
         self.client, self.file, self.text, self.version = client, file, text, 1

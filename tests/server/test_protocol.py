@@ -86,7 +86,7 @@ def change(client: LanguageClient, uri: str, text: str, version: int) -> None:
 
 
 async def diagnostics(client: LanguageClient, uri: str) -> list[lsp.Diagnostic]:
-    """What the client shows: requested where it asks, else what was pushed last."""
+    """What the client shows: pulled where the client pulls, else what was pushed last."""
     report = await client.text_document_diagnostic_async(
         lsp.DocumentDiagnosticParams(text_document=lsp.TextDocumentIdentifier(uri=uri))
     )

@@ -134,7 +134,7 @@ async def test_an_abandoned_recording_ends(tmp_path: Path, monkeypatch: Any, end
             answer = await asyncio.wait_for(requested, LIMIT)
             assert answer["outcome"] == "cancelled"
             assert answer["message"] == f"the recording was cancelled; {SHAPES}: 1 call of 1 function"
-            assert (tmp_path / "torn_down").exists(), "they were asked to end"
+            assert (tmp_path / "torn_down").exists(), "they got SIGTERM"
         else:
             editor.server.recorder.shutdown()
             assert "did not finish" in (await asyncio.wait_for(requested, LIMIT))["message"]

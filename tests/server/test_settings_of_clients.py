@@ -113,8 +113,8 @@ async def test_each_folder_has_its_own(tmp_path: Path) -> None:
     for folder in (one, two, three):
         folder.mkdir()
     (two / "pallas-lint.toml").write_text('jax-version = "0.10.2"\nignore = ["PAL301"]\n')
-    asked = {"": {"jaxVersion": "0.10.2"}, one.as_uri(): {"jaxVersion": "0.10.2", "lint": {"ignore": ["PAL101"]}}}
-    async with session("pull", one, two, configuration=asked) as editor:
+    settings = {"": {"jaxVersion": "0.10.2"}, one.as_uri(): {"jaxVersion": "0.10.2", "lint": {"ignore": ["PAL101"]}}}
+    async with session("pull", one, two, configuration=settings) as editor:
         found = {}
         for folder in (one, two, three):
             editor.open((folder / "k.py").as_uri(), CODE)
@@ -136,12 +136,12 @@ async def test_settings_that_come_late_are_taken(tmp_path: Path, monkeypatch: py
     def slow(server: PallasServer) -> None:
         query = server.protocol.send_request_async
 
-        async def asked(method: str, params: Any = None, *others: Any, **more: Any) -> Any:
+        async def send_request(method: str, params: Any = None, *others: Any, **more: Any) -> Any:
             if method == lsp.WORKSPACE_CONFIGURATION:
                 await may_answer.wait()
             return await query(method, params, *others, **more)
 
-        monkeypatch.setattr(server.protocol, "send_request_async", asked)
+        monkeypatch.setattr(server.protocol, "send_request_async", send_request)
 
     uri = (tmp_path / "k.py").as_uri()
     given, begun = {"jaxVersion": "0.10.2", "lint": {"select": ["PAL3"]}}, {"jaxVersion": "0.10.2"}
@@ -160,18 +160,18 @@ async def test_settings_that_come_late_are_taken(tmp_path: Path, monkeypatch: py
 
 
 def answers_when(may_answer: asyncio.Event, monkeypatch: pytest.MonkeyPatch) -> Callable[[PallasServer], None]:
-    """Has answers of the client, to what the server asks, arrive when they may."""
+    """Lets the answers of the client to requests of the server arrive late."""
     may_answer.set()
 
     def slow(server: PallasServer) -> None:
         query = server.protocol.send_request_async
 
-        async def asked(method: str, params: Any = None, *others: Any, **more: Any) -> Any:
+        async def send_request(method: str, params: Any = None, *others: Any, **more: Any) -> Any:
             answer = await query(method, params, *others, **more)
             await may_answer.wait()
             return answer
 
-        monkeypatch.setattr(server.protocol, "send_request_async", asked)
+        monkeypatch.setattr(server.protocol, "send_request_async", send_request)
 
     return slow
 
@@ -191,10 +191,10 @@ async def test_an_edit_just_before_the_settings(tmp_path: Path, monkeypatch: pyt
         editor.client.set_configuration(on_save, scope_uri=tmp_path.as_uri())
         editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings=None))
         editor.change(uri, CODE.replace("i * 8", "i"))
-        asked = asyncio.ensure_future(editor.pulled(uri))
+        pulled = asyncio.ensure_future(editor.pulled(uri))
         await asyncio.sleep(0.05)
         may_answer.set()
-        assert codes(await asked) == ["PAL101", "PAL301"]
+        assert codes(await pulled) == ["PAL101", "PAL301"]
         editor.save(uri)
         assert codes(await editor.pulled(uri)) == ["PAL101"]
 
@@ -202,13 +202,13 @@ async def test_an_edit_just_before_the_settings(tmp_path: Path, monkeypatch: pyt
 async def test_the_status_is_that_of_settings_on_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     may_answer = asyncio.Event()
     slow = answers_when(may_answer, monkeypatch)
-    given, asked = {"target": ["tpu:v5e"]}, {"uri": (tmp_path / "k.py").as_uri()}
+    given, document = {"target": ["tpu:v5e"]}, {"uri": (tmp_path / "k.py").as_uri()}
     async with session("pull", tmp_path, configuration={tmp_path.as_uri(): given}, change=slow) as editor:
-        assert (await editor.request("pallasLint/status", asked)).targets == ["tpu:v5e"]
+        assert (await editor.request("pallasLint/status", document)).targets == ["tpu:v5e"]
         may_answer.clear()
         editor.client.set_configuration({"pallasLint": {"target": []}}, scope_uri=tmp_path.as_uri())
         editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings=None))
-        status = asyncio.ensure_future(editor.request("pallasLint/status", asked))
+        status = asyncio.ensure_future(editor.request("pallasLint/status", document))
         await asyncio.sleep(0.05)
         may_answer.set()
         assert (await status).targets == []

@@ -1,4 +1,4 @@
-"""Nothing in a project is executed by linting it or serving it, wherever Python is told to look for modules.
+"""Nothing in a project is executed by linting it or serving it, wherever Python looks for modules.
 
 Every planted file leaves a mark when it runs.
 """

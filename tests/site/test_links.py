@@ -8,7 +8,7 @@ from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 PAGE = """<h1 id="top">Here</h1><a href="there/#known">a page</a> <a href="#top">a heading</a> <img src="picture.png">
-<a href="https://docs.jax.dev/">elsewhere</a> <a href="mailto:somebody@example.com">a letter</a>{}"""
+<a href="https://docs.jax.dev/">elsewhere</a> <a href="mailto:someone@example.com">a letter</a>{}"""
 
 
 def reported_of(site: Path, *wrong: str) -> list[str]:

@@ -102,7 +102,7 @@ def test_search_and_filters(page: Page, address: str) -> None:
     expect(page.locator('[id="jnp.isfinite"]')).to_have_count(0)
     page.get_by_label("jax").select_option("0.7.2")
     expect(page.locator('[id="jnp.isfinite"]')).to_have_count(1)
-    # The address says what is shown, so that it can be sent to somebody.
+    # The address holds what is shown: it can be sent as a link.
     page.goto(page.url)
     expect(page.locator('[id="jnp.isfinite"]')).to_have_count(1)
     expect(page.get_by_label("jax")).to_have_value("0.7.2")

@@ -43,7 +43,7 @@ TRACED = {
     "histogram",
     "maximum_by_atomics",
 }
-# What asks for its device, and does not go on where it is not there: only the probe tells it another one. And a program
+# Looks up its device, and ends where it is not there: only the probe gives it another one. And a program
 # that has a test of its own.
 LEFT_OUT = {
     "capture_programs.py",

@@ -1,4 +1,4 @@
-"""Twins of working kernels with one mistake each, which has to be found: silence is no way to accuse nobody."""
+"""Twins of working kernels with one mistake each, which has to be found: silence would be no success."""
 
 from __future__ import annotations
 

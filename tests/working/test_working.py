@@ -52,7 +52,7 @@ def test_the_text(file: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("file", [file for file in FILES if FILES[file][1] == ("tpu:v5e",)])
 def test_the_text_for_every_tpu(file: str) -> None:
-    """The compilers of most of them were not asked when the data were measured."""
+    """Most of them were not compiled when the data were measured."""
     oldest = ".".join(map(str, FILES[file][0]))
     for device in ("v4", "v5p", "v6e", "tpu7x"):
         found = lint_text(text_of(file), oldest, f"tpu:{device}")

@@ -45,7 +45,7 @@ export type ServerState =
   | { readonly kind: "running"; readonly launch: Launch }
   | { readonly kind: "failed"; readonly message: string };
 
-/** Documents that the server is told of. */
+/** Documents that are sent to the server. */
 export const SELECTOR = [
   { scheme: "file", language: "python" },
   { scheme: "untitled", language: "python" },
@@ -72,13 +72,13 @@ export class Server {
   private running: { readonly client: LanguageClient; readonly identity: string } | undefined;
   private forced = false;
   private disposed = false;
-  private told = false; // of a crash, in this window
+  private crashShown = false; // in this window
   private current: ServerState = { kind: "off" };
 
   readonly onDidChangeState = this.changed.event;
   /** Fires when the server begins (+1) and ends (-1) work that takes long. */
   readonly onDidWork = this.worked.event;
-  /** Fires when the server has been told new settings. */
+  /** Fires when new settings have been sent to the server. */
   readonly onDidConfigure = this.configured.event;
   /** Fires with the client of each new server, before it is started: the place for handlers of notifications. */
   readonly onWillStart = this.ready.event;
@@ -111,7 +111,7 @@ export class Server {
     await this.queue.request();
   }
 
-  /** Have the server ask for the settings: told at once, before it hears of edits that are made under new ones. */
+  /** Have the server request the settings now, before it gets edits that are made under new ones. */
   async configure(): Promise<void> {
     await this.client?.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
     this.configured.fire();
@@ -263,7 +263,7 @@ export class Server {
     return this.running?.client === client;
   }
 
-  private async options(said: (line: string) => void): Promise<LanguageClientOptions> {
+  private async options(onErrorLine: (line: string) => void): Promise<LanguageClientOptions> {
     return {
       documentSelector: SELECTOR,
       outputChannel: this.output,
@@ -276,7 +276,7 @@ export class Server {
         stderr: (input) => {
           readline.createInterface({ input, crlfDelay: Infinity }).on("line", (line) => {
             this.output.info(line);
-            said(line);
+            onErrorLine(line);
           });
         },
       },
@@ -325,8 +325,8 @@ export class Server {
       this.fail(vscode.l10n.t("the server crashed again and again, and is not started any more"), [
         [vscode.l10n.t("Restart Server"), () => this.restart()],
       ]);
-    } else if (!this.told) {
-      this.told = true;
+    } else if (!this.crashShown) {
+      this.crashShown = true;
       // A warning goes by itself: all may be well again.
       this.say(vscode.l10n.t("the server crashed and is started again"), [], vscode.window.showWarningMessage);
     }
@@ -346,7 +346,7 @@ export class Server {
   ): void {
     const showLogs = vscode.l10n.t("Show Logs");
     const showLog = (): void => {
-      (remedies.length > 0 ? this.log : this.output).show(); // a server that was never started has said nothing
+      (remedies.length > 0 ? this.log : this.output).show(); // a server that was never started has no output
     };
     const all = new Map<string, Remedy[1]>([...remedies, [showLogs, showLog]]);
     void show(`pallas-lint: ${message}`, ...all.keys()).then((answer) => {

@@ -179,7 +179,7 @@ export async function describe(
   }
 }
 
-/** How a process failed, in a few words: its status, and the last that it said. */
+/** How a process failed, in a few words: its status, and the last line of its output. */
 export function failure(error: unknown): string {
   const { code, killed, signal, stderr, message } = (error ?? {}) as {
     readonly code?: unknown;
@@ -189,13 +189,13 @@ export function failure(error: unknown): string {
     readonly message?: string;
   };
   const last = (stderr ?? "").trim().split(/\r?\n/).at(-1) ?? "";
-  const said = last === "" ? "" : `: ${last}`;
+  const detail = last === "" ? "" : `: ${last}`;
   if (killed === true) {
-    return `it did not answer within ${DESCRIBE_TIMEOUT / 1000} s${said}`;
+    return `it did not answer within ${DESCRIBE_TIMEOUT / 1000} s${detail}`;
   }
   const ended = ending({ exitCode: typeof code === "number" ? code : null, signalCode: signal ?? null });
   if (ended !== undefined) {
-    return `${ended}${said}`;
+    return `${ended}${detail}`;
   }
   return typeof code === "string" ? `it cannot be started (${code})` : `it gave no answer: ${message ?? String(error)}`;
 }

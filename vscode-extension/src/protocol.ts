@@ -121,7 +121,7 @@ export interface KnownCall {
   readonly arguments: string;
   /** A file and a line of it, or the name of what calls there. */
   readonly source: string;
-  /** `interpret`, a device, or `trace`: nothing is said of where it runs. */
+  /** `interpret`, a device, or `trace`: where it runs is not known. */
   readonly on: string;
   readonly shown: boolean;
 }

@@ -4,7 +4,7 @@ import type { WorkspaceConfiguration } from "vscode";
 
 export const SECTION = "pallasLint";
 
-/** What the server is told, by the names in the settings; the others are the extension's own. */
+/** Settings that are sent to the server, by name; the others are the extension's own. */
 const FOR_SERVER = [
   "lint.enable",
   "lint.run",

@@ -1,5 +1,5 @@
 // Makes the pictures of a report live: step through the grid, walk over the blocks with the arrow keys, zoom, and read
-// the blocks as a table. Everything is told without it as well.
+// the blocks as a table. The page is complete without it.
 
 /** Cells next to each other are this far apart in a picture's own units, as pictures.py draws them. */
 const CELL = 14;
@@ -33,12 +33,12 @@ function stepper(section) {
   if (points < 2) return undefined;
   const grid = (box.dataset.grid ?? "").split(" ").filter(Boolean).map(Number);
   const slider = element("input", { type: "range", min: -1, max: points - 1, value: -1 });
-  const told = element("output", {});
-  box.append(element("label", {}, "Step through the grid ", slider), told);
+  const output = element("output", {});
+  box.append(element("label", {}, "Step through the grid ", slider), output);
   const show = () => {
     const at = Number(slider.value);
     const text = at < 0 ? "" : `grid point ${indices(at, grid)}`;
-    told.textContent = text;
+    output.textContent = text;
     slider.setAttribute("aria-valuetext", text || "no grid point");
     for (const cell of section.querySelectorAll("rect[data-p]")) {
       cell.classList.toggle("now", at >= 0 && pointsOf(cell).includes(at));
@@ -67,14 +67,14 @@ function enlivenOperand(operand, steps) {
   const pictures = [...operand.querySelectorAll("svg.blocks")];
   if (!pictures.length) return;
   const cells = pictures.map((picture) => [...picture.querySelectorAll("rect:not(.frame)")]);
-  const status = element("p", { className: "told quiet" });
+  const status = element("p", { className: "status quiet" });
   status.setAttribute("role", "status");
   pictures.forEach((picture, which) => walk(picture, cells[which], status, steps));
   operand.append(status, table(operand, cells.flat()));
   if (pictures.some((picture) => picture.viewBox.baseVal.width > 8 * CELL + 2)) operand.append(zoom(operand, pictures));
 }
 
-/** Arrow keys go from block to block, and what a block is gets told; Enter or a click steps through its grid points. */
+/** Arrow keys go from block to block, and the block is described; Enter or a click steps through its grid points. */
 function walk(picture, cells, status, steps) {
   let at;
   picture.setAttribute("role", "application");
@@ -138,7 +138,7 @@ function zoom(operand, pictures) {
   const widths = pictures.map((picture) => Number(picture.getAttribute("width")));
   let at = ZOOMS.indexOf(1);
   const name = operand.querySelector("h4")?.firstChild?.textContent.trim() ?? "";
-  const told = element("output", { textContent: "100%" });
+  const output = element("output", { textContent: "100%" });
   const button = (text, label, by) => {
     const made = element("button", { type: "button", textContent: text });
     made.setAttribute("aria-label", `${label} ${name}`);
@@ -148,11 +148,11 @@ function zoom(operand, pictures) {
         picture.style.width = `${widths[which] * ZOOMS[at]}px`;
         picture.style.maxWidth = ZOOMS[at] === 1 ? "" : "none";
       });
-      told.textContent = `${ZOOMS[at] * 100}%`;
+      output.textContent = `${ZOOMS[at] * 100}%`;
     });
     return made;
   };
-  const box = element("div", { className: "zoom" }, button("−", "Zoom out of", -1), told, button("+", "Zoom into", 1));
+  const box = element("div", { className: "zoom" }, button("−", "Zoom out of", -1), output, button("+", "Zoom into", 1));
   box.setAttribute("role", "group");
   box.setAttribute("aria-label", `Zoom of ${name}`);
   return box;

@@ -1,4 +1,4 @@
-# jax issue 37521: a gradient through a kernel that asks for its program
+# jax issue 37521: a gradient through a kernel that reads its program
 # jax: 0.12.0.1
 # target: tpu:v5e
 # expect: PAL505

@@ -1,4 +1,4 @@
-# jax issue 19399: atomic additions into an output that nobody zeroed
+# jax issue 19399: atomic additions into an output that is not zeroed
 # jax: 0.8.3
 # target: triton
 # expect: PAL401

@@ -1,4 +1,4 @@
-"""PAL310 and PAL311: ranks of blocks and the number of dimension semantics, against what jax said."""
+"""PAL310 and PAL311: ranks of blocks and the number of dimension semantics, against jax's own errors."""
 
 from __future__ import annotations
 

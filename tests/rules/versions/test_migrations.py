@@ -180,7 +180,7 @@ ROWS = [
         "0.8.3",
     ),
     Row(
-        "masked load, backend told by a class",
+        "masked load, backend known from a class",
         "from jax.experimental.pallas.triton import CompilerParams\n"
         + PL
         + "def k(x, o):\n    o[...] = pl.load(x, (0,), mask=m)",

@@ -1,4 +1,4 @@
-/** A code-server of one's own: fresh settings, fresh state, a port nobody else has. */
+/** A code-server of one's own: fresh settings, fresh state, a free port. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
@@ -58,9 +58,9 @@ export function installExtensions(installed: string, extensions: string, files: 
   const [node, entry] = command(installed);
   const data = fs.mkdtempSync(path.join(path.dirname(extensions), "installing-"));
   fs.mkdirSync(extensions, { recursive: true });
-  const wanted = files.flatMap((file) => ["--install-extension", file]);
+  const installs = files.flatMap((file) => ["--install-extension", file]);
   const folders = ["--config", "/dev/null", "--user-data-dir", data, "--extensions-dir", extensions];
-  execFileSync(node, [entry, ...folders, ...wanted], {
+  execFileSync(node, [entry, ...folders, ...installs], {
     env: { ...process.env, EXTENSIONS_GALLERY: "{}" },
     stdio: ["ignore", "ignore", "inherit"],
   });
@@ -117,7 +117,7 @@ export class CodeServer {
         ...(launch.driver ? ["--vscode-option", "enable-smoke-test-driver"] : []),
       ],
       {
-        // An empty gallery: nothing outside this machine is asked for anything.
+        // An empty gallery: nothing outside this machine is contacted.
         // Started as from a terminal: its environment counts, not that of a login shell.
         env: { ...process.env, EXTENSIONS_GALLERY: "{}", VSCODE_CLI: "1", ...launch.environment },
         stdio: ["ignore", log, log],
@@ -172,7 +172,7 @@ export class CodeServer {
     }
   }
 
-  /** What an output channel of an extension says so far; empty while it has said nothing. */
+  /** The text of an output channel of an extension so far. */
   channel(name: string): string {
     return this.logFiles()
       .filter((file) => path.basename(file) === `${name}.log`)

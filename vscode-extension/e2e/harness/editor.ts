@@ -156,15 +156,15 @@ export class Editor {
 
   /** The quick-fix menu at the cursor, once a row with this text is in it. */
   async fixes(row: string | RegExp): Promise<Locator> {
-    const wanted = this.page.locator(".action-widget .monaco-list-row").filter({ hasText: row }).first();
+    const action = this.page.locator(".action-widget .monaco-list-row").filter({ hasText: row }).first();
     await expect(async () => {
       if (await this.page.locator(".action-widget").first().isVisible()) {
         await this.page.keyboard.press("Escape"); // only then: it would leave the cell of a notebook
       }
       await this.page.keyboard.press("Control+.");
-      await expect(wanted).toBeVisible({ timeout: 5_000 });
+      await expect(action).toBeVisible({ timeout: 5_000 });
     }).toPass();
-    return wanted;
+    return action;
   }
 
   async save(): Promise<void> {
@@ -176,7 +176,7 @@ export class Editor {
     return this.page.frameLocator("iframe.webview.ready").frameLocator("#active-frame");
   }
 
-  /** Keep a picture of the window, in the documentation where that was asked for. */
+  /** Keep a picture of the window, in the documentation where PALLAS_LINT_PICTURES is set. */
   async picture(name: string): Promise<void> {
     const folder = process.env.PALLAS_LINT_PICTURES
       ? path.join(repository, "docs", "images", "vscode")

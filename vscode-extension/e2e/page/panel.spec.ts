@@ -35,7 +35,7 @@ function probed(name: string, text: string, ...call: string[]): string {
   return html.slice(html.indexOf("<main>") + "<main>".length, html.lastIndexOf("</main>"));
 }
 
-/** What the page told the extension. */
+/** Messages of the page to the extension. */
 const sent = (page: Page): Promise<unknown[]> => page.evaluate("window.sent");
 
 async function show(page: Page, theme: Theme, message: Record<string, unknown>): Promise<void> {
@@ -92,32 +92,32 @@ for (const theme of Object.keys(COLORS) as Theme[]) {
   }
 }
 
-test("arrow keys go from block to block, and each is spoken", async ({ page }) => {
+test("arrow keys go from block to block, and each is status", async ({ page }) => {
   await show(page, "light", shown());
   const picture = page.getByRole("application", { name: /^a_ref: / });
-  const spoken = page.locator(".operand").filter({ has: picture }).locator(".told[role=status]");
+  const status = page.locator(".operand").filter({ has: picture }).locator(".status[role=status]");
   await picture.focus();
-  await expect(spoken).toHaveText(/^block \(0, 0\): \d+ visits?, at grid points? \(0, 0, 0\)/);
+  await expect(status).toHaveText(/^block \(0, 0\): \d+ visits?, at grid points? \(0, 0, 0\)/);
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowDown");
-  await expect(spoken).toHaveText(/^block \(1, 1\): /);
+  await expect(status).toHaveText(/^block \(1, 1\): /);
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("ArrowUp");
-  await expect(spoken).toHaveText(/^block \(0, 1\): /);
+  await expect(status).toHaveText(/^block \(0, 1\): /);
   await page.keyboard.press("Home");
-  await expect(spoken).toHaveText(/^block \(0, 0\): /);
+  await expect(status).toHaveText(/^block \(0, 0\): /);
   await page.keyboard.press("Control+End");
-  await expect(spoken).toHaveText(/^block \(15, 15\): /);
+  await expect(status).toHaveText(/^block \(15, 15\): /);
 });
 
 test("Enter steps through the grid points that touch a block, in all pictures", async ({ page }) => {
   await show(page, "light", shown());
   await page.getByRole("application", { name: /^a_ref: / }).focus();
   await page.keyboard.press("Enter");
-  const told = page.locator(".stepper output");
-  await expect(told).toHaveText("grid point (0, 0, 0)");
+  const step = page.locator(".stepper output");
+  await expect(step).toHaveText("grid point (0, 0, 0)");
   await page.keyboard.press("Enter");
-  await expect(told).toHaveText("grid point (0, 1, 0)");
+  await expect(step).toHaveText("grid point (0, 1, 0)");
   await expect(page.locator(".operand", { hasText: /^b_ref/ }).locator("rect.now title")).toHaveText(/^block \(0, 1\)/);
 });
 
@@ -201,8 +201,8 @@ def fails(x):
 test("names, messages, source lines and files stay text in the panel", async ({ page }) => {
   const file = `${ELEMENTS.replaceAll("/", "")}${ATTRIBUTE}.py`;
   const html = ["launch", "fails"].map((name) => probed(file, HOSTILE, name, "f32[16,128]")).join("");
-  const asked: string[] = [];
-  page.on("request", (request) => asked.push(request.url()));
+  const requests: string[] = [];
+  page.on("request", (request) => requests.push(request.url()));
   await show(page, "light", shown({ html, uri: `file:///${file}` }));
   await expect(page.locator("main")).toContainText("<img src=x onerror=window.ran=1>");
   const made = page.locator("main").locator("img, script, iframe, object, embed, link, style, form, base, meta");
@@ -225,7 +225,7 @@ test("names, messages, source lines and files stay text in the panel", async ({ 
       .filter((to) => !/^(#|https:\/\/pallas-lint\.readthedocs\.io\/)/.test(to)),
   );
   expect(foreign).toEqual([]);
-  // What the page makes itself when it is used: tables, the stepper, what is spoken.
+  // What the page makes itself when it is used: tables, the stepper, what is status.
   for (const picture of await page.getByRole("application").all()) {
     await picture.focus();
     await page.keyboard.press("ArrowRight");
@@ -245,5 +245,5 @@ test("names, messages, source lines and files stay text in the panel", async ({ 
   await expect(made).toHaveCount(0);
   expect(await handlers()).toEqual([]);
   expect(await page.evaluate("window.ran")).toBeUndefined();
-  expect(asked).toEqual([]);
+  expect(requests).toEqual([]);
 });

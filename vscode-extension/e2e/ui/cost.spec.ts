@@ -14,9 +14,9 @@ test("what a kernel costs: the lens, its lines, the panel, and what it was befor
   await editor.open("product.py");
   await editor.hideSideBar();
   await (await editor.lens(/^Cost$/)).click();
-  const told = editor.page.locator(".notification-toast");
-  await expect(told).toContainText(/v5e [\d.]+ µs · compute-bound · MXU \d+ %/, { timeout: 240_000 });
-  await told.getByRole("button", { name: /^Clear Notification/ }).click();
+  const toast = editor.page.locator(".notification-toast");
+  await expect(toast).toContainText(/v5e [\d.]+ µs · compute-bound · MXU \d+ %/, { timeout: 240_000 });
+  await toast.getByRole("button", { name: /^Clear Notification/ }).click();
   await editor.lens(/v5e [\d.]+ µs compute-bound, v6e [\d.]+ µs/);
   // What stands behind a line is drawn by its style.
   const behind = (): Promise<string[]> =>

@@ -42,8 +42,8 @@ test("texts of a file stay texts in hovers: no picture is loaded, no link is mad
     workspace: "kernels",
     files: { "hostile.py": HOSTILE, "pallas-lint-shapes.toml": SHAPES },
   });
-  const asked: string[] = [];
-  editor.page.on("request", (request) => asked.push(request.url()));
+  const requests: string[] = [];
+  editor.page.on("request", (request) => requests.push(request.url()));
   await editor.open("hostile.py");
   await editor.hideSideBar();
   await editor.lens("launched by");
@@ -57,5 +57,5 @@ test("texts of a file stay texts in hovers: no picture is loaded, no link is mad
     await editor.page.keyboard.press("Escape");
     await expect(hover).toBeHidden();
   }
-  expect(asked.filter((url) => url.includes("tracker.example"))).toEqual([]);
+  expect(requests.filter((url) => url.includes("tracker.example"))).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { jaxPython } from "../harness/programs";
 
 test.use({ environment: { PATH: "/nowhere" } });
 
-test("without any Python it is said what to do, and the status stays until one is chosen", async ({ start }) => {
+test("without any Python a message says what to do, and the status stays until one is chosen", async ({ start }) => {
   const editor = await start({ workspace: "kernels" });
   await editor.open("matmul.py");
   const toast = editor.page.locator(".notification-toast", { hasText: "no Python found" });

@@ -48,11 +48,11 @@ test("the panel says what a probe needs, runs it, follows the cursor, and is the
   await panel.getByRole("button", { name: "Run probe" }).click();
   const input = editor.page.locator(".quick-input-widget input.input");
   await expect(input).toBeVisible();
-  const told = editor.page.locator(".quick-input-widget .quick-input-message");
+  const message = editor.page.locator(".quick-input-widget .quick-input-message");
   await input.fill("f32[1024,n]");
-  await expect(told).toContainText("the shape of f32[…] is written in numbers");
+  await expect(message).toContainText("the shape of f32[…] is written in numbers");
   await input.fill("f32[1024,1024]");
-  await expect(told).toContainText("still to be given: b");
+  await expect(message).toContainText("still to be given: b");
   await input.fill("f32[1024,1024], f32[1024,1024]");
   await editor.page.keyboard.press("Enter");
   await expect(panel.getByRole("heading", { name: "matmul_kernel" })).toBeVisible({ timeout: 240_000 });

@@ -70,8 +70,8 @@ test("the example has a name, and is probed though it is no file", async ({ star
   const input = editor.page.locator(".quick-input-widget input.input");
   await editor.pressLens(/^Probe$/, input);
   await editor.page.keyboard.press("Enter");
-  const told = editor.page.locator(".notification-toast", { hasText: "was probed" });
-  await expect(told.getByRole("button", { name: "Write Comment" })).toBeVisible({ timeout: 240_000 });
+  const toast = editor.page.locator(".notification-toast", { hasText: "was probed" });
+  await expect(toast.getByRole("button", { name: "Write Comment" })).toBeVisible({ timeout: 240_000 });
   await editor.lens(/tpu:v5e/);
 });
 

@@ -89,7 +89,7 @@ describe("settings", () => {
   it("target and jaxVersion say what is judged for", async () => {
     const { document } = await open("kernels/offsets.py");
     const severity = () => vscode.languages.getDiagnostics(document.uri)[0]?.severity;
-    await until("cumsum is told", () => severity() === vscode.DiagnosticSeverity.Warning);
+    await until("cumsum is a warning", () => severity() === vscode.DiagnosticSeverity.Warning);
     await configured("target", "tpu", async () => {
       await until("cumsum is an error", () => severity() === vscode.DiagnosticSeverity.Error);
     });

@@ -44,14 +44,14 @@ export function file(name: string): vscode.Uri {
   });
 }
 
-/** The first value of `ask` that is something, asked for again and again until it is. */
+/** The first result of `poll` that is neither undefined nor false; it is called again and again. */
 export async function until<T>(
   what: string,
-  ask: () => T | undefined | false | Promise<T | undefined | false>,
+  poll: () => T | undefined | false | Promise<T | undefined | false>,
 ): Promise<T> {
   const deadline = Date.now() + 90_000;
   for (;;) {
-    const answer = await ask();
+    const answer = await poll();
     if (answer !== undefined && answer !== false) {
       return answer;
     }
