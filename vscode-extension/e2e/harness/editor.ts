@@ -114,6 +114,18 @@ export class Editor {
     return this.page.locator(".view-line > span > span", { hasText: text }).first();
   }
 
+  /** A word in the line that holds a text, where the word has a colour of its own. */
+  piece(line: string, word: string): Locator {
+    return this.line(line).locator("span > span", { hasText: new RegExp(`^${word}$`) });
+  }
+
+  /** The colour of that word, as the page computes it. */
+  async colour(line: string, word: string): Promise<string> {
+    return this.piece(line, word)
+      .first()
+      .evaluate((element) => getComputedStyle(element).color);
+  }
+
   /** A code lens that says this; the parts between the bars are lenses of their own. */
   async lens(text: string | RegExp): Promise<Locator> {
     const found = this.page.locator(".codelens-decoration > *", { hasText: text }).first();

@@ -32,7 +32,7 @@ test("a squiggle, its hover, its quick-fix, the file on disk", async ({ start })
     .toContain("acc_ref[...] += jnp.dot(a, b, preferred_element_type=jnp.float32)");
 });
 
-test("the problems panel lists findings with their related places, and the status says which server runs", async ({
+test("the problems panel with related places, the status of the server, and the target that is picked", async ({
   start,
 }) => {
   const editor = await start({ workspace: "kernels" });
@@ -49,6 +49,19 @@ test("the problems panel lists findings with their related places, and the statu
   await editor.page.locator('.statusbar-item[id*="languageStatus"]').first().hover();
   await expect(editor.page.locator(".hover-language-status").first()).toContainText("pallas-lint");
   await editor.picture("status");
+
+  await editor.open("offsets.py");
+  await expect(editor.squiggles("warning")).toHaveCount(1);
+  await editor.command("pallas-lint: Select Target…");
+  const picker = editor.page.locator(".quick-input-widget");
+  const row = picker.locator(".monaco-list-row", { hasText: /^\s*tpu\s*/ }).first();
+  await expect(row).toBeVisible();
+  await editor.picture("targets");
+  await row.getByText("any TPU").click();
+  await expect(picker).toContainText("1 Selected");
+  await picker.getByRole("button", { name: "OK" }).click();
+  await expect(editor.squiggles("error")).toHaveCount(1);
+  expect(JSON.parse(editor.onDisk(".vscode/settings.json"))["pallasLint.target"]).toEqual(["tpu"]);
 });
 
 test("safe fixes on save", async ({ start }) => {
@@ -86,23 +99,7 @@ test("a changed setting changes what is shown", async ({ start }) => {
   await expect(editor.squiggles("error")).toHaveCount(0);
 });
 
-test("the target is picked", async ({ start }) => {
-  const editor = await start({ workspace: "kernels" });
-  await editor.open("offsets.py");
-  await expect(editor.squiggles("warning")).toHaveCount(1);
-  await editor.command("pallas-lint: Select Target…");
-  const picker = editor.page.locator(".quick-input-widget");
-  const row = picker.locator(".monaco-list-row", { hasText: /^\s*tpu\s*/ }).first();
-  await expect(row).toBeVisible();
-  await editor.picture("targets");
-  await row.getByText("any TPU").click();
-  await expect(picker).toContainText("1 Selected");
-  await picker.getByRole("button", { name: "OK" }).click();
-  await expect(editor.squiggles("error")).toHaveCount(1);
-  expect(JSON.parse(editor.onDisk(".vscode/settings.json"))["pallasLint.target"]).toEqual(["tpu"]);
-});
-
-test("in a dark theme, and in high contrast in a smaller window", async ({ start }) => {
+test("in a dark theme, and in high contrast in a smaller window", { tag: "@nightly" }, async ({ start }) => {
   const editor = await start({ workspace: "kernels", user: DARK, files: { ".vscode/settings.json": "{}\n" } });
   await editor.open("matmul.py");
   await editor.hideSideBar();

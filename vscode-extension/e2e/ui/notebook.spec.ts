@@ -1,6 +1,6 @@
 import { expect, test } from "../harness/editor";
 
-test("a notebook: a finding in a cell, fixed and saved", async ({ start }) => {
+test("a notebook: refs in the colour of their memory, a finding in a cell, fixed and saved", async ({ start }) => {
   const editor = await start({ workspace: "kernels" });
   await editor.openNotebook("glu.ipynb");
   await editor.hideSideBar();
@@ -8,6 +8,7 @@ test("a notebook: a finding in a cell, fixed and saved", async ({ start }) => {
   await editor.lens("launched by");
   await editor.lens("grid (x.shape[0]//rows)");
   await expect(editor.line("def glu_kernel")).toContainText("w_ref: [*w.shape]");
+  await expect.poll(() => editor.colour("def glu_kernel", "w_ref")).toBe("rgb(47, 108, 179)");
   await editor.picture("notebook");
   await editor.click(editor.squiggles().first());
   await (await editor.fixes("PAL106: Accumulate in float32")).click();

@@ -1,8 +1,6 @@
 import { expect, test } from "../harness/editor";
 
-test("targets are chosen in the settings editor, and one that was written as a text still counts", async ({
-  start,
-}) => {
+test("targets chosen in the settings editor, and one written as a text", { tag: "@nightly" }, async ({ start }) => {
   const editor = await start({
     workspace: "kernels",
     files: { ".vscode/settings.json": '{ "pallasLint.target": "tpu:v5e" }' },

@@ -1,7 +1,9 @@
 import { expect, test } from "../harness/editor";
 import { jaxPython } from "../harness/programs";
 
-test("calls of Pallas functions are completed while they are half written", async ({ start }) => {
+test("kernels and launches are found by name, and calls are completed while they are half written", async ({
+  start,
+}) => {
   const editor = await start({
     workspace: "kernels",
     user: { "pallasLint.interpreter": jaxPython(), "pallasLint.importStrategy": "useBundled" },
@@ -11,6 +13,16 @@ test("calls of Pallas functions are completed while they are half written", asyn
   await editor.open("matmul.py");
   await editor.hideSideBar();
   await expect(editor.squiggles()).toHaveCount(2);
+  await editor.page.keyboard.press("Control+t");
+  const widget = editor.page.locator(".quick-input-widget");
+  await widget.locator("input.input").fill("#matmul_kern");
+  const kernel = widget.getByRole("option", { name: /^matmul_kernel/ }).first();
+  await expect(kernel).toContainText("kernel: TPU, grid");
+  await expect(widget.getByRole("option", { name: /launch of matmul_kernel/ })).toBeVisible();
+  await editor.picture("workspace-symbols");
+  await kernel.click();
+  await expect(editor.page.locator(".statusbar")).toContainText("Ln 9, Col 5");
+
   // The rule of the finding on the line is the first after `disable=`.
   await editor.click(editor.line("pl.BlockSpec((bm, bk), lambda"));
   await editor.page.keyboard.press("End");
@@ -39,25 +51,7 @@ test("calls of Pallas functions are completed while they are half written", asyn
   await expect(editor.line("(bm, bn), lambda i, j, k: (i, j)")).toBeVisible();
 });
 
-test("kernels and launches are found by name", async ({ start }) => {
-  const editor = await start({
-    workspace: "kernels",
-    user: { "pallasLint.interpreter": jaxPython(), "pallasLint.importStrategy": "useBundled" },
-  });
-  await editor.open("matmul.py");
-  await expect(editor.squiggles()).toHaveCount(2);
-  await editor.page.keyboard.press("Control+t");
-  const widget = editor.page.locator(".quick-input-widget");
-  await widget.locator("input.input").fill("#matmul_kern");
-  const kernel = widget.getByRole("option", { name: /^matmul_kernel/ }).first();
-  await expect(kernel).toContainText("kernel: TPU, grid");
-  await expect(widget.getByRole("option", { name: /launch of matmul_kernel/ })).toBeVisible();
-  await editor.picture("workspace-symbols");
-  await kernel.click();
-  await expect(editor.page.locator(".statusbar")).toContainText("Ln 9, Col 5");
-});
-
-test("the example has a name, and is probed though it is no file", async ({ start }) => {
+test("the example has a name, and is probed though it is no file", { tag: "@nightly" }, async ({ start }) => {
   const editor = await start({
     workspace: "kernels",
     user: { "pallasLint.interpreter": jaxPython(), "pallasLint.importStrategy": "useBundled" },
@@ -75,7 +69,7 @@ test("the example has a name, and is probed though it is no file", async ({ star
   await editor.lens(/tpu:v5e/);
 });
 
-test("block sizes are tried with a count, and no longer than one likes", async ({ start }) => {
+test("block sizes are tried with a count, and until it is cancelled", { tag: "@nightly" }, async ({ start }) => {
   const editor = await start({
     workspace: "costs",
     user: { "pallasLint.interpreter": jaxPython(), "pallasLint.importStrategy": "useBundled" },

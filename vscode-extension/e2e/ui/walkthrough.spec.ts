@@ -1,6 +1,6 @@
 import { expect, test } from "../harness/editor";
 
-test("the walkthrough", async ({ start }) => {
+test("the walkthrough", { tag: "@nightly" }, async ({ start }) => {
   const editor = await start({ workspace: "kernels" });
   await editor.open("matmul.py");
   await expect(editor.squiggles()).toHaveCount(2);
