@@ -14,7 +14,7 @@ class OutputsNotCovered(Rule):
     The grid and the output's index map decide which blocks are written. A grid that is too small, or an index map that
     gives one block for several grid points, leaves others as the memory was: in interpret mode NaN, on a device
     whatever lay there before. The usual cause is a size that the block does not divide: `1000 // 128` steps leave the
-    last 104 rows out.
+    last 104 rows out, and `64 // 128` is no step at all.
 
     ## How to fix
 
@@ -113,8 +113,11 @@ class OutputsNotCovered(Rule):
         blocks = blocks_of(launch, context.analysis) if launch.form.refs == "blocks" else None
         if blocks is None or not blocks.grid.rank:
             return
+        sizes = blocks.grid.literal or ()
         for block, missing in unwritten(launch, blocks, context.analysis.outcome.effects):
-            if isinstance(missing, Unvisited):
+            if 0 in sizes:
+                message = f"output {block.index} is never written: axis {sizes.index(0)} of the grid has no step"
+            elif isinstance(missing, Unvisited):
                 message = f"{missing.count} of {missing.total} blocks of output {block.index} are never written"
             else:
                 message = (

@@ -96,6 +96,11 @@ class TestOutputsNotCovered:
             " and grid axis 0 x.shape[0] // 16 steps"
         ]
 
+    def test_a_grid_without_steps(self) -> None:
+        assert found("PAL308", before="m, n = 4096, 64", out="(4096, 64)") == [
+            "warning output 0 is never written: axis 1 of the grid has no step"
+        ]
+
     @pytest.mark.parametrize(
         "given",
         [
