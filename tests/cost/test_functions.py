@@ -10,6 +10,7 @@ import pytest
 from pallas_lint.probe.cost.calibration import CALIBRATIONS
 from pallas_lint.probe.cost.function import cost
 from pallas_lint.probe.cost.prediction import Prediction, predict
+from pallas_lint.probe.cost.values import UndeterminedSchedule, UnknownNumber
 from pallas_lint.probe.cost.xla_program import Operation, read
 from tests.probe.running import run
 from tests.rules.interpreted import python
@@ -92,6 +93,11 @@ def test_operations_are_added_up_and_overlap_counts_once() -> None:
         ("constant(LIMIT)", "parameter(1)", "while: how often it runs is not known"),
         ("add(%counter.1, %one)", "multiply(%counter.1, %one)", "while: how often it runs is not known"),
         ("%transposed = f32[1024,1024]{0,1} copy(%x)", "%other = f32[1024,1024]{0,1} sort(%x)", "other: no schedule"),
+        (
+            "%turn = f32[1024,1024]{1,0} fusion(%array)",
+            "%turn = f32[1024,1024]{1,0} all-reduce(%array)",
+            "turn: the devices wait for each other (all-reduce)",
+        ),
     ],
 )
 def test_what_is_not_known_is_missing(old: str, new: str, missing: str) -> None:
@@ -245,6 +251,11 @@ def test_a_wait_that_nothing_ends_has_no_number() -> None:
     )
 
 
+def test_memory_at_an_unknown_number_has_no_value() -> None:
+    with pytest.raises(UndeterminedSchedule, match="a flag of another device"):
+        {1: 2}.get(UnknownNumber("a flag of another device"))  # type: ignore[call-overload]
+
+
 # The remainder decides whether a copy is made, and the quotient how large it is: 20 = 3 x 6 + 2.
 DIVIDED = """
      0   :  { %s55_s0 = inlined_call_operand.hbm [shape: f32[8], index: 0, kind: input, shape index: {}]  ;;  \
@@ -284,6 +295,7 @@ FUNCTIONS = """
 import jax, jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
+from jax.sharding import PartitionSpec as P
 
 
 def add(x_ref, y_ref, o_ref):
@@ -338,6 +350,14 @@ def twice(xs):
     return jax.vmap(doubled)(xs) + doubled(xs[0])
 
 
+def summed(x, y, mesh=jax.make_mesh((2,), ("d",))):
+    def local(x, y):
+        return jax.lax.psum(around(x, y, rows=256), "d")
+
+    in_specs = (P("d", None), P(None, "d"))
+    return jax.shard_map(local, mesh=mesh, in_specs=in_specs, out_specs=P(), check_vma=False)(x, y)
+
+
 def gradients(xs):
     return jax.vmap(jax.grad(lambda x: (jax.jit(doubled)(x) ** 2).sum()))(xs)
 """
@@ -367,6 +387,17 @@ def test_a_function_beside_plain_jax(tmp_path: Path) -> None:
     (kernel,) = [each for each in found["operations"] if each["kernel"]]
     assert (kernel["path"], kernel["microseconds"]) == ("functions.py", pytest.approx(found["kernels"]))
     assert {stage["stage"] for stage in report["launches"][0]["stages"]} == {"trace", "grid", "lower", "compile"}
+
+
+@pytest.mark.slow
+def test_a_function_on_two_devices(tmp_path: Path) -> None:
+    """It is compiled for two of the target, each with half of the rows; for what they wait for there is no number."""
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    words = ("functions.py::summed", "f32[2048,1024]", "f32[1024,2048]", "--target", "tpu:v5e", "--stage", "cost")
+    report = json.loads(run(*words, "--python", python(), "--output-format", "json", cwd=tmp_path).stdout)
+    (found,) = report["functions"]
+    assert [each.partition(": ")[2] for each in found["missing"]] == ["the devices wait for each other (all-reduce)"]
+    assert found["microseconds"] is None and found["kernels"] > 0 < found["xla"]
 
 
 @pytest.mark.slow

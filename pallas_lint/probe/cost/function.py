@@ -22,6 +22,9 @@ _FREE = {
 _FREE_CALLS = {"ConcatBitcast", "AllocateBuffer"}  # arrays that lie behind each other, and memory to be written to
 _SCALAR = re.compile(r"\w+\[1?\]")
 _BESIDE = ("call-start", "call-update", "call-done")  # what XLA gives to the chip's SparseCores
+_COLLECTIVE = re.compile(
+    r"(?:all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-\w+|send|recv)(?:-start|-done)?"
+)
 _MAX_DEPTH = 50  # calls within each other
 
 Predict = Callable[[Operation, dict[str, str]], Prediction]
@@ -96,12 +99,21 @@ class _Run:
         elif opcode in _BESIDE:
             if opcode == "call-start":
                 self._miss(operation, "it runs on SparseCores")
+        elif collective := self._collective(operation):
+            if not opcode.endswith("-done"):
+                self._miss(operation, f"the devices wait for each other ({collective})")
         elif opcode in ("copy-start", "slice-start"):
             self.copies[operation.name] = operation.bytes / self.bandwidth
         elif opcode in ("copy-done", "slice-done") and operation.operands[0] in self.copies:
             self._wait(operation, times)
         else:
             self._execute(operation, types, times)
+
+    def _collective(self, operation: Operation) -> str:
+        """The kind of communication between devices that an operation is, or that is fused into it; empty for none."""
+        inner = self.program.computations.get(operation.called or "", ()) if operation.opcode == "fusion" else ()
+        kinds = (each.opcode for each in (operation, *inner) if _COLLECTIVE.fullmatch(each.opcode))
+        return next(kinds, "").removesuffix("-start").removesuffix("-done")
 
     def _wait(self, operation: Operation, times: int) -> None:
         left = 0.0

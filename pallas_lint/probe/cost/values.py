@@ -24,12 +24,11 @@ class UnknownNumber:
     __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __floordiv__ = __rfloordiv__ = _same
     __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _same
     __eq__ = __ne__ = _same  # type: ignore[assignment]
-    __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> NoReturn:
         raise UndeterminedSchedule(self.why)
 
-    __int__ = __index__ = __bool__
+    __int__ = __index__ = __hash__ = __bool__
 
 
 def word(value: Any) -> Any:

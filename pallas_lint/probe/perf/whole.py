@@ -58,10 +58,9 @@ def why_less(operation: Mapping[str, Any], target: str, alone: Alone) -> str:
 def head(cost: Mapping[str, Any]) -> tuple[str, str, str]:
     """What the total is of, the total, and what it consists of."""
     name = f"{cost['function']} on {cost['target']}"
-    if cost["microseconds"] is None:
-        known = cost["kernels"] + cost["xla"]
-        return name, f"no total; what has a number takes {microseconds(known)}" if known else "no total", ""
     parts = f"kernels {microseconds(cost['kernels'])}, XLA around them {microseconds(cost['xla'])}"
+    if cost["microseconds"] is None:
+        return name, f"no total; {parts}" if cost["kernels"] + cost["xla"] else "no total", ""
     return name, microseconds(cost["microseconds"]), f"({_range(cost)}); {parts}"
 
 

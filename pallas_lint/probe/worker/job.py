@@ -124,8 +124,8 @@ class _Job:
         self, function: Any, records: list[Record], target: devices.DeviceTarget, schedules: cost.Schedules
     ) -> StageResult:
         given = arguments.CallArguments(self.request["args"], self.request["kwargs"])
-        if self.shardings or any(record.axes for record in records):
-            raise devices.Missing("it runs on several devices")
+        leaves = self._placed(given.leaves)
+        spread = bool(self.shardings) or any(record.axes for record in records)
 
         def cost_of(name: str, function: Any, folder: str) -> FunctionCost:
             taken = _taken_by(function)
@@ -136,7 +136,7 @@ class _Job:
 
             dotted = name.rpartition("::")[2]
             call.__name__ = dotted.rpartition(".")[2]  # which the program's kernels are called by, too
-            return whole.examine(dotted, call, given.leaves, records, target, schedules, folder)
+            return whole.examine(dotted, call, leaves, records, target, schedules, folder, spread=spread)
 
         found = cost_of(self.request["function"], function, "function")
         other = self.request["against"]

@@ -151,7 +151,6 @@ def packed(lowered: Any) -> bytes:
 def compiled_elsewhere(data: bytes, module: LeftToCompile, target: DeviceTarget) -> dict[str, int]:
     """Compile what `packed` gave in another process. Raises Missing."""
     import jax
-    import jax.numpy as jnp
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
 
@@ -166,18 +165,8 @@ def compiled_elsewhere(data: bytes, module: LeftToCompile, target: DeviceTarget)
     except arguments.BadArgument as error:
         raise Missing(f"not judged: another process cannot make its operands, {error}") from None
 
-    def stand_in(*_: Any) -> Any:
-        return tuple(jnp.zeros(shape, dtype) for shape, dtype in results)
-
     structs = [jax.ShapeDtypeStruct(*aval, sharding=place(kind)) for aval, (_, _, kind) in zip(avals, ins)]
-    # jax compiles only what it lowered itself: the module of a function of the same type, on devices of the target, is
-    # replaced. The memory of operands is set by that function alone: the module was made for this process's devices.
-    with devices.imitated(target):
-        if mesh is None:
-            function = jax.jit(stand_in, out_shardings=place(None), keep_unused=True)
-        else:
-            function = jax.jit(meshes.mapped(stand_in, mesh), keep_unused=True)
-        lowered = function.trace(*structs).lower(lowering_platforms=(target.platform,))
+    lowered = _stand_in(structs, results, target, mesh, place(None))
     with mlir.make_ir_context():
         left = ir.Module.parse(data)
         for at, kind in enumerate(kind for _, _, kind in ins):
@@ -185,6 +174,44 @@ def compiled_elsewhere(data: bytes, module: LeftToCompile, target: DeviceTarget)
                 _lies_in(left, at, kind)
         lowered._lowering._hlo = left
         return figures_of(lowered, target)
+
+
+def on_several(lowered: Any, target: DeviceTarget) -> Any:
+    """What was lowered on devices of this process, to be compiled for as many of the target. Raises Missing."""
+    import jax
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+
+    partitions = lowered.compiler_ir("stablehlo").operation.attributes["mhlo.num_partitions"]
+    count = ir.IntegerAttr(partitions).value
+    mesh = meshes.mesh_of({"devices": count}, devices.several(target, count))
+    ins, outs = jax.tree_util.tree_leaves(lowered.args_info), jax.tree_util.tree_leaves(lowered.out_info)
+    structs = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in ins]  # where they lie is in the module
+    moved = _stand_in(structs, [(each.shape, each.dtype) for each in outs], target, mesh)
+    data = packed(lowered)
+    with mlir.make_ir_context():
+        moved._lowering._hlo = ir.Module.parse(data)
+    return moved
+
+
+def _stand_in(structs: list[Any], results: list[Any], target: DeviceTarget, mesh: Any, out: Any = None) -> Any:
+    """A function with operands and results of these types, lowered for the target; its module is to be replaced.
+
+    jax compiles only what it lowered itself. `mesh`: None for a single device, on which `out` places the results. The
+    memory of operands is set by this function alone: the module was made for other devices.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    def stand_in(*_: Any) -> Any:
+        return tuple(jnp.zeros(shape, dtype) for shape, dtype in results)
+
+    if mesh is None:
+        function = jax.jit(stand_in, out_shardings=out, keep_unused=True)
+    else:
+        function = jax.jit(meshes.mapped(stand_in, mesh), keep_unused=True)
+    with devices.imitated(target):
+        return function.trace(*structs).lower(lowering_platforms=(target.platform,))
 
 
 def _types(typed: Typed) -> tuple[tuple[int, ...], Any]:

@@ -17,7 +17,7 @@ from ...cost.xla_program import Operation, XlaProgram, read
 from .. import devices
 from ..devices import DeviceTarget, Missing
 from ..launches.recorder import LaunchRecorder, Record
-from . import cost
+from . import cost, lowering
 from .module import laid_out
 
 _DIMENSIONS = re.compile(r"\w+\[([\d,]*)\]")
@@ -28,14 +28,15 @@ _MAX_OPERATIONS = 50
 
 def examine(
     name: str, call: Callable[..., Any], leaves: Sequence[Any], records: Sequence[Record], target: DeviceTarget,
-    schedules: cost.Schedules, folder: str,
+    schedules: cost.Schedules, folder: str, *, spread: bool = False,
 ) -> FunctionCost:  # fmt: skip
     """What a function of arrays costs on a device. Raises whatever keeps it from being compiled.
 
-    `folder`: that its schedules are kept in, which no other function has.
+    `folder`: that its schedules are kept in, which no other function has. `spread`: whether it runs on several devices;
+    the cost is that of one of them.
     """
     with schedules.kept(folder, target) as alone:
-        alone.keep(_compiled(call, leaves, target))
+        alone.keep(_compiled(call, leaves, target, spread=spread))
     texts = dict(schedules.texts(folder, target))
     try:
         program = read(texts.get(cost.PROGRAM, ""))
@@ -71,12 +72,14 @@ def without_cost(function: str, reason: str) -> AgainstCost:
     return {"function": function, "microseconds": None, "low": None, "high": None, "missing": [reason]}
 
 
-def _compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarget) -> str:
+def _compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarget, *, spread: bool) -> str:
     """The text of the program that a function is compiled to."""
     import jax
 
     place = jax.sharding.SingleDeviceSharding(devices.device(target))
-    structs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place) for leaf in leaves]
+    structs = [
+        jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding if spread else place) for leaf in leaves
+    ]
     recorder = LaunchRecorder(lambda record: {"interpret": False} if record.params.get("interpret") else {})
     recorder.install()
     jax.clear_caches()  # what was traced with other parameters is not traced again
@@ -85,7 +88,7 @@ def _compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTar
             lowered = jax.jit(call, keep_unused=True).trace(*structs).lower(lowering_platforms=(target.platform,))
     finally:
         recorder.remove()
-    return lowered.compile().as_text() or ""
+    return (lowering.on_several(lowered, target) if spread else lowered).compile().as_text() or ""
 
 
 class _Predictions:
