@@ -51,7 +51,7 @@ def total(cost: FunctionCost, alone: Alone, place: Callable[[str, int], str]) ->
     if not consists:
         parts += (f'<p class="quiet">no number: {escape(each)}</p>' for each in cost["missing"])
     rows = []
-    for share, each in whole.shares(cost) if consists else ():
+    for share, each in whole.shares(cost):
         where = place(each["path"], each["line"]) if each["path"] else ""
         less = whole.why_less(each, cost["target"], alone)
         name = f"{escape(each['name'])} {where}" + (f' <span class="quiet">{escape(less)}</span>' if less else "")

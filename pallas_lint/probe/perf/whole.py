@@ -65,27 +65,26 @@ def head(cost: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def shares(cost: Mapping[str, Any]) -> Iterator[tuple[float, Mapping[str, Any]]]:
-    """The dearest operations with their share of the total."""
+    """The dearest operations with their share of all that have a number."""
+    known = cost["kernels"] + cost["xla"]
     for each in cost["operations"][:_MAX_OPERATIONS]:
-        share = each["microseconds"] / cost["microseconds"] if cost["microseconds"] else 0.0
+        share = each["microseconds"] / known if known else 0.0
         if share >= _MIN_SHARE:
             yield share, each
 
 
 def _lines(cost: Mapping[str, Any], alone: Alone, style: Style) -> Iterator[str]:
     name, total, parts = head(cost)
+    yield f"{visible(name)}: {style.bold(total)} {parts}" if parts else f"{visible(name)}: {total}"
     if not parts:
-        yield f"{visible(name)}: {total}"
         yield from (f"  no number: {visible(each)}" for each in cost["missing"][:_MAX_OPERATIONS])
-    else:
-        yield f"{visible(name)}: {style.bold(total)} {parts}"
-        for share, each in shares(cost):
-            where = f"{visible(each['path'])}:{each['line']}" if each["path"] else ""
-            kind = "kernel" if each["kernel"] else "XLA"
-            yield f"  {share:>5.0%}  {kind:<6}  {visible(each['name'])}  {where}".rstrip()
-            less = why_less(each, cost["target"], alone)
-            if less:
-                yield style.dim(f"                 {less}")
+    for share, each in shares(cost):
+        where = f"{visible(each['path'])}:{each['line']}" if each["path"] else ""
+        kind = "kernel" if each["kernel"] else "XLA"
+        yield f"  {share:>5.0%}  {kind:<6}  {visible(each['name'])}  {where}".rstrip()
+        less = why_less(each, cost["target"], alone)
+        if less:
+            yield style.dim(f"                 {less}")
     if cost["against"] is not None:
         yield f"  {visible(beside(cost))}"
 
