@@ -14,6 +14,7 @@ from pallas_lint.compat.chips import (
     sparse_cores,
     sublanes,
 )
+from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.facts.memory_budget import (
     LaunchBudget,
     Part,
@@ -26,7 +27,7 @@ from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED, sh
 from pallas_lint.kernels.facts.subcores.memory import subcore_memory
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.probe.byte_sizes import format_bytes
-from pallas_lint.probe.chip_memory import MIB, SMEM
+from pallas_lint.probe.chip_memory import COUNTED_TWICE_SINCE, MIB, SMEM
 
 _NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x", "tpu8i": "8i", "tpu8t": "8t"}
 _SHARED = "VMEM_SHARED, of which the VMEM of its subcores is a part, and a SparseCore has"
@@ -46,6 +47,8 @@ class MemoryBudget(Rule):
     |---|---|---|---|---|---|---|---|
     | VMEM of a core | 16 MiB | 128 MiB | 64 MiB | 128 MiB | 64 MiB | 192 MiB | 128 MiB |
     | default limit | 16 MiB | 16 MiB | 16 MiB | 32 MiB | 32 MiB | ? | ? |
+
+    To jax 0.8.0 (libtpu 0.0.29) compilers counted each block once.
 
     The sum is a lower bound: tiles are filled up (a last dimension of 64 takes 128), but values that do not fit into
     registers, and blocks whose size is not known, are not counted. A `vmem_limit_bytes` written down as a number is
@@ -179,7 +182,8 @@ class MemoryBudget(Rule):
         yield from _written_limit(launch, devices, context)
         yield from _smem(launch, context)
         for budget in budgets_of(launch, context.analysis, sublanes(target.device)):
-            found = list(_vmem(budget, launch, devices, context))
+            counted, versions = _as_counted(budget, context.versions)
+            found = list(_vmem(counted, launch, devices, versions, context))
             yield from found
             if any(finding.severity is not Severity.INFO for finding in found):
                 return
@@ -205,7 +209,17 @@ class MemoryBudget(Rule):
             )
 
 
-def _vmem(budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], context: Context) -> Iterator[Finding]:
+def _as_counted(budget: LaunchBudget, versions: tuple[str, ...]) -> tuple[LaunchBudget, tuple[str, ...]]:
+    """The sum as the compilers of these releases of jax count it, and the releases where those of others count less."""
+    newer = tuple(version for version in versions if parse(version) >= COUNTED_TWICE_SINCE["jax"])
+    if not newer:
+        return budget.counted_once(), ()
+    return budget, newer if len(newer) < len(versions) else ()
+
+
+def _vmem(
+    budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], versions: tuple[str, ...], context: Context
+) -> Iterator[Finding]:
     """The sum against what the launch may take."""
     total = budget.total
     physical = max(CHIPS[device].vmem for device in devices)
@@ -234,6 +248,7 @@ def _vmem(budget: LaunchBudget, launch: Launch, devices: tuple[str, ...], contex
         f"blocks and scratch take at least {format_bytes(total)} of VMEM{condition}: {limit}",
         help=f"{spelled(budget.parts)}; take smaller blocks, or raise `vmem_limit_bytes` where the core has it",
         severity=severity,
+        only_in=versions,
     )
 
 

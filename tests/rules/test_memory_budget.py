@@ -40,15 +40,34 @@ def severity(
     index: str = "(i, 0)",
     operand: str | None = None,
     parameters: str = "x",
+    jax: str = "0.12.0.1",
 ) -> Severity | None:
     operand = operand or f"jnp.ones((4 * {rows}, 1024), jnp.float32)"
     code = _MODULE.format(rows=rows, limit=limit, index=index, operand=operand, parameters=parameters)
-    found = [f.severity for f in lint(code, "0.12.0.1", target, CODE)]
+    found = [f.severity for f in lint(code, jax, target, CODE)]
     return found[0] if found else None
 
 
 def mib(number: int) -> str:
     return f"vmem_limit_bytes={number} * 1024 * 1024"
+
+
+# The limits were found by compiling with libtpu 0.0.11, 0.0.13, 0.0.17, 0.0.19, 0.0.23, 0.0.24, 0.0.27, 0.0.29, 0.0.30.
+@pytest.mark.parametrize(
+    ("rows", "jax", "limit", "found"),
+    [
+        (1504, "0.6.2", "", None),
+        (1504, "0.8.0", "", None),
+        (1504, "0.8.1", "", Severity.WARNING),
+        (2176, "0.6.2", "", Severity.WARNING),
+        (3000, "0.8.0", "vmem_limit_bytes=32 << 20", None),
+        (3000, "0.8.1", "vmem_limit_bytes=32 << 20", Severity.ERROR),
+        (5000, "0.8.0", "vmem_limit_bytes=32 << 20", Severity.ERROR),
+        (3000, ">=0.8,<0.10", "vmem_limit_bytes=32 << 20", Severity.ERROR),
+    ],
+)
+def test_blocks_count_once_to_jax_0_8_0(rows: int, jax: str, limit: str, found: Severity | None) -> None:
+    assert severity(rows, "tpu:v5e", limit=limit, jax=jax) is found
 
 
 # Blocks of 4 KiB a row, four of them; the limits were found by compiling with libtpu 0.0.50.

@@ -7,16 +7,26 @@ on 0.8.3 and 0.12 (0.4.35 also doubles constant blocks). A lower bound: what the
 
 from __future__ import annotations
 
-from ...chip_memory import SUBLANES, SUBLANES_OF, VMEM, bits_held, filled_rows, padded_bytes
+import re
+
+from ...chip_memory import COUNTED_TWICE_SINCE, SUBLANES, SUBLANES_OF, VMEM, bits_held, filled_rows, padded_bytes
 from ...protocol import MemoryPart, Needed
+from .. import environment
 from ..launches.launch import Launch, Operand
+
+
+def counts_once() -> bool:
+    """Whether the TPU compiler of this environment, or that of its jax, counts a block once."""
+    libtpu = environment.parts()["libtpu"]
+    if libtpu is None:
+        return environment.version() < COUNTED_TWICE_SINCE["jax"]
+    release = re.match(r"(\d+)\.(\d+)\.(\d+)", libtpu)
+    return release is not None and tuple(map(int, release.groups())) < COUNTED_TWICE_SINCE["libtpu"]
 
 
 def buffers(operand: Operand, launch: Launch, constant: bool) -> int:
     """How many copies of the operand's block are held at a time."""
-    if operand.role == "scratch":
-        return 1
-    if launch.points == 1 or constant:
+    if operand.role == "scratch" or launch.points == 1 or constant or counts_once():
         return 1
     count = getattr(getattr(operand.mapping, "pipeline_mode", None), "buffer_count", None)
     return count if isinstance(count, int) else 2
