@@ -2,7 +2,8 @@
 
 Blocks of VMEM operands, padded to tiles, twice (once while one is computed on, once while the next arrives) unless the
 grid has one point or the index map is constant, and the scratch. Equal to what libtpu reports in 40 of 40 random specs
-on 0.8.3 and 0.12 (0.4.35 also doubles constant blocks). A lower bound: what the compiler itself needs is not in it.
+on 0.8.3 and 0.12; releases to 0.0.29 count each block once (that of jax 0.4.35 doubles constant blocks, too). A lower
+bound: what the compiler itself needs is not in it.
 """
 
 from __future__ import annotations
