@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from outcome_table import write
 from pack import version_key
+from packed_outcomes import write_json
 
 DATA = Path(__file__).resolve().parents[1] / "pallas_lint" / "compat" / "data" / "operations.json.gz"
 
@@ -37,7 +37,7 @@ def failures(path: Path) -> dict[str, dict[str, dict[str, str]]]:
 def main() -> None:
     files = sorted(Path(sys.argv[1]).glob("*.jsonl"), key=lambda path: version_key(path.stem))
     packed = {path.stem: failures(path) for path in files}
-    write(DATA, packed)
+    write_json(DATA, packed)
 
 
 if __name__ == "__main__":

@@ -280,7 +280,7 @@ import pallas_lint.compat
 from pallas_lint.compat import tables
 heavy = {"jax", "numpy", "rich", "libcst", "packaging"} & set(sys.modules)
 assert not heavy, heavy
-lazy = (tables.apis, tables.functions, tables.parameters, tables.primitives, tables.ingredients)
+lazy = (tables.apis, tables.functions, tables.cells, tables.parameters, tables.primitives, tables.ingredients)
 loaded = [f.__name__ for f in lazy if f.cache_info().currsize]
 assert not loaded, loaded
 """
