@@ -73,7 +73,7 @@ QUESTIONS = {
     "jnp.sort >=0.10": "0.10.2 | 0.12.0.1 | 0.9.2 !",
     "sort 0.1": "error: support: no release 0.1 of jax is known",
     "tanh v4": "tpu (v4): works in jax 0.12.0.1",
-    "tanh v4 0.10": "the compiler was run for v5e and v6e, not for v4 | tpu: works",
+    "tanh v4 0.7": "the compiler was run for v5e and v6e, not for v4 | tpu: works",
     "dot_general batched mosaic gpu sm90": "mosaic-gpu: does not lower | triton: !",
     "take along axis": "jnp.take_along_axis",
     "jnp cumsum": "jnp.cumsum | names, in jax !",
