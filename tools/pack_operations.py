@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pack import version_key
-from packed_outcomes import write_json
+from packed_outcomes import load, write_json
 
 DATA = Path(__file__).resolve().parents[1] / "pallas_lint" / "compat" / "data" / "operations.json.gz"
 
@@ -32,6 +32,13 @@ def failures(path: Path) -> dict[str, dict[str, dict[str, str]]]:
         held = outcomes.setdefault(found, {})
         held[operation] = f"{held[operation]} {dtype}" if operation in held else dtype
     return packed
+
+
+def add(path: Path, data: Path, version: str) -> None:
+    """Add what was measured with one release to the table in the folder `data`, or replace what it has of it."""
+    table = data / DATA.name
+    packed = {**load(table), version: failures(path)}
+    write_json(table, {each: packed[each] for each in sorted(packed, key=version_key)})
 
 
 def main() -> None:
