@@ -33,6 +33,7 @@ from pathlib import Path
 
 import mosaic_gpu
 import pack
+import pack_operations
 import subcores
 from outcome_table import DEVICES
 
@@ -168,6 +169,16 @@ def compile_tpu(
             marker.touch()
 
 
+def measure_operations(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
+    """Single operations on narrow dtypes, compiled for every TPU."""
+    for version in versions:
+        marker = done(work, f"operations-{version}")
+        if not marker.exists():
+            out = work / f"operations-{version}.jsonl"
+            run(environments.interpreter(version, tpu=True), "operations.py", *DEVICES, "--out", str(out))
+            marker.touch()
+
+
 def hardware(work: Path) -> None:
     """Run on the GPU of this machine, with the jax of this interpreter."""
     import importlib.metadata
@@ -191,9 +202,10 @@ def libtpu_versions(environments: Environments, versions: tuple[str, ...]) -> di
 
 def add(environments: Environments, work: Path, version: str) -> None:
     """Measure a new release in every way that needs no device, and add it to the data."""
-    for stage in (introspect, lower, lower_mosaic_gpu, lower_subcores, compile_tpu):
+    for stage in (introspect, lower, lower_mosaic_gpu, lower_subcores, compile_tpu, measure_operations):
         stage(environments, work, (version,))
     pack.add(work, DATA, version, libtpu_versions(environments, (version,))[version])
+    pack_operations.add(work / f"operations-{version}.jsonl", DATA, version)
 
 
 def add_devices(environments: Environments, work: Path, devices: tuple[str, ...], versions: tuple[str, ...]) -> None:

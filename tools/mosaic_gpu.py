@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from outcome_table import CALLS, OutcomeTable, dtype_of, replace_targets, rows_of, unimplemented
+from outcome_table import CALLS, OutcomeTable, dtype_of, rows_of, unimplemented
+from packed_outcomes import replace_targets
 
 # Backend in what `functions.py lower` writes → the semantics.
 _SEMANTICS = {"mosaic_gpu": "warpgroup", "mosaic_gpu_lane": "lane"}

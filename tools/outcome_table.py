@@ -1,14 +1,14 @@
-"""Outcomes of measured cases by function, target, version and dtype, and their packed form."""
+"""Outcomes of measured cases by function, target, version and dtype."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from pallas_lint.compat import histories
 
 DTYPES = ("f32", "bf16", "f16", "i32", "i8", "u32", "bool")
 DEVICES = ("v4", "v5e", "v5p", "v6e", "tpu7x")  # generations of TPUs that are compiled for
@@ -16,7 +16,8 @@ TARGETS = (
     "triton", "tpu", *(f"tpu:{device}" for device in DEVICES), "triton:h200", "mosaic_gpu", "mosaic_gpu:lane",
     "mosaic_gpu:warpgroup", "tpu:sc_vector", "tpu:sc_scalar",
 )  # fmt: skip
-NOT_MEASURED = ("-", None, None)
+_Outcome = tuple[str, "str | None", "str | None"]  # a letter, the primitive to blame, the message
+NOT_MEASURED: _Outcome = ("-", None, None)
 MESSAGE_LIMIT = 120
 # These only hold other primitives: naming them does not help.
 CALLS = frozenset({"pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
@@ -31,12 +32,6 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
                     yield json.loads(line)
                 except ValueError:
                     continue
-
-
-def write(path: Path, content: Any) -> None:
-    """Write compressed JSON; the same content always gives the same bytes."""
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
-    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
 def unimplemented(message: str) -> str | None:
@@ -62,10 +57,10 @@ def clean(message: str) -> str:
 class OutcomeTable:
     """Collects outcomes and gives equal ones one number."""
 
-    def __init__(self, measured: list[str]) -> None:
+    def __init__(self, measured: list[str], outcomes: Sequence[_Outcome] = (NOT_MEASURED,)) -> None:
         self.measured = measured
-        self.outcomes: list[tuple[str, str | None, str | None]] = [NOT_MEASURED]
-        self._outcome_numbers = {NOT_MEASURED: 0}
+        self.outcomes = [*outcomes]
+        self._outcome_numbers = {outcome: number for number, outcome in enumerate(outcomes)}
         # (function, variant) → target → version index → dtype → outcome number
         self.table: dict[tuple[str, str], dict[str, dict[int, dict[str, int]]]] = {}
         self.primitives: dict[str, dict[int, set[str]]] = {}
@@ -122,82 +117,21 @@ class OutcomeTable:
     def _letter(self, number: int | None) -> str:
         return self.outcomes[number or 0][0]
 
-    @classmethod
-    def read(cls, content: dict[str, Any], measured: list[str]) -> OutcomeTable:
-        """What was packed; of the primitives, which have a file of their own, nothing."""
-        self = cls(measured)
-        self.outcomes = [tuple(outcome) for outcome in content["outcomes"]]
-        self._outcome_numbers = {outcome: number for number, outcome in enumerate(self.outcomes)}
-        self.compiled = {target: list(indices) for target, indices in content["compiled"].items()}
-        for name, variants in content["functions"].items():
-            for variant, row in variants.items():
-                by_target = self.table.setdefault((name, variant), {})
-                for target, history in zip(content["targets"], map(int, row.split()), strict=True):
-                    by_target[target] = _unpacked(content, history, len(measured)) if history >= 0 else {}
-        return self
-
-    def content(self) -> dict[str, Any]:
-        """The packed form: numbers in rows of text, which are parsed when they are needed."""
-        cells: dict[str, int] = {}
-        histories: dict[str, int] = {}
-        used: Counter[int] = Counter()
-        for by_target in self.table.values():
-            for by_version in by_target.values():
-                for found in by_version.values():
-                    used.update(found.values())
-        # Frequent outcomes get short numbers.
-        order = [0] + [number for number, _ in used.most_common() if number]
-        renumbered = {number: place for place, number in enumerate(order)}
-        functions: dict[str, dict[str, str]] = {}
-        for (name, variant), by_target in sorted(self.table.items()):
-            row = []
-            for target in TARGETS:
-                history: list[list[int]] = []
-                for index in range(len(self.measured)):
-                    found = by_target.get(target, {}).get(index)
-                    number = -1
-                    if found is not None:
-                        text = " ".join(str(renumbered[found.get(dtype, 0)]) for dtype in DTYPES)
-                        number = cells.setdefault(text, len(cells))
-                    if not history or history[-1][1] != number:
-                        history.append([index, number])
-                if history == [[0, -1]]:
-                    row.append(-1)
-                else:
-                    spelled = " ".join(f"{since}:{cell}" for since, cell in history)
-                    row.append(histories.setdefault(spelled, len(histories)))
-            functions.setdefault(name, {})[variant] = " ".join(map(str, row))
+    def primitive_histories(self) -> dict[str, str]:
+        """Primitives of each function by version."""
         return {
-            "targets": TARGETS,
-            "dtypes": DTYPES,
-            "compiled": self.compiled,
-            "outcomes": [self.outcomes[number] for number in order],
-            "cells": list(cells),
-            "histories": list(histories),
-            "functions": functions,
-            "primitives": {name: self._primitives(by) for name, by in sorted(self.primitives.items())},
+            name: histories.spell(_changes((index, " ".join(sorted(names))) for index, names in sorted(by.items())))
+            for name, by in sorted(self.primitives.items())
         }
 
-    def _primitives(self, by_version: dict[int, set[str]]) -> list[tuple[int, str]]:
-        history: list[tuple[int, str]] = []
-        for index, names in sorted(by_version.items()):
-            text = " ".join(sorted(names))
-            if not history or history[-1][1] != text:
-                history.append((index, text))
-        return history
 
-
-def _unpacked(content: dict[str, Any], history: int, versions: int) -> dict[int, dict[str, int]]:
-    """Outcome numbers by version index and dtype."""
-    since = dict(tuple(map(int, step.split(":"))) for step in content["histories"][history].split())
-    found: dict[int, dict[str, int]] = {}
-    cells = -1
-    for index in range(versions):
-        cells = since.get(index, cells)
-        if cells >= 0:
-            numbers = zip(DTYPES, map(int, content["cells"][cells].split()), strict=True)
-            found[index] = {dtype: number for dtype, number in numbers if number}
-    return found
+def _changes(steps: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Those of the steps that have another text than the one before."""
+    before: str | None = None
+    for index, text in steps:
+        if text != before:
+            yield index, text
+        before = text
 
 
 # Recipes without an operand of the tested dtype are measured once, as "f32"; this is what they really make.
@@ -221,22 +155,3 @@ _NO_OPERANDS = frozenset(
     {"jax.numpy.arange", "jax.lax.iota", "jax.lax.broadcasted_iota", "jax.numpy.full", "jax.numpy.zeros",
      "jax.numpy.ones", "jax.numpy.empty"}
 )  # fmt: skip
-
-
-def replace_targets(work: Path, data: Path, prefix: str, add: Callable[[OutcomeTable, Path, str, int], None]) -> None:
-    """Replace the packed data of the targets with this prefix, and of no others.
-
-    `add` adds what was measured of them, given the folder `work`, the version and its index.
-    """
-    measured = json.loads((data / "versions.json").read_text(encoding="utf-8"))["measured"]
-    path = data / "functions.json.gz"
-    functions = OutcomeTable.read(json.loads(gzip.decompress(path.read_bytes())), measured)
-    for by_target in (functions.compiled, *functions.table.values()):
-        for target in [target for target in by_target if target.startswith(prefix)]:
-            del by_target[target]
-    for index, version in enumerate(measured):
-        add(functions, work, version, index)
-    content = functions.content()
-    del content["primitives"]  # which are packed elsewhere
-    write(path, content)
-    print("functions", len(content["functions"]), "bytes", path.stat().st_size)

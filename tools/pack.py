@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import mosaic_gpu
+import packed_outcomes
 import subcores
 import unpack
-from outcome_table import DEVICES, OutcomeTable, dtype_of, rows_of, write
+from outcome_table import DEVICES, OutcomeTable, dtype_of, rows_of
+from packed_outcomes import write_json
+
+from pallas_lint.compat import histories
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -65,7 +69,7 @@ def pack_apis(apis: dict[str, dict[str, Any]], out: Path) -> None:
             entry[1] = message(text)
         for name, text in data["gone"].items():
             gone[name] = message(text)
-    write(
+    write_json(
         out / "apis.json.gz",
         {
             "modules": {name: f"{mask:x}" for name, mask in sorted(modules.items())},
@@ -87,7 +91,10 @@ def pack_apis(apis: dict[str, dict[str, Any]], out: Path) -> None:
                 history = parameters.setdefault(canonical, [])
                 if (history[-1][1] if history else None) != text:
                     history.append((index, text))
-    write(out / "parameters.json.gz", {name: found for name, found in sorted(parameters.items()) if found})
+    write_json(
+        out / "parameters.json.gz",
+        {name: histories.spell(found) for name, found in sorted(parameters.items()) if found},
+    )
 
 
 def load_registries(folder: Path, version: str) -> dict[str, list[str]]:
@@ -109,7 +116,7 @@ def pack_primitives(by_version: dict[str, dict[str, list[str]]], out: Path) -> N
             held = registries.setdefault(registry, {})
             for name in found:
                 held[name] = held.get(name, 0) | 1 << index
-    write(
+    write_json(
         out / "primitives.json.gz",
         {
             "exists": {name: f"{mask:x}" for name, mask in sorted(exists.items())},
@@ -118,7 +125,7 @@ def pack_primitives(by_version: dict[str, dict[str, list[str]]], out: Path) -> N
     )
 
 
-def pack_functions(work: Path, measured: list[str], out: Path, before: OutcomeTable | None = None) -> dict[str, Any]:
+def pack_functions(work: Path, measured: list[str], out: Path, before: OutcomeTable | None = None) -> int:
     """Lowering, compile and hardware results of every measured version; those of the first ones may be there before."""
     functions = before or OutcomeTable([])
     kept, functions.measured = len(functions.measured), measured
@@ -182,12 +189,10 @@ def _add_compiled(functions: OutcomeTable, work: Path, version: str, index: int,
             functions.add((row["f"], row["v"]), target, index, dtype_of(row), verdict)
 
 
-def _write_functions(functions: OutcomeTable, out: Path) -> dict[str, Any]:
+def _write_functions(functions: OutcomeTable, out: Path) -> int:
     functions.soften()
-    content = functions.content()
-    write(out / "ingredients.json.gz", content.pop("primitives"))
-    write(out / "functions.json.gz", content)
-    return content
+    write_json(out / "ingredients.json.gz", functions.primitive_histories())
+    return packed_outcomes.write(functions, out)
 
 
 def _unstorable(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[Any]]:
@@ -258,7 +263,7 @@ def pack(work: Path, out: Path, measured_with: dict[str, str]) -> None:
     measured = sorted((path.name.partition("-")[2] for path in (work / "done").glob("lower-[0-9]*")), key=version_key)
     pack_apis(apis, out)
     pack_primitives({version: load_registries(work / "reg", version) for version in apis}, out)
-    content = pack_functions(work, measured, out)
+    count = pack_functions(work, measured, out)
     versions = {
         "schema": 1,
         "known": list(apis),
@@ -267,7 +272,7 @@ def pack(work: Path, out: Path, measured_with: dict[str, str]) -> None:
         "same": {"triton:rocm": "triton"},
         "libtpu": {version: measured_with.get(version, "") for version in measured},
     }
-    finish(out, versions, content)
+    finish(out, versions, count)
 
 
 def add(work: Path, out: Path, version: str, libtpu: str) -> None:
@@ -279,10 +284,10 @@ def add(work: Path, out: Path, version: str, libtpu: str) -> None:
     pack_apis({**unpack.apis(out, known), version: load_apis(work / "api")[version]}, out)
     registries = unpack.registries(out, known)
     pack_primitives({**registries, version: load_registries(work / "reg", version)}, out)
-    content = pack_functions(work, [*measured, version], out, unpack.functions(out, measured))
+    count = pack_functions(work, [*measured, version], out, unpack.functions(out, measured))
     versions |= {"known": [*known, version], "measured": [*measured, version]}
     versions["libtpu"][version] = libtpu
-    finish(out, versions, content)
+    finish(out, versions, count)
 
 
 def add_devices(work: Path, out: Path, devices: Collection[str], releases: Collection[str]) -> None:
@@ -320,9 +325,8 @@ def replace(work: Path, out: Path, names: Collection[str]) -> None:
     finish(out, versions, _write_functions(functions, out))
 
 
-def finish(out: Path, versions: dict[str, Any], content: dict[str, Any]) -> None:
+def finish(out: Path, versions: dict[str, Any], count: int) -> None:
     """Write which versions the data are of, and print how large they are."""
     (out / "versions.json").write_text(json.dumps(versions, indent=1) + "\n", encoding="utf-8")
     sizes = {path.name: path.stat().st_size for path in sorted(out.iterdir())}
-    print("functions", len(content["functions"]), "histories", len(content["histories"]))
-    print("outcomes", len(content["outcomes"]), "bytes", sizes, "total", sum(sizes.values()))
+    print("functions", count, "bytes", sizes, "total", sum(sizes.values()))

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from outcome_table import write
 from pack import version_key
+from packed_outcomes import load, write_json
 
 DATA = Path(__file__).resolve().parents[1] / "pallas_lint" / "compat" / "data" / "operations.json.gz"
 
@@ -34,10 +34,17 @@ def failures(path: Path) -> dict[str, dict[str, dict[str, str]]]:
     return packed
 
 
+def add(path: Path, data: Path, version: str) -> None:
+    """Add what was measured with one release to the table in the folder `data`, or replace what it has of it."""
+    table = data / DATA.name
+    packed = {**load(table), version: failures(path)}
+    write_json(table, {each: packed[each] for each in sorted(packed, key=version_key)})
+
+
 def main() -> None:
     files = sorted(Path(sys.argv[1]).glob("*.jsonl"), key=lambda path: version_key(path.stem))
     packed = {path.stem: failures(path) for path in files}
-    write(DATA, packed)
+    write_json(DATA, packed)
 
 
 if __name__ == "__main__":

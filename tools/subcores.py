@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from outcome_table import OutcomeTable, replace_targets, rows_of
+from outcome_table import OutcomeTable, rows_of
+from packed_outcomes import replace_targets
 
 CORES = ("sc_vector", "sc_scalar")  # keys of what `measure/subcores.py` writes, and of the packed targets "tpu:CORE"
 

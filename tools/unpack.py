@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outcome_table import OutcomeTable
+import packed_outcomes
+from packed_outcomes import load
 
+from pallas_lint.compat import histories
 
-def load(path: Path) -> Any:
-    """A compressed file of the data."""
-    return json.loads(gzip.decompress(path.read_bytes()))
+if TYPE_CHECKING:
+    from outcome_table import OutcomeTable
 
 
 def _with(bit: int, groups: Iterable[tuple[str, str]]) -> list[str]:
@@ -33,7 +32,7 @@ def apis(data: Path, known: list[str]) -> dict[str, dict[str, Any]]:
         held = {f"{owner}.{name}" for owner, those in names.items() for name in those}
         signatures = {}
         for canonical, history in parameters.items():
-            text = next((text for since, text in reversed(history) if since <= index), None)
+            text = histories.at(history, index)
             if text is not None:
                 signatures[canonical] = text.split()
             if text is not None and canonical not in held and canonical not in listed:  # it begins with "_"
@@ -67,7 +66,7 @@ def registries(data: Path, known: list[str]) -> dict[str, dict[str, list[str]]]:
 
 def functions(data: Path, measured: list[str]) -> OutcomeTable:
     """Outcomes of the versions that were measured, and the primitives of each function."""
-    table = OutcomeTable.read(load(data / "functions.json.gz"), measured)
+    table = packed_outcomes.read(data, measured)
     for name, history in load(data / "ingredients.json.gz").items():
-        table.primitives[name] = {since: set(names.split()) for since, names in history}
+        table.primitives[name] = {since: set((names or "").split()) for since, names in histories.read(history)}
     return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Literal
 
-from pallas_lint.compat import tables
+from pallas_lint.compat import histories, tables
 from pallas_lint.compat.versions import known_versions, nearest
 from pallas_lint.records import field, frozen
 
@@ -168,11 +168,7 @@ def names_in(module: str, version: str) -> frozenset[str]:
 def parameters(name: str, version: str) -> ApiParameters | None:
     """Parameters of a callable in this version; None where it is absent or has no signature."""
     index = _index(version)
-    found: str | None = None
-    for since, text in tables.parameters().get(name, []):
-        if since > index:
-            break
-        found = text
+    found = histories.at(tables.parameters().get(name), index)
     if found is None or not _mask(name) >> index & 1:
         return None
     names: list[str] = []

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from pallas_lint.compat import tables
+from pallas_lint.compat import histories, tables
+from pallas_lint.compat.cells import parts_of, rows_of
 from pallas_lint.compat.outcomes import (
     LETTERS,
     Measurement,
@@ -74,7 +75,7 @@ class FunctionSupport:
     @property
     def variants(self) -> tuple[str, ...]:
         """Ways of calling it that were tried."""
-        return tuple(tables.functions()["functions"][self.name])
+        return tuple(_rows(self.name))
 
     def verdict(
         self,
@@ -142,12 +143,7 @@ class FunctionSupport:
     def primitives(self, version: str) -> tuple[str, ...]:
         """Primitives that the function is made of at this version."""
         index = position(version, measured_versions()) or 0
-        names: tuple[str, ...] = ()
-        for since, text in tables.ingredients().get(self.name, []):
-            if since > index:
-                break
-            names = tuple(text.split())
-        return names
+        return tuple((histories.at(tables.ingredients().get(self.name), index) or "").split())
 
 
 def devices_at(version: str) -> tuple[str, ...]:
@@ -178,21 +174,13 @@ def _compiled(target: str, index: int) -> bool:
 
 
 @functools.cache
+def _rows(name: str) -> dict[str, int]:
+    return rows_of(tables.functions(), name)
+
+
 def _row(name: str, variant: str, target: str, index: int) -> tuple[int, ...] | None:
     """Outcome numbers by dtype at the measured version with this index; None if nothing was measured."""
-    data = tables.functions()
-    history_number = int(data["functions"][name][variant].split()[data["targets"].index(target)])
-    if history_number < 0:
-        return None
-    found: int | None = None
-    for step in data["histories"][history_number].split():
-        since, _, cells = step.partition(":")
-        if int(since) > index:
-            break
-        found = int(cells)
-    if found is None or found < 0:
-        return None
-    return tuple(int(number) for number in data["cells"][found].split())
+    return tables.cells().find(_rows(name)[variant], target, index)
 
 
 def _at(name: str, variant: str, target: str, index: int) -> list[_Outcome]:
@@ -245,7 +233,7 @@ def _outcomes(row: tuple[int, ...] | None) -> list[_Outcome]:
         return [(*_UNKNOWN, "-")] * len(data["dtypes"])
     found: list[_Outcome] = []
     for number in row:
-        letter, primitive, message = data["outcomes"][number]
+        letter, primitive, message = parts_of(data["outcomes"][number])
         if letter == "l" and message is None and primitive is not None:
             message = f"no lowering rule for the primitive `{primitive}`"
         found.append((LETTERS.get(letter, SupportStatus.UNKNOWN), primitive, message, letter))
@@ -301,7 +289,7 @@ def _cells(name: str, backend: str, version: str, device: str | None) -> tuple[M
     targets = _targets(backend, device, index)
     only_lowered = targets == ("tpu",)
     cells = []
-    for variant in data["functions"][name]:
+    for variant in _rows(name):
         for target in targets:
             here = _at(name, variant, target, index)
             later = _at(name, variant, target, after) if after is not None else None

@@ -5,17 +5,23 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pallas_lint.compat.cells import CellTable
 
 DATA = Path(__file__).parent / "data"
 
 
 def _packed(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(_decompressed(f"{name}.json.gz"))
+    return content
+
+
+def _decompressed(name: str) -> bytes:
     import zlib  # gzip also handles streams, and imports a dozen modules for them
 
-    packed = (DATA / f"{name}.json.gz").read_bytes()
-    content: dict[str, Any] = json.loads(zlib.decompress(packed, zlib.MAX_WBITS | 16))
-    return content
+    return zlib.decompress((DATA / name).read_bytes(), zlib.MAX_WBITS | 16)
 
 
 @functools.cache
@@ -39,11 +45,16 @@ def parameters() -> dict[str, Any]:
 
 @functools.cache
 def functions() -> dict[str, Any]:
-    """Outcomes of lowering and compiling, by function, variant, target, version and dtype.
-
-    Rows of numbers are text, which makes few objects: one is parsed when it is needed.
-    """
+    """Measured functions with their variants, outcomes of lowering and compiling, and what `cells` is made of."""
     return _packed("functions")
+
+
+@functools.cache
+def cells() -> CellTable:
+    """Outcome numbers by variant, target, version and dtype."""
+    from pallas_lint.compat.cells import CellTable
+
+    return CellTable(functions(), _decompressed("cells.bin.gz"))
 
 
 @functools.cache

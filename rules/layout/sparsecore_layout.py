@@ -58,15 +58,14 @@ _MEASURED_SINCE = "0.10.2"  # the first release with which kernels over a `plsc`
 class SparseCoreLayout(Rule):
     """A copy, a vector, a pipeline or a mesh that SparseCores do not have.
 
-    Arrays lie in tiles of 8 rows and 128 lanes on a SparseCore as they do on the tensor core. A copy takes whole tiles:
-    a part of a row that is longer than a tile has to be a multiple of 128 or reach the end of the row, and a shorter
-    one lies within one tile (`Slice sizes along tiled dimensions must be aligned to tiles`). Tiles of arrays of one
-    dimension hold 256 numbers of 16 bits or 512 of 8: a part of one starts at a tile, and takes whole tiles or the
-    rest. An indirect copy,
-    `sync_copy(x_hbm.at[indices], rows)`, goes between HBM or `VMEM_SHARED` and VMEM, where the indices lie as well, one
-    dimension of them. It takes 32-bit numbers, and rows of HBM that are multiples of 128 (`expected slice size (100) to
-    be aligned with tiling (128)`). A vector subcore copies nothing from or to SMEM but from `VMEM_SHARED`, and a scalar
-    subcore has no VMEM.
+    Arrays lie in tiles of 8 rows and 128 lanes on a SparseCore as they do on the tensor core. A copy takes whole
+    tiles: a part of a row that is longer than a tile starts at a multiple of 128, and is one or reaches the end of
+    the row; a shorter one lies within one tile (`Slice sizes along tiled dimensions must be aligned to tiles`). Tiles
+    of arrays of one dimension hold 256 numbers of 16 bits or 512 of 8: a part of one starts at a tile, and takes
+    whole tiles or the rest. An indirect copy, `sync_copy(x_hbm.at[indices], rows)`, goes between HBM or `VMEM_SHARED`
+    and VMEM, where the indices lie as well, one dimension of them. It takes 32-bit numbers, and rows of HBM that are
+    multiples of 128 (`expected slice size (100) to be aligned with tiling (128)`). A vector subcore copies nothing
+    from or to SMEM but from `VMEM_SHARED`, and a scalar subcore has no VMEM.
 
     `pltpu.emit_pipeline` copies between HBM and VMEM. Up to jax 0.10.0 `pl.pallas_call` launches on SparseCores, too,
     and its operands are in VMEM unless a spec names another memory: `SparseCore does not support transfers with relaxed
@@ -77,14 +76,15 @@ class SparseCoreLayout(Rule):
     needs_layout_passes=False`. Without these passes every load and store is one register: 8 numbers of 32 bits on v5p
     and v6e, 16 on v7x, twice and four times as many of 16 and 8 bits (`Get only supports bfloat16 arrays of shapes
     [(16,), (2, 8)]`). `lax.iota`, sorting and reversing take one register in either case. With the passes, an index
-    that moves along a row does so in steps of a register's length, as along a vector of 8 or 16 bits, of which as many
-    are taken, or a whole tile; rows of 16 or 8 bits are taken two or four at a time (`expected second minor index to be
-    divisible by 2 when dynamic`).
+    that moves along a row of several tiles does so in steps of a register's length, as along a vector of 8 or 16 bits,
+    of which as many are taken, or a whole tile; rows of 16 or 8 bits are taken two or four at a time (`expected second
+    minor index to be divisible by 2 when dynamic`).
 
     Of numbers, subcores compute little: `jnp.exp(v)[0]` compiles, and `jnp.exp(v[0])` does not (`'math.exp' op
     requires a vector type`); nor do remainders of floats, conversions of floats to 16 bits, and on a scalar subcore
     divisions of floats. Numbers of 8 and 16 bits are converted and nothing else (`'arith.addi' op must have i32 or
-    index for scalars`). Columns, transposes, repeated numbers and indices of several dimensions have no instructions.
+    index for scalars`); a `lax.cond` between two constants of them is none (`'arith.select' op uses unsupported
+    type 'i16'`). Columns, transposes, repeated numbers and indices of several dimensions have no instructions.
     Vectors of 8 and 16 bits are converted to floats of the same width only, and divided, shifted and taken apart at
     32 bits. `plsc.load_gather` and its like take a vector of indices for each dimension, numbers of 32 bits and
     boolean masks.

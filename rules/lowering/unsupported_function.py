@@ -195,7 +195,8 @@ class UnsupportedFunction(Rule):
             return  # the forms that its rules take are other ones
         spelled = spelled_function(op.site)
         if certain:
-            message = f"`{spelled}` has no {found.place} lowering in {found.jax}: no rule for `{primitive}`"
+            lowering = f"lowering on {found.place}" if found.device in SUBCORES else f"{found.place} lowering"
+            message = f"`{spelled}` has no {lowering} in {found.jax}: no rule for `{primitive}`"
         else:
             message = f"`{spelled}` does not lower on {found.place} in any form that was measured, in {found.jax}"
         severity = found.severity

@@ -362,7 +362,8 @@ def _on_subcores(part: SliceUse, trace: KernelTrace, context: Context) -> Findin
     start, size, length = start_of(part), number(size_of(part)), _length(part, trace)
     if size is None or length is None or not part.access.certain or not any(indices_in(start)):
         return None
-    axes = axes_of_subcores(trace.launch, device=None)
+    devices = {target.device for target in context.settings.target}
+    axes = axes_of_subcores(trace.launch, devices.pop() if len(devices) == 1 else None)
     if axes is None:
         return None
     conditions = [guard.condition for guard in part.access.guards if guard.kind not in ("loop", "checkify")]

@@ -138,7 +138,7 @@ class UnusedRef(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        if not trace.launch.form.is_program or not all_seen(trace):
+        if not trace.launch.form.is_program or trace.launch.runs_several or not all_seen(trace):
             return
         func = next((body for body in trace.launch.bodies if _is_traced(body, trace)), None)
         # One with aliases is no exercise: it may mean to leave its output as it came.

@@ -145,19 +145,33 @@ def test_a_device_is_added_to_a_version_that_is_there(tools: dict[str, Any], tmp
     ]
     text = [{"k": "one", "r": ["k", "", None]}, {"k": "two", "r": ["c", "too new", "exp"]}]
     last = len(VERSIONS["measured"]) - 1
-    requested = {("v5p", last - 1), ("v6e", last)}  # for the first time, and anew
+    early = VERSIONS["measured"].index("0.7.2")
+    requested = {("v5p", early), ("v6e", last)}  # for the first time, and anew
     for device, index in requested:
         version = VERSIONS["measured"][index]
         (work / f"lower-{version}.jsonl").write_text("\n".join(map(json.dumps, rows)))
         (work / f"compile-{version}-{device}.jsonl").write_text("\n".join(map(json.dumps, text)))
         (work / "done" / f"compile-{version}-{device}").touch()
-    tools["add_devices"](work, out, ("v5p", "v6e"), VERSIONS["measured"][-2:])
+    tools["add_devices"](work, out, ("v5p", "v6e"), [VERSIONS["measured"][index] for _, index in requested])
     after = outcomes(tools["unpack"], out)
     for device, index in requested:
         assert after["jax.lax.top_k", "plain"][f"tpu:{device}"][index]["bf16"] == ("k", None, None)
         assert after["jax.numpy.exp", "plain"][f"tpu:{device}"][index]["f32"] == ("c", "exp", "too new")
     exp = after["jax.numpy.exp", "plain"]
-    assert "bf16" not in exp["tpu:v5p"][last - 1]
+    assert "bf16" not in exp["tpu:v5p"][early]
     assert exp["tpu:v6e"][last]["bf16"] == before["jax.numpy.exp", "plain"]["tpu:v6e"][last]["bf16"]
     changed = {key for key in before if before[key] != after[key]}
     assert changed == {("jax.lax.top_k", "plain"), ("jax.numpy.exp", "plain")}
+
+
+def test_operations_of_a_version_are_added(tools: dict[str, Any], tmp_path: Path) -> None:
+    del tools  # which put the folder on the path
+    import pack_operations
+
+    (tmp_path / "operations.json.gz").write_bytes((DATA / "operations.json.gz").read_bytes())
+    rows = [["copy", "f32", "v6e", "ok"], ["add", "i8", "v6e", "abort"], ["add", "i8", "v6e", "compile"]]
+    measured = tmp_path / "operations-99.1.0.jsonl"
+    measured.write_text("\n".join(map(json.dumps, rows)))
+    before = loaded(tmp_path, "operations.json.gz")
+    pack_operations.add(measured, tmp_path, "99.1.0")
+    assert loaded(tmp_path, "operations.json.gz") == {**before, "99.1.0": {"v6e": {"compile": {"add": "i8"}}}}

@@ -268,3 +268,58 @@ def test_pipelines_that_subcores_share(options: str, code: str) -> None:
     body = f"pltpu.emit_pipeline(body, grid=(8,), in_specs={blocks}, out_specs={blocks}, {options})(x_hbm, o_hbm)"
     inner = "\n            ".join(["def body(x, o):", "    o[pl.ds(0, 16)] = x[pl.ds(0, 16)]", body])
     assert found(inner) == code
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("lax.cond(i > 0, lambda: jnp.int16(1), lambda: jnp.int16(2))", "PAL217"),
+        ("lax.cond(i > 0, lambda: jnp.int16(-1), lambda: jnp.int16(0))", "PAL217"),
+        ("lax.cond(i > 0, lambda: jnp.int16(1), lambda: jnp.int16(0))", ""),
+        ("lax.cond(i > 0, lambda: jnp.int32(1), lambda: jnp.int32(2))", ""),
+        ("lax.cond(i > 0, lambda: i.astype(jnp.int16), lambda: jnp.int16(5))", ""),
+        ("lax.cond(i > 0, lambda: jnp.bfloat16(1), lambda: jnp.bfloat16(0))", "PAL217"),
+        ("lax.switch(i, [lambda: jnp.int16(1), lambda: jnp.int16(2), lambda: jnp.int16(3)])", "PAL217"),
+        ("lax.switch(i, [lambda: i.astype(jnp.int16), lambda: (i + 1).astype(jnp.int16)])", ""),
+    ],
+)
+def test_branches_that_give_narrow_numbers(value: str, code: str) -> None:
+    """Compiled for v6e and v7x with jax 0.12.0.1: `'arith.select' op uses unsupported type 'i16'`."""
+    assert found(f"i_ref[1] = {value}.astype(jnp.int32)", SCALAR) == code
+    body = f"i = n[0]\n            i_ref[pl.ds(0, 16)] = n + {value}.astype(jnp.int32)"
+    assert found(body) == code
+
+
+BOTH = """
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+    from jax.experimental.pallas import tpu_sc as plsc
+
+    def run(x):
+        def scalar(x_hbm, o_hbm):
+            pass
+
+        def vector(x_hbm, o_hbm):
+            own = pl.ds((lax.axis_index("core") * 16 + lax.axis_index("subcore")) * 8, 8)
+            BODY
+
+        meshes = [
+            plsc.ScalarSubcoreMesh(axis_name="core", num_cores=2),
+            plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore", num_cores=2),
+        ]
+        return pl.kernel([scalar, vector], out_type=jax.ShapeDtypeStruct(x.shape, x.dtype), mesh=meshes)(x)
+
+    run(jnp.zeros((256, 128)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [("pltpu.sync_copy(x_hbm.at[own], o_hbm.at[own])", ""), ("o_hbm[own] = x_hbm[own]", "PAL212")],
+)
+def test_two_kernels_of_a_launch(body: str, code: str) -> None:
+    """One writes the output that the other leaves alone, and neither loads from HBM."""
+    assert found(body, BOTH) == code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.known_names import is_shape_struct, is_tensorcore_mesh
-from pallas_lint.kernels.model.launch import SEVERAL, Launch, block_spec
+from pallas_lint.kernels.model.launch import Launch, block_spec
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Dictionary, OneOf, Ref, Seq, Sym, Value
 from pallas_lint.syntax import nodes
 
@@ -28,7 +28,7 @@ def tpu_space(ref: Ref, launch: Launch) -> str | None:
         return None
     if owner.form.refs == "arrays":  # they stay in HBM, on a SparseCore too, from which none of the cores loads
         plain = ref.role == "out" or _is_plain_operand(owner, ref.index)
-        core_known = is_tensorcore_mesh(owner.argument("mesh")) if owner.core is None else owner.core != SEVERAL
+        core_known = owner.core is not None or is_tensorcore_mesh(owner.argument("mesh"))
         return "any" if plain and core_known else None
     copied = owner.form.refs == "blocks"  # unless their specs name another
     return "vmem" if copied and _is_unspecified(owner, ref.role, ref.index) else None

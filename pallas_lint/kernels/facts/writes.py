@@ -35,7 +35,12 @@ _STORES = ("store", "accumulate")
 
 
 def outputs_of(trace: KernelTrace) -> list[Ref]:
-    """The outputs of the launch itself that the kernel gets as single refs, semaphores left out."""
+    """The outputs of the launch itself that the kernel gets as single refs, semaphores left out.
+
+    None where another kernel of the launch may write them.
+    """
+    if trace.launch.runs_several:
+        return []
     shapes = trace.launch.out_shapes
     return [
         ref

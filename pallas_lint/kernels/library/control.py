@@ -347,7 +347,7 @@ def _switch(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
         with interp.under(_under(interp, "cond", index, node)):
             value = interp.call(branch, Arguments(list(operands)), node)
         result = value if result is None else join(result, value)
-    return UNKNOWN if result is None else result
+    return interp.op(name, node, arguments, UNKNOWN if result is None else result)
 
 
 def _tree_map(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:

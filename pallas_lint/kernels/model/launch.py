@@ -171,6 +171,11 @@ class Launch:
         return tuple(body for body in bodies if isinstance(body, Func))
 
     @property
+    def runs_several(self) -> bool:
+        """Whether several kernels run on the same refs, each on its own cores: one writes what another does not."""
+        return isinstance(self.kernel, Seq) and len(self.kernel.items) > 1
+
+    @property
     def meant_to_fail(self) -> bool:
         """Whether it only serves to show that something raises."""
         return self.expects_failure or 0 < self.failing_calls == len(self.called_by)

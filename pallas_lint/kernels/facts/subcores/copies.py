@@ -266,7 +266,9 @@ def _packed_part(view: Ref, launch: Launch) -> Problem | None:
 def _is_cut(start: int | None, size: int, width: int) -> bool:
     """Whether the slice of a row certainly cuts tiles in two, other than the last one."""
     if size > LANES:
+        if start is not None and start % LANES:
+            return True
         if start is None:  # it may be the end of the row
             return size % LANES != 0 and (width - size) % LANES != 0
-        return size % LANES != 0 and not (start % LANES == 0 and start + size == width)
+        return size % LANES != 0 and start + size != width
     return start is not None and size < LANES and start % LANES + size > LANES

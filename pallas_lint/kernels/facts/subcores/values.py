@@ -13,7 +13,8 @@ from pallas_lint.kernels.facts.subcores.mesh import AXIS_INDEX
 from pallas_lint.kernels.facts.subcores.vectors import layout_passes
 from pallas_lint.kernels.library.indexing import is_scalar_index
 from pallas_lint.kernels.model.dtypes import bits, is_float
-from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Value
+from pallas_lint.kernels.model.values import NONE, Array, Const, Func, Seq, Value
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.compat.chips import SparseCores
@@ -54,10 +55,12 @@ _OF_NUMBERS = (
 )
 _SUMS = _names("add multiply mul")  # those that are computed even of a number and itself
 _ABSOLUTE = _names("abs absolute")
+_BRANCHES = _names("cond switch", "lax")
 _UPDATES = frozenset(f"jax.numpy.ndarray.at.{what}" for what in "set add multiply mul min max divide".split())
 OPERATIONS = (
     _OF_VECTORS | _REMAINDERS | _DIVISIONS | _CONVERSIONS | _BROADCASTING | _SPREADING | _STACKS | _TRANSPOSES | _PICKS
     | _UPDATES | _SCANS | _COUNTING | _OF_WORDS | _ROUNDING | _OF_NUMBERS
+    | _BRANCHES
 )  # fmt: skip
 _NARROW_INTEGERS = ("i8", "u8", "i16", "u16")
 _REARRANGED = ("rearranges the numbers of a vector, which a subcore does not", "store parts into VMEM, and load them")
@@ -77,6 +80,8 @@ def refused_value(op: Op, launch: Launch, chips: tuple[SparseCores, ...]) -> Pro
         return "goes over the rows of a value, which a subcore does not", "`lax.fori_loop`, with loads from the ref"
     if not op.is_traced or not isinstance(op.result, Array):
         return None
+    if op.name in _BRANCHES:
+        return _branches(op, op.result)
     if op.result.shape == () and (problem := _narrow_number(op, op.result)) is not None:
         return problem
     if op.result.shape == () and op.name in _OF_VECTORS | _REMAINDERS | _DIVISIONS | _CONVERSIONS:
@@ -96,6 +101,38 @@ def _narrow_number(op: Op, result: Array) -> Problem | None:
     if dtype not in _NARROW_INTEGERS or not known or unsigned or folds:
         return None
     return f"of a number of {dtype}, where a subcore takes 32 bits", "convert to int32 before"
+
+
+def _branches(op: Op, result: Array) -> Problem | None:
+    """A choice between constants of 8 and 16 bits, and 0 and 1 are none where a comparison makes them.
+
+    Numbers that are computed are chosen before they are converted.
+    """
+    given = (op.argument("true_fun", 1), op.argument("false_fun", 2)) if op.short == "cond" else _branches_of_switch(op)
+    constants = [_constant_of(branch) for branch in given]
+    integers = result.dtype in _NARROW_INTEGERS
+    if result.shape != () or not (integers or result.dtype in ("bf16", "f16")) or None in constants:
+        return None
+    if len(set(constants)) < 2 or (integers and {*constants} == {0, 1} and op.short == "cond"):
+        return None
+    return f"between numbers of {result.dtype}, where a subcore chooses 32 bits", "convert the result instead"
+
+
+def _branches_of_switch(op: Op) -> tuple[Value | None, ...]:
+    branches = op.argument("branches", 1)
+    return branches.items if isinstance(branches, Seq) and not branches.open else (None,)
+
+
+def _constant_of(branch: Value | None) -> float | None:
+    """The number that a lambda makes of a literal and nothing else: `lambda: jnp.int16(2)`."""
+    body = branch.node.body if isinstance(branch, Func) and isinstance(branch.node, nodes.Lambda) else None
+    while isinstance(body, nodes.Call) and body.args:
+        body = body.args[0].value
+    sign = 1
+    if isinstance(body, nodes.UnaryOperation) and isinstance(body.operator, nodes.Minus):
+        sign, body = -1, body.expression
+    digits = body.value.replace("_", "") if isinstance(body, nodes.Integer | nodes.Float) else ""
+    return sign * float(digits) if digits.replace(".", "", 1).isdecimal() else None
 
 
 def _number(op: Op, result: Array, *, scalar_subcore: bool) -> Problem | None:

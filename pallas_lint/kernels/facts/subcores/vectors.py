@@ -148,7 +148,7 @@ def _unaligned(
         start = last.start if isinstance(last, Slice) else last
         divisor = _divisor_of_moving(start, loaded)
         size = integer(last.size) if isinstance(last, Slice) and last.size is not None else None
-        if divisor is not None and (rank > 1 or packed > 1) and all(divisor % each for each in lanes):
+        if divisor is not None and (_over_tiles(ref) or (rank == 1 and packed > 1)) and all(divisor % n for n in lanes):
             return f"moves along `{ref.parameter}` in steps of {divisor}", f"go in steps of {vector}"
         cut = size is not None and size not in lanes and size % (LANES * packed) != 0
         if divisor is not None and rank == 1 and packed > 1 and cut:
@@ -163,6 +163,12 @@ def _unaligned(
             f"take {packed} rows at a time, `pl.ds({packed} * i, {packed})`, or `use_tc_tiling_on_sc=False`",
         )
     return None
+
+
+def _over_tiles(ref: Ref) -> bool:
+    """Whether rows of the ref are longer than a tile: within one, an index moves in any steps."""
+    width = ref.shape[-1] if ref.rank and ref.rank > 1 and ref.shape else None
+    return isinstance(width, int) and width > LANES
 
 
 def _divisor_of_moving(start: Value, loaded: Collection[ById]) -> int | None:
