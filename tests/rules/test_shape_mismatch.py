@@ -143,3 +143,38 @@ def test_dot_of_three_dimensions_is_no_batched_product() -> None:
     body = "x = jnp.zeros((4, 8, 128))\no_ref[...] = x + jnp.dot(x, jnp.zeros((4, 128, 128)))"
     (finding,) = lint(module(("(4, 8, 128)", "float32", body)), "0.12.0.1", select="PAL509")
     assert "(4, 8, 4, 128)" in finding.message and "jnp.matmul" in finding.help
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("lax.fori_loop(0, 3, lambda i, c: c + x.sum(0), jnp.zeros((1,)))", "(1,) as it enters and (128,)"),
+        (
+            "lax.fori_loop(0, 3, lambda i, c: (c[0] + x, c[1] * 2.0), (x, jnp.int32(0)))[0]",
+            "f32 as the body returns it",
+        ),
+        ("lax.fori_loop(0, 3, lambda i, c: None, x)", "`None` as the body returns it"),
+        ("lax.while_loop(lambda c: False, lambda c: c.max(), x)", "() as the body returns it"),
+        ("lax.cond(x[0, 0] > 0, lambda: x, lambda: x.max(1))", "(8, 128) and another (8,)"),
+        ("x.max(axis=2)", "has no dimension 2"),
+        ("jnp.split(x, 3)[0]", "no 3 equal parts"),
+        ("jnp.broadcast_to(x, (8, 256))", "does not broadcast to (8, 256)"),
+        ("jnp.transpose(x, (0, 2, 1))", "3 axes are given"),
+    ],
+)
+def test_carries_branches_and_axes(value: str, reason: str) -> None:
+    (finding,) = lint(module(("(8, 128)", "float32", f"{_ONE.format('(8, 128)')}{value}")), "0.12.0.1", select="PAL509")
+    assert reason in finding.message
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "lax.fori_loop(0, 3, lambda i, c: c + x.max(), 0.0)",  # a weak carry takes the body's type
+        "lax.fori_loop(0, 3, lambda i, c: c + 1, jnp.int32(0))",
+        "lax.fori_loop(0, 3, lambda i, c: (c[0] + x, x.max()), (x, -jnp.inf))[0]",
+        "lax.cond(x[0, 0] > 0, lambda: 0.0, lambda: x.max())",
+    ],
+)
+def test_carries_and_branches_of_one_type(value: str) -> None:
+    assert not found(("(8, 128)", "float32", f"{_ONE.format('(8, 128)')}{value}"), "0.12.0.1")

@@ -48,9 +48,9 @@ def _differences(one: Value, other: Value, words: tuple[str, str], carried: bool
 
 
 def _of_arrays(one: Value, other: Value, sentence: str, carried: bool) -> Iterator[str]:
-    shapes = _shape(one), _shape(other)
-    if shapes[0] is not None and shapes[1] is not None and _shapes_differ(*shapes):
-        yield sentence.format(*map(spelled_shape, shapes))
+    before, after = _shape(one), _shape(other)
+    if before is not None and after is not None and _shapes_differ(before, after):
+        yield sentence.format(spelled_shape(before), spelled_shape(after))
         return
     (first, weak), (second, _) = operand_element(one), operand_element(other)
     if weak and carried:  # the body gives such a carry its type
