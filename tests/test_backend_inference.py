@@ -101,11 +101,11 @@ def test_only_configured_backends_count(folder: Path) -> None:
 
 @pytest.mark.parametrize("line", ['os.environ["LIBTPU_INIT_ARGS"] = ""', 'jax.devices("tpu")', "x_vmem_ref = None"])
 def test_words_of_the_file_are_evidence(folder: Path, line: str) -> None:
-    write(folder, one=TRITON, untold=f"{UNTOLD}\n\n{line}\n")
+    write(folder, one=TRITON, unknown=f"{UNKNOWN}\n\n{line}\n")
     assert "(presumed TPU: the file has `" in found(folder)[0].message
-    write(folder, untold=f"{UNTOLD}\n\n# {line}\n")
+    write(folder, unknown=f"{UNKNOWN}\n\n# {line}\n")
     assert verdicts(folder) != [ON_TPU]  # a comment
-    write(folder, untold=f"{UNTOLD}\n\n{line}\njax.devices('gpu')\n")
+    write(folder, unknown=f"{UNKNOWN}\n\n{line}\njax.devices('gpu')\n")
     assert verdicts(folder) != [ON_TPU]  # code for both
 
 
