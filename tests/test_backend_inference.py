@@ -99,6 +99,16 @@ def test_only_configured_backends_count(folder: Path) -> None:
     assert verdicts(folder, "0.4.35") == []
 
 
+@pytest.mark.parametrize("line", ['os.environ["LIBTPU_INIT_ARGS"] = ""', 'jax.devices("tpu")', "x_vmem_ref = None"])
+def test_words_of_the_file_are_evidence(folder: Path, line: str) -> None:
+    write(folder, one=TRITON, unknown=f"{UNKNOWN}\n\n{line}\n")
+    assert "(presumed TPU: the file has `" in found(folder)[0].message
+    write(folder, unknown=f"{UNKNOWN}\n\n# {line}\n")
+    assert verdicts(folder) != [ON_TPU]  # a comment
+    write(folder, unknown=f"{UNKNOWN}\n\n{line}\njax.devices('gpu')\n")
+    assert verdicts(folder) != [ON_TPU]  # code for both
+
+
 def test_the_files_other_launches_come_first(folder: Path) -> None:
     write(folder, one=TRITON, params="from jax.experimental.pallas import tpu as pltpu\nP = pltpu.CompilerParams()\n")
     other = "\n\ndef other(x):\n    return pl.pallas_call(kernel, out_shape=x, compiler_params=P)(x)\n"

@@ -1,8 +1,9 @@
-"""Inference of a launch's backend from the other launches of its file, its project, and the requirements.
+"""Inference of a launch's backend from the other launches of its file, its words, its project, and the requirements.
 
 Of 257 launch sites in code that was not used for tuning, 60 are in files that import `pallas` alone. The evidence then
-is the company they keep: the file's other launches, else the other kernels of the project, else what the project
-requires. Where kernels for TPU and for GPU live together nothing is inferred.
+is the company they keep: the file's other launches, else words of its code that belong to one platform, else the other
+kernels of the project, else what the project requires. Where kernels for TPU and for GPU live together nothing is
+inferred.
 """
 
 from __future__ import annotations
@@ -61,6 +62,17 @@ _REQUIRED = {
 _LOCKED = {
     "tpu": re.compile(r"(?m)^name = \"libtpu(?:-nightly)?\""),
     _GPU: re.compile(r"(?m)^name = \"(?:jax-(?:cuda|rocm)\d*-(?:plugin|pjrt)|jax-triton)\""),
+}
+# Words of code that runs on one platform alone.
+_WORDS = {
+    "tpu": re.compile(
+        r"_vmem(?:_ref)?\b|\b(?:TPU_ACCELERATOR_TYPE|LIBTPU_INIT_ARGS)\b|\bxla_tpu_|\bplatform=[\"']tpu[\"']"
+        r"|\bjax\.devices\([\"']tpu[\"']\)"
+    ),
+    _GPU: re.compile(
+        r"(?m)^(?:import|from) (?:triton|jax_triton)\b|\.cuda\(\)|\bxla_gpu_|\bplatform=[\"'](?:gpu|cuda)[\"']"
+        r"|\bjax\.devices\([\"'](?:gpu|cuda)[\"']\)"
+    ),
 }
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 
@@ -158,7 +170,7 @@ def infer_backends(analysis: Analysis, settings: Settings, project: Project) -> 
         others = "the file's other launch is" if len(beside) == 1 else f"the file's {len(beside)} other launches are"
         found = InferredBackend(beside[0], others) if len(set(beside)) == 1 else None
     else:
-        found = _of_project(analysis, project, versions)
+        found = _of_words(analysis, versions) or _of_project(analysis, project, versions)
     if found is None:
         return {}
     default = _default(versions)
@@ -175,6 +187,16 @@ def _is_unnamed(launch: Launch) -> bool:
 
 def _is_bare(launch: Launch) -> bool:
     return not launch.open and launch.argument("compiler_params", "backend") is None
+
+
+def _of_words(analysis: Analysis, versions: tuple[str, ...]) -> InferredBackend | None:
+    text = _COMMENT.sub("", analysis.module.source.text)
+    found = [(platform, match[0]) for platform, words in _WORDS.items() if (match := words.search(text)) is not None]
+    if len(found) != 1:
+        return None
+    platform, word = found[0]
+    meant: Backend | None = "tpu" if platform == "tpu" else _default(versions)
+    return None if meant is None else InferredBackend(meant, f"the file has `{word}`")
 
 
 def _of_project(analysis: Analysis, project: Project, versions: tuple[str, ...]) -> InferredBackend | None:

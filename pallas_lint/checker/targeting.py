@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.compat.chips import SPARSE, knowing
 from pallas_lint.config.targets import Target
 from pallas_lint.kernels.launches.backend import STRONG
-from pallas_lint.kernels.model.trace import Access, Concretization, Op
+from pallas_lint.kernels.model.trace import Capture
 from pallas_lint.kernels.model.values import Const, Sym
 from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
@@ -71,7 +71,7 @@ def interpreted_places(launch: Launch) -> frozenset[Span]:
     interpreted: set[Span] = set()
     for trace in launch.traces:
         for event in trace.events:
-            guards = event.guards if isinstance(event, Op | Access | Concretization) else ()
+            guards = () if isinstance(event, Capture) else event.guards
             only = any(guard.kind in ("if", "when") and _requests_interpreter(guard, launch) for guard in guards)
             (interpreted if only else compiled).add(event.site.span)
     return frozenset(interpreted - compiled)

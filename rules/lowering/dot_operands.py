@@ -398,7 +398,9 @@ def _dtypes_on_tpu(op: Op, product: MatrixProduct, device: str | None, *, full: 
         )
     integers = all(map(is_integer, pair))
     # tpu7x converts narrow integers to floats, and sums to either: compiled for it by 0.8.3, 0.10.2, 0.11.2, 0.12.0.1.
-    converts = (integers and max(map(bits, pair)) <= 8) or (all(map(is_float, pair)) and "f16" not in pair)
+    # A float and an int8 were compiled by 0.12.0.1 for each TPU: summed in float32 on all, in int32 on tpu7x alone.
+    mixed = any(map(is_float, pair)) and "i8" in pair and "f16" not in pair
+    converts = (integers and max(map(bits, pair)) <= 8) or (all(map(is_float, pair)) and "f16" not in pair) or mixed
     if converts and device == "tpu7x":
         return
     if converts and device is None:
@@ -412,6 +414,6 @@ def _dtypes_on_tpu(op: Op, product: MatrixProduct, device: str | None, *, full: 
     elif integers and result == "f32":
         what = f"of {names} does not accumulate in float32 before tpu7x"
         yield _Refusal(what, "pass `preferred_element_type=jnp.int32`", refused, severity)
-    elif all(map(is_float, pair)) and result == "i32":
+    elif (all(map(is_float, pair)) or mixed) and result == "i32":
         what = f"of {names} does not accumulate in int32 before tpu7x"
         yield _Refusal(what, "pass `preferred_element_type=jnp.float32`", refused, severity)

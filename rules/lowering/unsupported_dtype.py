@@ -30,7 +30,16 @@ from pallas_lint.checker.backend_failures import within
 from pallas_lint.compat import SupportStatus
 from pallas_lint.compat.outcomes import dtypes_named
 from pallas_lint.kernels.library.arrays import promotes
-from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of, is_float, long_name, operand_element, promote
+from pallas_lint.kernels.model.dtypes import (
+    bits,
+    canonical,
+    dtype_of,
+    is_float,
+    is_integer,
+    long_name,
+    operand_element,
+    promote,
+)
 from pallas_lint.kernels.model.kinds import INEXACT, INTEGER, kinds_of
 from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.syntax.nesting import operand, spelled_function
@@ -344,7 +353,7 @@ def _unpacked(op: Op, context: Context) -> Iterator[Finding]:
 
 
 def _packed(op: Op, context: Context) -> Iterator[Finding]:
-    """`pack_elementwise` takes arrays of one dtype, as many as fit into a word."""
+    """`pack_elementwise` takes arrays of one dtype, as many as fit into a word: float32 for bfloat16, or integers."""
     sources = op.argument("xs", 0)
     items = sources.items if isinstance(sources, Seq) and not sources.open else ()
     given = [item.dtype for item in items if isinstance(item, Array) and item.dtype is not None]
@@ -358,6 +367,19 @@ def _packed(op: Op, context: Context) -> Iterator[Finding]:
         )
         return
     packed = dtype_of(op.argument("packed_dtype"))
+    if given and packed is not None and not _packs(given[0], packed):
+        versions = context.failing(lambda version: within(version, "0.10.2"))
+        if versions:
+            yield context.finding(
+                op.site,
+                f"`{spelled_function(op.site)}` packs float32 as bfloat16, and integers as integers: not"
+                f" {long_name(given[0])} as {long_name(packed)}",
+                help=f"cast the arrays before: `x.astype(jnp.{'int32' if is_integer(packed) else 'float32'})`",
+                op=op,
+                only_in=() if context.everywhere(lambda version: within(version, "0.10.2")) else versions,
+                dtype=given[0],
+            )
+        return
     if given and packed is not None and len(given) == len(items) != bits(given[0]) // bits(packed):
         count = bits(given[0]) // bits(packed)
         yield context.finding(
@@ -367,6 +389,10 @@ def _packed(op: Op, context: Context) -> Iterator[Finding]:
             help=f"pass as many arrays as values of {long_name(packed)} fit into a word",
             op=op,
         )
+
+
+def _packs(given: str, packed: str) -> bool:
+    return (given, packed) == ("f32", "bf16") or (is_integer(given) and is_integer(packed))
 
 
 _PACKING = {

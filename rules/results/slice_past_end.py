@@ -24,6 +24,7 @@ from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores, indices_in
 from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_any
 from pallas_lint.kernels.grid.grid_points import axes_in, loops_in, terms_in
 from pallas_lint.kernels.grid.index_ranges import (
+    always_holds,
     divided,
     extents,
     number,
@@ -174,7 +175,9 @@ class SlicePastEnd(Rule):
             is_masked = part.access.site.key in masked
             finding = _constant(part, is_masked, trace, context)
             if finding is None and not is_masked:
-                finding = (_guarded if conditions else _counted)(part, trace, context)
+                finding = _guarded(part, trace, context) if conditions else None
+                if finding is None and all(always_holds(guard, trace.launch) for guard in conditions):
+                    finding = _counted(part, trace, context)
                 finding = finding or _on_subcores(part, trace, context)
             if finding is not None:
                 yield finding

@@ -269,7 +269,7 @@ def _of_names(block: Block, context: Context) -> Iterator[Finding]:
         if walk.divisor == 1 and walk.steps != walk.blocks and walk.may_be_any(context.analysis.outcome.effects)
     ]
     for walk in wrong:
-        if any((other.steps, other.blocks) == (walk.blocks, walk.steps) for other in wrong):
+        if any(other.blocks == walk.steps for other in wrong):
             help = "swap the two indices that the index map returns, or the two axes of the grid"
         elif walk.excess == 1:
             help = "make the grid as long as the array has blocks, or return another index"

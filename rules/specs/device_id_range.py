@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 
 from pallas_lint.api import Context, Dictionary, Example, Finding, Op, Rule, Seq, Severity, Value
-from pallas_lint.kernels.facts.devices import DevicePoint, axes_around
+from pallas_lint.kernels.facts.devices import DevicePoint, axes_around, axes_of
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.library.operands import leaves
 from pallas_lint.kernels.model.known_names import PALLAS, name_of
@@ -23,6 +23,7 @@ _DEVICE_AT = {
     f"{PALLAS}.tpu.async_remote_copy": 4,
 }
 _MAX_DEVICES = 4096
+_ADD_THE_SIZE = "`lax.rem` keeps the sign of what is divided: add the size before, `lax.rem(me + n - 1, n)`"
 _ASSUMED = (2, 3, 4, 8)  # devices along an axis of unknown size
 
 
@@ -137,9 +138,12 @@ class DeviceIdRange(Rule):
             return
         logical = name_of(op.argument("device_id_type")).endswith("LOGICAL")
         axes = axes_around(context.launch)
-        if axes is None or (isinstance(given, Seq) and given.open):
+        if isinstance(given, Seq) and given.open:
             return
         parts = tuple(leaves(given))
+        if axes is None:
+            yield from _negative(op, parts, context)
+            return
         if not logical and not isinstance(given, Dictionary) and len(parts) != len(axes):
             names = ", ".join(f"`{axis}`" for axis in axes)
             yield context.finding(
@@ -167,13 +171,25 @@ class DeviceIdRange(Rule):
                 yield context.finding(
                     op.site,
                     f"device id {value} for {where}{length}, on device {device}",
-                    help="`lax.rem` keeps the sign of what is divided: add the size before, `lax.rem(me + n - 1, n)`"
+                    help=_ADD_THE_SIZE
                     if value < 0
                     else "take the remainder by the size of the axis: `lax.rem(me + 1, n)`",
                     certain=known,
                     op=op,
                 )
                 return
+
+
+def _negative(op: Op, parts: tuple[Value, ...], context: Context) -> Iterator[Finding]:
+    """A coordinate that is negative on a device of every mesh with the axes that it is computed from."""
+    for part in parts:
+        axes = axes_of(part)
+        outside = _outside(part, None, dict.fromkeys(axes)) if axes else None
+        if outside is not None:
+            device, value = outside
+            message = f"device id {value} on device {device} of {', '.join(f'`{axis}`' for axis in axes)}"
+            yield context.finding(op.site, message, help=_ADD_THE_SIZE, certain=False, op=op)
+            return
 
 
 def _outside(value: Value, size: int | None, axes: dict[str, int | None]) -> tuple[str, int] | None:

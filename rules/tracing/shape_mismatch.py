@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import Context, Example, Finding, KernelTrace, Rule, Severity
+from pallas_lint.kernels.facts.agreements import disagreement
 from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch, shape_mismatch
 from pallas_lint.syntax.nesting import spelled_function
+
+_HELP = {
+    "carry": "start with a value of the type that the body returns, or give the body's result that of the start:"
+    " `keepdims=True`, `.astype(...)`",
+    "branches": "let all branches return values of the same shapes and dtypes",
+}
 
 
 class ShapeMismatch(Rule):
@@ -15,7 +22,8 @@ class ShapeMismatch(Rule):
     A kernel computes on blocks, so its sizes are those of BlockSpecs and scratch shapes, not those of the arrays. jax
     checks them while it traces the kernel, on every backend and in interpret mode: a `reshape` keeps the number of
     elements, operators and `where` broadcast sizes of 1 only, a product sums over dimensions of one size, and what is
-    concatenated or stacked has equal sizes elsewhere.
+    concatenated or stacked has equal sizes elsewhere. The carry of a loop has one type: the body returns what it was
+    given, in shape and dtype. So do the branches of a `lax.cond`.
 
     `jnp.dot` of operands with three dimensions is no batched product: it makes an array of four dimensions, each matrix
     of the left with each of the right. `jnp.matmul` multiplies them one by one.
@@ -32,7 +40,7 @@ class ShapeMismatch(Rule):
     ## References
 
     - jax, `_src/lax/lax.py`: `broadcast_shapes`, `_reshape_shape_rule`, `_dot_general_shape_rule`,
-      `_concatenate_shape_rule`; alike from 0.4.35 to 0.12.0.1.
+      `_concatenate_shape_rule`, `_src/lax/control_flow/loops.py`: `_check_carry_type`; alike from 0.4.35 to 0.12.0.1.
     """
 
     code = "PAL509"
@@ -71,6 +79,23 @@ class ShapeMismatch(Rule):
             """,
             run="run()",
         ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                def add(i, total):
+                    return total + jnp.sum(x_ref[pl.ds(i * 8, 8), :], axis=0, keepdims=True)
+
+                total = lax.fori_loop(0, x_ref.shape[0] // 8, add, jnp.zeros((128,), jnp.float32))  #!
+                o_ref[...] = jnp.broadcast_to(total, o_ref.shape)
+
+            def run():
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                )(jnp.zeros((64, 128), jnp.float32))
+            """,
+            run="run()",
+        ),
     )
     valid = (
         Example(
@@ -95,3 +120,8 @@ class ShapeMismatch(Rule):
             if mismatch is not None and not any(map(comes_of_mismatch, op.args)):
                 message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
                 yield context.finding(op.site, message, help=mismatch.instead, op=op)
+        for agreement in trace.agreements():
+            reason = disagreement(agreement) if agreement.certain else None
+            if reason is not None:
+                message = f"`{agreement.short}`: {reason}"
+                yield context.finding(agreement.site, message, help=_HELP[agreement.kind])

@@ -78,3 +78,32 @@ def test_outside(device: str, mesh: str, more: str, text: str) -> None:
 )
 def test_inside(device: str, mesh: str, more: str) -> None:
     assert found(device, mesh, more) == []
+
+
+def test_negative_on_a_mesh_of_which_nothing_is_known() -> None:
+    """`lax.rem` of the left neighbour, in a function that is mapped over a mesh that it is given."""
+    code = """
+    import jax
+    from jax import lax
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    def neighbour(axis, step):
+        return {}
+
+    def kernel(x_ref, o_ref, send, recv):
+        left = neighbour("ring", -1)
+        pltpu.make_async_remote_copy(x_ref, o_ref, send, recv, device_id=left).start()
+
+    def shift(x):
+        return pl.pallas_call(
+            kernel,
+            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+            scratch_shapes=[pltpu.SemaphoreType.DMA] * 2,
+        )(x)
+    """
+    me, size = "lax.axis_index(axis)", "lax.axis_size(axis)"
+    (finding,) = lint(code.format(f"lax.rem({me} + step, {size})"), "0.12.0.1", select="PAL316")
+    assert finding.message.startswith("device id -1 on device 0 of `ring`") and finding.severity.name == "WARNING"
+    for right in (f"lax.rem({me} + step + {size}, {size})", f"({me} + step) % {size}", f"{me} + 1", f"1 - {me}"):
+        assert lint(code.format(right), "0.12.0.1", select="PAL316") == []

@@ -156,6 +156,7 @@ def test_integers_of_two_widths_on_triton(first: str, second: str) -> None:
         "jnp.dot(b8, m.astype(jnp.int4), preferred_element_type=jnp.int32)",
         "jnp.dot(h, h, preferred_element_type=jnp.int32)",
         "jnp.dot(m, m, preferred_element_type=jnp.int32)",
+        "jnp.dot(h, b8, preferred_element_type=jnp.int32)",
     ],
 )
 def test_tpu7x_sums_in_the_other_kind_of_number(expression: str, version: str) -> None:

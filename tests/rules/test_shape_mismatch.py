@@ -38,7 +38,55 @@ _OF_ONE = [
     for sizes in ("8, 128", "1024", "-1", "8, -1", "16, 64", "3, -1", "2, -1, 64", "7, 100", "1, 128", "0, -1")
     for form in ("x.reshape({0})", "x.reshape(({0},))", "jnp.reshape(x, ({0},))")
 ]
+_AXES = """\
+jnp.sum(x, axis=1)
+x.max(axis=-2, keepdims=True)
+jnp.mean(x, (0, 2))
+x.argmax(1)
+jnp.cumsum(x, axis=2)
+jnp.transpose(x, (1, 0))
+x.transpose(2, 0, 1)
+x.transpose((0, 1))
+jnp.transpose(x)
+lax.transpose(x, (1, 0))
+jnp.split(x, 2)[0]
+jnp.split(x, 3, axis=-1)[0]
+jnp.split(x, [3])[0]
+jnp.array_split(x, 3)[0]
+jnp.broadcast_to(x, (8, 128))
+jnp.broadcast_to(x, (128,))
+jnp.broadcast_to(x, (2, 8, 128))""".splitlines()
+_CARRIES = ["x", "jnp.zeros((8, 128))", "jnp.full((8, 1), -jnp.inf)", "0.0", "0", "jnp.int32(0)", "jnp.float32(0)"]
+_BODIES = """\
+c
+c + 1
+c * 1.5
+c + x
+x
+0
+0.0
+None
+jnp.sum(x)
+jnp.sum(x, axis=1)
+jnp.sum(x, axis=1, keepdims=True)
+c.astype(jnp.bfloat16)
+jnp.maximum(c, x.max())""".splitlines()
+_LOOPS = [
+    "x = jnp.ones((8, 128), jnp.bfloat16)\n" + form
+    for one in _CARRIES
+    for other in _BODIES
+    for form in (
+        f"lax.fori_loop(0, 3, lambda i, c: {other}, {one})",
+        f"lax.fori_loop(0, 3, lambda i, t: (t[0], (lambda c: {other})(t[1])), (0, {one}))",
+        f"lax.while_loop(lambda c: False, lambda c: {other}, {one})",
+        f"lax.scan(lambda c, _: ({other}, None), {one}, None, length=3)",
+        f"lax.cond(x[0, 0] > 0, lambda c: {other}, lambda c: c, {one})",
+        f"lax.switch(jnp.int32(1), [lambda c: {other}, lambda c: c, lambda c: c], {one})",
+    )
+]
 CASES: list[Case] = [
+    *(("(8, 128)", "float32", f"{_ONE.format(one)}{value}") for one in _SHAPES for value in _AXES),
+    *(("(8, 128)", "float32", loop) for loop in _LOOPS),
     *(
         ("(8, 128)", "float32", f"{_TWO.format(one, other)}{value}")
         for one in _SHAPES
@@ -95,3 +143,38 @@ def test_dot_of_three_dimensions_is_no_batched_product() -> None:
     body = "x = jnp.zeros((4, 8, 128))\no_ref[...] = x + jnp.dot(x, jnp.zeros((4, 128, 128)))"
     (finding,) = lint(module(("(4, 8, 128)", "float32", body)), "0.12.0.1", select="PAL509")
     assert "(4, 8, 4, 128)" in finding.message and "jnp.matmul" in finding.help
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("lax.fori_loop(0, 3, lambda i, c: c + x.sum(0), jnp.zeros((1,)))", "(1,) as it enters and (128,)"),
+        (
+            "lax.fori_loop(0, 3, lambda i, c: (c[0] + x, c[1] * 2.0), (x, jnp.int32(0)))[0]",
+            "f32 as the body returns it",
+        ),
+        ("lax.fori_loop(0, 3, lambda i, c: None, x)", "`None` as the body returns it"),
+        ("lax.while_loop(lambda c: False, lambda c: c.max(), x)", "() as the body returns it"),
+        ("lax.cond(x[0, 0] > 0, lambda: x, lambda: x.max(1))", "(8, 128) and another (8,)"),
+        ("x.max(axis=2)", "has no dimension 2"),
+        ("jnp.split(x, 3)[0]", "no 3 equal parts"),
+        ("jnp.broadcast_to(x, (8, 256))", "does not broadcast to (8, 256)"),
+        ("jnp.transpose(x, (0, 2, 1))", "3 axes are given"),
+    ],
+)
+def test_carries_branches_and_axes(value: str, reason: str) -> None:
+    (finding,) = lint(module(("(8, 128)", "float32", f"{_ONE.format('(8, 128)')}{value}")), "0.12.0.1", select="PAL509")
+    assert reason in finding.message
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "lax.fori_loop(0, 3, lambda i, c: c + x.max(), 0.0)",  # a weak carry takes the body's type
+        "lax.fori_loop(0, 3, lambda i, c: c + 1, jnp.int32(0))",
+        "lax.fori_loop(0, 3, lambda i, c: (c[0] + x, x.max()), (x, -jnp.inf))[0]",
+        "lax.cond(x[0, 0] > 0, lambda: 0.0, lambda: x.max())",
+    ],
+)
+def test_carries_and_branches_of_one_type(value: str) -> None:
+    assert not found(("(8, 128)", "float32", f"{_ONE.format('(8, 128)')}{value}"), "0.12.0.1")

@@ -368,3 +368,30 @@ def test_quotients_that_are_rounded_up(steps: str) -> None:
         return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((128, 128), x.dtype))(x)
     """
     assert [f.severity.name for f in lint(code, "0.12.0.1", select="PAL412")] == ["WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [("i < n", True), ("i + 1 <= n", True), ("n > i", True), ("i + 1 < n", False), ("i < n - 1", False)],
+)
+def test_conditions_on_a_number_of_steps_that_has_only_a_name(condition: str, *, found: bool) -> None:
+    code = f"""
+    import functools
+    import jax
+    from jax.experimental import pallas as pl
+
+    def kernel(x_ref, o_ref, *, rows):
+        n = x_ref.shape[0] // rows
+        o_ref[...] = x_ref[pl.ds(0, rows), :]
+
+        @pl.loop(0, n)
+        def _(i):
+            @pl.when({condition})
+            def _():
+                o_ref[...] += x_ref[pl.ds((i + 1) * rows, rows), :]
+
+    def total(x, rows):
+        out_shape = jax.ShapeDtypeStruct((rows, x.shape[1]), x.dtype)
+        return pl.pallas_call(functools.partial(kernel, rows=rows), out_shape=out_shape)(x)
+    """
+    assert [f.severity.name for f in lint(code, "0.12.0.1", select="PAL412")] == ["WARNING"] * found

@@ -250,3 +250,6 @@ def test_arrays_that_are_packed() -> None:
     (text,) = compiled("pltpu.pack_elementwise([a, a], packed_dtype=jnp.int8)", "int32", "tpu:v5e", "0.12.0.1")
     assert "takes 4 arrays, not 2" in text
     assert compiled("pltpu.pack_elementwise([a] * 4, packed_dtype=jnp.int8)", "int32", "tpu:v5e", "0.12.0.1") == []
+    (text,) = compiled("pltpu.pack_elementwise([a, a], packed_dtype=jnp.bfloat16)", "int32", "tpu:v5e", "0.12.0.1")
+    assert "not int32 as bfloat16" in text
+    assert compiled("pltpu.pack_elementwise([a, a], packed_dtype=jnp.bfloat16)", "float32", "tpu:v5e", "0.12.0.1") == []

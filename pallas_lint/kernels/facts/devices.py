@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.grid.grid_points import LoopPoint
 from pallas_lint.kernels.library.host.shards import mesh_axes
 from pallas_lint.kernels.library.operands import leaves
-from pallas_lint.kernels.model.values import CallResult, Const
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const
 from pallas_lint.records import field, frozen
 
 if TYPE_CHECKING:
@@ -28,6 +28,24 @@ def axes_around(launch: Launch) -> dict[str, int | None] | None:
     ]
     same = found and len(found) == len(launch.sharding_contexts) and all(axes == found[0] for axes in found)
     return found[0] if same else None
+
+
+_MAX_FOLLOWED = 64  # operations
+
+
+def axes_of(value: Value) -> list[str]:
+    """The axes of a mesh along which a scalar is computed: by the index of the device there, or their size."""
+    found: dict[str, None] = {}
+    pending, seen = [value], 0
+    while pending and seen < _MAX_FOLLOWED:
+        made, seen = pending.pop(), seen + 1
+        op = made.origin if isinstance(made, Array) else None
+        if op is not None and op.name == "jax.lax.axis_index":
+            names = leaves(op.argument("axis_name", 0) or UNKNOWN)
+            found.update((str(name.value), None) for name in names if isinstance(name, Const))
+        elif op is not None:
+            pending += op.args
+    return list(found)
 
 
 @frozen

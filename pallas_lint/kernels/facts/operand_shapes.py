@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.library.arrays import promotes
 from pallas_lint.kernels.library.operands import argument, axes, shape
 from pallas_lint.kernels.library.products import PRODUCTS, contracted, operands, subscripts
+from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.values import Array, Const, Seq, shape_of, spelled_shape
 from pallas_lint.records import frozen
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 _JOINS = frozenset({"concatenate", "concat", "stack", "vstack", "hstack"})
 _SELECTS = frozenset({"jax.numpy.where", "jax.lax.select"})
 _PRODUCTS = frozenset(PRODUCTS.split())
+_TRANSPOSES = frozenset({"transpose", "permute_dims"})
+_REDUCTIONS = frozenset(
+    f"jax.numpy.{name}" for name in "sum prod max min mean std var any all argmax argmin cumsum cumprod".split()
+)
 
 
 @frozen
@@ -44,6 +49,14 @@ def shape_mismatch(op: Op) -> ShapeMismatch | None:
         return _einsum(args, keywords)
     if op.short in _JOINS:
         return _join(op.short, args, keywords)
+    if op.name == "jax.numpy.broadcast_to":
+        return _broadcast_to(args, keywords)
+    if op.name == "jax.numpy.split":
+        return _split(args, keywords)
+    if op.short in _TRANSPOSES:
+        return _transpose(args, keywords)
+    if op.name in _REDUCTIONS:
+        return _axis(args, keywords)
     if op.name in _SELECTS or promotes(op.name):
         return _broadcast([value for value in (*args, *keywords.values()) if isinstance(value, Array)])
     return None
@@ -118,6 +131,51 @@ def _unequal_from_the_end(shapes: list[Shape]) -> int | None:
 def _listed(shapes: Iterable[Shape]) -> str:
     *most, last = dict.fromkeys(map(spelled_shape, shapes))
     return f"{', '.join(most)} and {last}"
+
+
+def _broadcast_to(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    before, wanted = _sizes(shape(args[0])) if args else None, argument(args, keywords, "shape", 1)
+    after = _sizes(shape_of(wanted)) if wanted is not None else None
+    if before is None or after is None:
+        return None
+    pairs = zip(reversed(before), reversed(after), strict=False)
+    if len(before) <= len(after) and all(one in (1, other) for one, other in pairs):
+        return None
+    reason = f"shape {spelled_shape(before)} does not broadcast to {spelled_shape(after)}"
+    return ShapeMismatch(reason, "sizes are compared from the last dimension on: `x[:, None]` puts one of size 1 there")
+
+
+# -- axes ----------------------------------------------------------------------------------------------------------
+
+
+def _split(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    sizes, count = _sizes(shape(args[0])) if args else None, argument(args, keywords, "indices_or_sections", 1)
+    at = axes(argument(args, keywords, "axis", 2) or Const(0), len(sizes)) if sizes else None
+    parts = integer(count) if count is not None else None
+    if not sizes or not at or not parts or parts < 0 or sizes[at[0]] % parts == 0:
+        return None
+    reason = f"dimension {at[0]} of shape {spelled_shape(sizes)} has no {parts} equal parts"
+    return ShapeMismatch(reason, "`jnp.array_split` makes parts of different sizes; a list has the places to split at")
+
+
+def _transpose(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    sizes, order = _sizes(shape(args[0])) if args else None, args[1] if len(args) == 2 else keywords.get("axes")
+    named = keywords.get("permutation", order)
+    if sizes is None or not isinstance(named, Seq) or named.open or len(named.items) == len(sizes):
+        return None
+    reason = f"{len(named.items)} axes are given for shape {spelled_shape(sizes)}"
+    return ShapeMismatch(reason, "name each dimension of the operand once")
+
+
+def _axis(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    sizes, at = _sizes(shape(args[0])) if args else None, argument(args, keywords, "axis", 1)
+    wanted = at.items if isinstance(at, Seq) and not at.open else (at,)
+    numbers = [item.value for item in wanted if isinstance(item, Const) and item.kind is int]
+    outside = [] if sizes is None else [axis for axis in numbers if not -len(sizes) <= axis < len(sizes)]
+    if sizes is None or not outside:
+        return None
+    reason = f"shape {spelled_shape(sizes)} has no dimension {outside[0]}"
+    return ShapeMismatch(reason, f"its dimensions are 0 to {len(sizes) - 1}" if sizes else "it is a single number")
 
 
 # -- products ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.grid.grid_points import LoopPoint, axes_in, loops_in
-from pallas_lint.kernels.model.known_names import PROGRAM_ID, is_integer
+from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Sym, Value, from_dim, options
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pallas_lint.kernels.model.launch import Launch
-    from pallas_lint.kernels.model.trace import KernelTrace, Op
+    from pallas_lint.kernels.model.trace import Guard, KernelTrace, Op
 
 _MAX_POINTS = 4096
 _MULTIPLY = frozenset(("jax.numpy.multiply", "jax.lax.mul"))
@@ -80,6 +80,35 @@ def reach_of(value: Value, launch: Launch, depth: int = 0) -> IndexRange | None:
     if op.name in _ADD and len(op.args) == 2:
         return _sum(op.args[0], op.args[1], launch, depth)
     return None
+
+
+_BELOW = frozenset(("less", "lt"))
+_AT_MOST = frozenset(("less_equal", "le"))
+_ABOVE = frozenset(("greater", "gt"))
+_AT_LEAST = frozenset(("greater_equal", "ge"))
+
+
+def always_holds(guard: Guard, launch: Launch) -> bool:
+    """Whether a condition lets all steps through: `i < n`, where i counts from 0 to n - 1."""
+    op = guard.condition.origin if isinstance(guard.condition, Array) else None
+    if op is None or guard.negated or len(op.args) != 2:
+        return False
+    index, bound = reversed(op.args) if op.short in _ABOVE | _AT_LEAST else op.args
+    reach = reach_of(index, launch)
+    if op.short not in _BELOW | _AT_MOST | _ABOVE | _AT_LEAST or reach is None or reach.factor != Const(1):
+        return False
+    least = 0 if op.short in _BELOW | _ABOVE else 1
+    return reach.offset <= least and _count_is(bound, reach.count, index, launch)
+
+
+def _count_is(bound: Value, count: Value, index: Value, launch: Launch) -> bool:
+    """Whether a bound is the number of steps that the index counts: by name, or the `num_programs` of its axis."""
+    op = bound.origin if isinstance(bound, Array) else None
+    if op is None or op.name != NUM_PROGRAMS:
+        return bound == count
+    step = index.origin if isinstance(index, Array) else None
+    of_grid = step is not None and step.name == PROGRAM_ID and launch.form.is_over_blocks
+    return of_grid and step is not None and step.argument("axis", 0) == op.argument("axis", 0)
 
 
 def _of_name(value: Sym, launch: Launch, depth: int) -> IndexRange | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from pallas_lint.identity import ById
-from pallas_lint.kernels.model.trace import Access, Capture, Concretization, Op
+from pallas_lint.kernels.model.trace import Access, Agreement, Capture, Concretization, Op
 from pallas_lint.kernels.model.values import Array, CallResult, Dictionary, Func, OneOf, Ref, Seq, Slice
 from pallas_lint.records import define, evolve, field
 
@@ -77,6 +77,9 @@ class CallReplay:
         new_guards = (*guards, *map(self._guard, event.guards[skipped:]))
         if isinstance(event, Concretization):
             return evolve(event, value=self.value(event.value), guards=new_guards)
+        if isinstance(event, Agreement):
+            first, other = event.values
+            return evolve(event, values=(self.value(first), self.value(other)), guards=new_guards)
         if isinstance(event, Access):
             value = self._anew(event.value) if event.kind == "load" else self.value(event.value)
             ref, index = self._ref(event.ref), self.value(event.index)

@@ -52,7 +52,9 @@ def _under(interp: Tracer, kind: str, condition: Value, node: nodes.Node, negate
     return Guard(kind, condition, interp.site(node), negated)  # type: ignore[arg-type]
 
 
-def _loop_body(interp: Tracer, body: Value, arguments: list[Value], carry: Value | None, node: nodes.Node) -> Value:
+def _loop_body(
+    interp: Tracer, name: str, body: Value, arguments: list[Value], carry: Value | None, node: nodes.Node
+) -> Value:
     """Call a loop body until the carry is stable: once as it enters, once more widened by what came out."""
     carry = None if carry is None else _traced(carry)
     given = [*arguments, *([] if carry is None else [carry])]
@@ -60,6 +62,7 @@ def _loop_body(interp: Tracer, body: Value, arguments: list[Value], carry: Value
         result = interp.call(body, Arguments(list(given)), node)
         if carry is None:
             return result
+        interp.agree("carry", name, carry, result, node)
         widened = _widen(carry, result)
         if widened != carry:
             result = interp.call(body, Arguments([*arguments, widened]), node)
@@ -126,7 +129,7 @@ def _loop(interp: Tracer, body: Value, made: CallResult, node: nodes.Node) -> Va
     carry = made.argument("init_carry")
     if made.function.endswith(("nd_loop", "dynamic_scheduling_loop")):
         carry = None if carry == NONE else carry
-        return _loop_body(interp, body, [_loop_info(made)], carry, node)
+        return _loop_body(interp, made.function, body, [_loop_info(made)], carry, node)
     if made.function.endswith("parallel_loop"):
         carry = made.argument("carry")
     lower, upper = made.argument("lower", 0) or UNKNOWN, made.argument("upper", 1)
@@ -137,7 +140,8 @@ def _loop(interp: Tracer, body: Value, made: CallResult, node: nodes.Node) -> Va
     index = loop_index(made.site, lower, upper)
     if step != Const(1):
         index = stepped_index(made.site, lower, upper, step)
-    result = _loop_body(interp, body, [index], carry if carry not in (None, NONE) else None, node)
+    carried = carry if carry not in (None, NONE) else None
+    result = _loop_body(interp, made.function, body, [index], carried, node)
     interp.op(made.function, made.site.node, Arguments(list(made.args), dict(made.keywords), made.open), NONE)
     return NONE if carry is None else result
 
@@ -261,7 +265,7 @@ def _fori_loop(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node
         return UNKNOWN
     assert body is not None
     index = loop_index(interp.site(node), arguments.get("lower", 0) or UNKNOWN, arguments.get("upper", 1) or UNKNOWN)
-    result = _loop_body(interp, body, [index], init if init is not None else UNKNOWN, node)
+    result = _loop_body(interp, name, body, [index], init if init is not None else UNKNOWN, node)
     return interp.op(name, node, arguments, result)
 
 
@@ -269,8 +273,8 @@ def _while_loop(interp: Tracer, name: str, arguments: Arguments, node: nodes.Nod
     condition, body = arguments.get("cond_fun", 0), arguments.get("body_fun", 1)
     init = arguments.get("init_val", 2) or UNKNOWN
     if condition is not None and _callable(condition):
-        _loop_body(interp, condition, [_traced(init)], None, node)
-    return _loop_body(interp, body, [], init, node) if body is not None and _callable(body) else UNKNOWN
+        _loop_body(interp, name, condition, [_traced(init)], None, node)
+    return _loop_body(interp, name, body, [], init, node) if body is not None and _callable(body) else UNKNOWN
 
 
 def _scan(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -282,6 +286,7 @@ def _scan(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
         with interp.under(_under(interp, "loop", UNKNOWN, node)):
             once = interp.call(body, Arguments([init, _each(xs)]), node)
         if isinstance(once, Seq) and len(once.items) == 2:
+            interp.agree("carry", name, init, once.items[0], node)
             carry, made = _widen(init, once.items[0]), once.items[1]
     interp.op(name, node, arguments, UNKNOWN)
     return Seq((carry, _stacked(interp, made, arguments.get("length", 3) or _length(xs))))
@@ -335,8 +340,14 @@ def _cond(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
             continue
         with interp.under(_under(interp, "cond", predicate, node, negated=at == 1)):
             value = interp.call(branch, Arguments(list(operands)), node)
-        result = value if result is None else join(result, value)
+        result = value if result is None else _joined(interp, name, result, value, node)
     return interp.op(name, node, arguments, UNKNOWN if result is None else result)
+
+
+def _joined(interp: Tracer, name: str, result: Value, value: Value, node: nodes.Node) -> Value:
+    """The result of one more branch beside those before."""
+    interp.agree("branches", name, result, value, node)
+    return join(result, value)
 
 
 def _switch(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -346,7 +357,7 @@ def _switch(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
     for branch in branches.items if isinstance(branches, Seq) else ():
         with interp.under(_under(interp, "cond", index, node)):
             value = interp.call(branch, Arguments(list(operands)), node)
-        result = value if result is None else join(result, value)
+        result = value if result is None else _joined(interp, name, result, value, node)
     return interp.op(name, node, arguments, UNKNOWN if result is None else result)
 
 

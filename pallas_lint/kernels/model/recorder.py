@@ -6,7 +6,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.model.trace import Access, Concretization, Op
+from pallas_lint.kernels.model.trace import Access, Agreement, Concretization, Op
 from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Func, Instance, OneOf, Ref, Value, options
 from pallas_lint.records import evolve
 from pallas_lint.syntax import Site, nodes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.frame import Frame
     from pallas_lint.kernels.model.result import Effects, InterpreterResult
     from pallas_lint.kernels.model.scope import Env
-    from pallas_lint.kernels.model.trace import ConcretizationKind, Event, KernelTrace
+    from pallas_lint.kernels.model.trace import AgreementKind, ConcretizationKind, Event, KernelTrace
     from pallas_lint.syntax import Piece
 
 
@@ -64,6 +64,11 @@ class Recorder:
         self.record(
             Access(kind, ref, index, site, value, self.frame.guards, self.frame.uncertain == 0)  # type: ignore[arg-type]
         )
+
+    def agree(self, kind: AgreementKind, name: str, one: Value, other: Value, node: nodes.Node) -> None:
+        """Record that jax requires two values to be of one type."""
+        site, frame = self.site(node), self.frame
+        self.record(Agreement(kind, (one, other), site, name, frame.guards, frame.uncertain == 0))
 
     def note_outside(self, name: str, arguments: Arguments, node: nodes.Node) -> None:
         """Record a call, outside any kernel, of a function that only kernels may call."""

@@ -136,7 +136,30 @@ class Concretization:
     certain: bool = True
 
 
-Event = Op | Access | Capture | Concretization
+AgreementKind = Literal["carry", "branches"]
+
+
+@frozen(eq=False)
+class Agreement:
+    """Values that jax requires to be of one type: a loop's carry as it enters and as its body returns it, or branches.
+
+    `name` is the function that requires it.
+    """
+
+    kind: AgreementKind
+    values: tuple[Value, Value]
+    site: Site
+    name: str
+    guards: tuple[Guard, ...]
+    certain: bool
+
+    @property
+    def short(self) -> str:
+        """The last part of the name: "fori_loop"."""
+        return last_part(self.name)
+
+
+Event = Op | Access | Capture | Concretization | Agreement
 
 LOOP_INDEX = "loop index"
 
@@ -212,6 +235,9 @@ class KernelTrace:
             self._ops += [event for event in self.events[self._ops_until :] if isinstance(event, Op)]
             self._ops_until = len(self.events)
         return iter([op for op in self._ops if op.name in names] if names else self._ops)
+
+    def agreements(self) -> Iterator[Agreement]:
+        return (event for event in self.events if isinstance(event, Agreement))
 
     def accesses(self, parameter: str | None = None) -> Iterator[Access]:
         for event in self.events:
