@@ -18,6 +18,7 @@ from pallas_lint.kernels.model.launch import BlockDim, BlockSpec, Launch
 from pallas_lint.kernels.model.launch_forms import LaunchForm
 from pallas_lint.kernels.model.trace import Access, Capture, Concretization, Event, Guard, KernelTrace, Op
 from pallas_lint.kernels.model.values import (
+    ELLIPSIS,
     NONE,
     UNKNOWN,
     Array,
@@ -47,6 +48,7 @@ from pallas_lint.syntax import Piece, Site, nodes
 from pallas_lint.syntax.uses import Use
 
 __all__ = [
+    "ELLIPSIS",
     "NONE",
     "UNKNOWN",
     "Access",

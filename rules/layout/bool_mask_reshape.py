@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import (
+    ELLIPSIS,
     NONE,
     Array,
     Const,
@@ -187,7 +188,7 @@ def _adds_behind(op: Op, mask: Array) -> bool:
         others = [part for part in parts if part != NONE]
         if parts[-1:] != (NONE,) or not others or not all(_is_whole(part) for part in others):
             return False
-        return Const(...) in others or mask.shape is None or len(mask.shape) == len(others)
+        return ELLIPSIS in others or mask.shape is None or len(mask.shape) == len(others)
     before, after = mask.shape, op.result.shape if isinstance(op.result, Array) else None
     if short == "broadcast_in_dim":
         dims = op.argument("broadcast_dimensions", 2)

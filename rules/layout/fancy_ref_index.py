@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.api import (
+    ELLIPSIS,
     NONE,
     Array,
     Const,
@@ -255,7 +256,7 @@ def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Litera
         if load.ref.role not in ("in", "out", "scratch") or load.ref.space not in (None, "vmem"):
             return None
         parts = load.index.items if isinstance(load.index, Seq) else (load.index,)
-        whole = any(part == Const(...) or isinstance(part, Slice) for part in parts)
+        whole = any(part == ELLIPSIS or isinstance(part, Slice) for part in parts)
         if not whole and not trace.launch.form.is_over_blocks:
             return None  # one number: operands of `pl.kernel` are where the caller put them
         if isinstance(parts[-1], Const) and type(parts[-1].value) is int:
@@ -285,11 +286,11 @@ def _other_size(value: Value | None, indices: Value | None, axis: Value | None) 
 
 def _too_many(indexing: RefIndexing, values: list[Value]) -> _IndexProblem | None:
     shape = indexing.ref.shape
-    if values.count(Const(...)) > 1:
+    if values.count(ELLIPSIS) > 1:
         return _IndexProblem("more than one `...`", "spell the dimensions out with `:`")
     if shape is None or not all(isinstance(size, int) for size in shape):
         return None
-    count = sum(value != Const(...) for value in values)
+    count = sum(value != ELLIPSIS for value in values)
     if count <= len(shape):
         return None
     if NONE in values:

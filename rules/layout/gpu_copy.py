@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from pallas_lint.api import NONE, Const, Context, Example, Finding, Op, Ref, Rule, Seq, Severity, Slice
+from pallas_lint.api import ELLIPSIS, NONE, Context, Example, Finding, Op, Ref, Rule, Seq, Severity, Slice
 from pallas_lint.checker.backend_failures import ends_with
 from pallas_lint.kernels.facts.copies import TO_GMEM, TO_SMEM
 from pallas_lint.kernels.facts.gpu_buffers import tiling, transforms, whole
@@ -201,7 +201,7 @@ def _tiles(smem: Ref) -> Iterator[_CopyRefusal]:
         return
     tile = next((tile for item in transforms(buffer) or () if (tile := tiling(item)) is not None), None)
     items = smem.indexer.items if isinstance(smem.indexer, Seq) else (smem.indexer,)
-    if tile is None or Const(...) in items or len(tile) > len(parent.shape):
+    if tile is None or ELLIPSIS in items or len(tile) > len(parent.shape):
         return
     first = len(parent.shape) - len(tile)
     for at, item in enumerate(items[first:]):

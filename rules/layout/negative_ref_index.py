@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pallas_lint.api import (
+    ELLIPSIS,
     Array,
     CallResult,
     Const,
@@ -277,7 +278,7 @@ def _is_one_ref(indexing: RefIndexing, trace: KernelTrace) -> bool:
     if ref.role in ("prefetch", "in", "out") and not ref.optional:
         return True
     others = (other for other in ref_indexings(trace) if other.ref.buffer == ref.buffer)
-    return any(isinstance(other.index, Seq) or other.index == Const(...) for other in others)
+    return any(isinstance(other.index, Seq) or other.index == ELLIPSIS for other in others)
 
 
 def _wraps_slices(context: Context) -> bool:

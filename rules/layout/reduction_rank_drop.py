@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import (
+    ELLIPSIS,
     NONE,
     Array,
     Const,
@@ -205,9 +206,9 @@ def _puts_back(index: Value, inner: Op) -> bool:
         return False
     axis, first = _dropped(inner), inner.args[0]
     assert axis is not None
-    if parts == (Const(...), NONE) and axis == -1:
+    if parts == (ELLIPSIS, NONE) and axis == -1:
         return True
-    if not isinstance(first, Array) or first.shape is None or Const(...) in parts:
+    if not isinstance(first, Array) or first.shape is None or ELLIPSIS in parts:
         return False
     if not all(part == NONE or is_full_index(part) for part in parts):
         return False

@@ -7,9 +7,9 @@ from math import prod
 
 from pallas_lint import compat
 from pallas_lint.api import (
+    ELLIPSIS,
     NONE,
     Array,
-    Const,
     Context,
     Example,
     Finding,
@@ -194,7 +194,7 @@ def _only_new_axes(index: Value) -> bool:
     from pallas_lint.kernels.model.trace import is_full_index
 
     parts = index.items if isinstance(index, Seq) and not index.open else ()
-    return NONE in parts and all(part == NONE or part == Const(...) or is_full_index(part) for part in parts)
+    return NONE in parts and all(part in (NONE, ELLIPSIS) or is_full_index(part) for part in parts)
 
 
 def _leaves_lanes_empty(shape: Shape) -> bool:

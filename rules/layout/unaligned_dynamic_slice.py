@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from pallas_lint.api import (
+    ELLIPSIS,
     NONE,
     Access,
     Array,
@@ -210,7 +211,7 @@ def _parts(access: Access, trace: KernelTrace) -> Iterator[_Part]:
             return  # a bitcast or reshape: other tiles than the buffer's own
         taken = index.items if isinstance(index, Seq) and index.kind == "tuple" else (index,)
         if left is not None and ref.shape is None:
-            left += sum(not isinstance(part, Slice) and part != Const(...) for part in taken)
+            left += sum(not isinstance(part, Slice) and part != ELLIPSIS for part in taken)
             ref = evolve(ref, shape=(None,) * left)
         elif ref.shape is not None:
             left = len(ref.shape)
@@ -243,8 +244,8 @@ def _placed(ref: Ref, index: Value, own: bool) -> Iterator[_Part]:
     if ref.shape is None or (isinstance(index, Seq) and index.open) or NONE in parts:
         return
     rank = len(ref.shape)
-    if Const(...) in parts:
-        at = parts.index(Const(...))
+    if ELLIPSIS in parts:
+        at = parts.index(ELLIPSIS)
         parts[at : at + 1] = [Slice(NONE, NONE, NONE)] * (rank - len(parts) + 1)
     if len(parts) > rank:
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import (
+    ELLIPSIS,
     NONE,
     UNKNOWN,
     Array,
@@ -298,7 +299,7 @@ def _of_index(value: Array, index: Value) -> _ValueProblem | None:
 
 def _cut(value: Array, index: Value, parts: tuple[Value, ...]) -> _ValueProblem | None:
     """Integers and slices that are known: a `slice` unless they leave everything."""
-    if all(part in (NONE, Const(...)) or is_full_index(part) for part in parts):
+    if all(part in (NONE, ELLIPSIS) or is_full_index(part) for part in parts):
         return None
     if value.shape is None:
         # Bounds that are written out mostly leave something out.
@@ -329,9 +330,9 @@ def _has_bounds(part: Value) -> bool:
 def _indexed(sizes: list[Dim], parts: tuple[Value, ...]) -> list[Dim]:
     """The sizes of the dimensions that integers index."""
     taking = [part for part in parts if part != NONE]
-    if Const(...) not in taking:
-        taking.append(Const(...))
-    at = taking.index(Const(...))
+    if ELLIPSIS not in taking:
+        taking.append(ELLIPSIS)
+    at = taking.index(ELLIPSIS)
     front, back = taking[:at], taking[at + 1 :]
     pairs = [*zip(front, sizes, strict=False), *zip(reversed(back), reversed(sizes), strict=False)]
     return [size for part, size in pairs if is_scalar_index(part)]
@@ -387,7 +388,7 @@ def _takes(ref: Ref, index: Value, trouble: _ValueProblem, context: Context) -> 
         return False
     if trouble.kind != "strided" or context.target is None or context.target.backend != "tpu":
         return True
-    if ref.rank is None or Const(...) in parts:
+    if ref.rank is None or ELLIPSIS in parts:
         return False
     strided = [at for at, part in enumerate(parts) if isinstance(part, Slice) and part.step not in (NONE, Const(1))]
     return all(at < ref.rank - 1 for at in strided) and ref.dtype in ("f32", "i32")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pallas_lint.api import (
+    ELLIPSIS,
     NONE,
     Access,
     Const,
@@ -317,7 +318,7 @@ def _buffer(barrier: Value | None) -> _Buffer | None:
 def _product(op: Op, instance: EventInstance, step: int) -> _Running:
     names = (("a", 1), ("b", 2), ("a_scale", None), ("b_scale", None), ("a_sparse_metadata", None))
     operands = [op.argument(name, position) for name, position in names]
-    reads = [(ref, part_of(ref, Const(...), instance)) for ref in operands if isinstance(ref, Ref)]
+    reads = [(ref, part_of(ref, ELLIPSIS, instance)) for ref in operands if isinstance(ref, Ref)]
     acc = op.argument("acc", 0)
     return _Running(op, instance.conditions, reads, acc.buffer if isinstance(acc, Ref) else None, step)
 

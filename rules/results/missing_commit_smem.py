@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import (
+    ELLIPSIS,
     Access,
     Const,
     Context,
@@ -203,7 +204,7 @@ def _early_writes(trace: KernelTrace, context: Context) -> Iterator[Finding]:
         elif event.name in (TO_GMEM, _COMMIT_GROUP):
             source = event.argument("src", 0)
             if event.name == TO_GMEM and isinstance(source, Ref):
-                sending.append(_Copy(event, source, part_of(source, Const(...), instance), instance.conditions))
+                sending.append(_Copy(event, source, part_of(source, ELLIPSIS, instance), instance.conditions))
             if event.argument("commit_group") != Const(False):
                 groups += 1
                 for copy in sending:

@@ -14,7 +14,7 @@ from pallas_lint.kernels.facts.memory_budget import budgets_of
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.model.dtypes import canonical
 from pallas_lint.kernels.model.known_names import is_spec
-from pallas_lint.kernels.model.values import NONE, Array, Sym
+from pallas_lint.kernels.model.values import NONE, Array, Sym, Value, options
 from pallas_lint.probe.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -282,10 +282,20 @@ def space_of(ref: Ref, launch: Launch, state: DocumentState, probed: LaunchResul
 
 def _leaves_space_open(ref: Ref, launch: Launch) -> bool:
     """Whether the ref certainly has no declared memory."""
-    spec = ref.declared
-    if spec is not None:
-        return is_spec(spec) and not spec.open and spec.argument("memory_space") in (None, NONE)
+    specs = _specs_of(ref, launch)
+    if specs:
+        return all(is_spec(spec) and not spec.open and spec.argument("memory_space") in (None, NONE) for spec in specs)
     return not launch.open and launch.argument(f"{ref.role}_specs", "grid_spec") is None
+
+
+def _specs_of(ref: Ref, launch: Launch) -> list[Value]:
+    """The spec of a block, or those among which a branch chooses; none where that is not known."""
+    if ref.declared is not None:
+        return [ref.declared]
+    specs = launch.in_specs if ref.role == "in" else launch.out_specs
+    if specs is None or ref.index is None or ref.index >= len(specs.items):
+        return []
+    return [option for option in options(specs.items[ref.index]) if option != NONE]
 
 
 def ref_parameters(trace: KernelTrace, state: DocumentState) -> Iterator[tuple[Ref, Span]]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from pallas_lint.server.views.calls import shown_traces
 from pallas_lint.server.views.figures import known_of, space_of
 
+from pallas_lint.kernels.launches.launching import bodies_of, definition_site
+from pallas_lint.kernels.model.values import Func
 from pallas_lint.memories import kind_of
 from pallas_lint.syntax import nodes
 
@@ -48,8 +50,8 @@ def _named(trace: KernelTrace, state: DocumentState) -> Iterator[tuple[Piece, no
 
     held = kinds(ref for allocation in trace.allocations for ref in allocation.refs)
     own: set[nodes.Name] = set()
-    for body in launch.bodies:
-        if body.piece.source.path == path:
+    for body in bodies_of(launch.kernel):  # the others have traces of their own
+        if isinstance(body, Func) and body.piece.source.path == path and definition_site(body).key == trace.site.key:
             for used, kind in _uses(body.piece.scopes.of(body.node), kinds(trace.refs), held):
                 own.add(used)
                 yield body.piece, used, kind

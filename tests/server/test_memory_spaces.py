@@ -197,6 +197,42 @@ def run(x):
         compiler_params=plgpu.CompilerParams(),
     )(x, x)
 """
+BRANCHES = """\
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_ref, y_ref, o_ref, acc_ref, sem):
+    o_ref[...] = x_ref[...]
+
+
+def other(x_ref, z_ref, o_ref, acc_ref, sem):
+    o_ref[...] = x_ref[...]
+
+
+def run(x, n, flag):
+    if flag:
+        body, spec, scratch = kernel, pl.BlockSpec((8, 128), lambda i: (i, 0)), pltpu.VMEM((8, 128), x.dtype)
+        sem = pltpu.SemaphoreType.DMA
+    else:
+        body, spec, scratch = other, pl.BlockSpec((n, 128), lambda i: (0, i)), pltpu.VMEM((n, 128), x.dtype)
+        sem = pltpu.SemaphoreType.DMA((2,))
+    return pl.pallas_call(
+        body,
+        grid=(n,),
+        in_specs=[spec, pl.BlockSpec(memory_space=pl.ANY)],
+        out_specs=[spec],
+        out_shape=[x],
+        scratch_shapes=[scratch, sem],
+    )(x, x)
+"""
+_KERNELS = """\
+6 x_ref vmem, y_ref hbm, o_ref vmem, acc_ref vmem, sem semaphore
+7 o_ref vmem, x_ref vmem
+10 x_ref vmem, z_ref hbm, o_ref vmem, acc_ref vmem, sem semaphore
+11 o_ref vmem, x_ref vmem
+"""
 
 
 @pytest.mark.parametrize(
@@ -204,10 +240,24 @@ def run(x):
     [
         (TWO, "6 o_ref vmem\n7 o_ref vmem\n"),  # not of `x_ref`: it is in one memory here, in another there
         (TWO.replace("pltpu.HBM", "chosen"), "6 o_ref vmem\n7 o_ref vmem\n"),
+        (BRANCHES, _KERNELS),
+        (BRANCHES.replace("pltpu.VMEM((n", "pltpu.SMEM((n"), _KERNELS.replace(", acc_ref vmem", "")),
+        (
+            BRANCHES.replace("pl.BlockSpec((n, 128), lambda i: (0, i))", "chosen"),
+            "6 y_ref hbm, acc_ref vmem, sem semaphore\n10 z_ref hbm, acc_ref vmem, sem semaphore\n",
+        ),
         (GPU, "6 x_ref smem, y_ref hbm, o_ref smem\n7 o_ref smem, x_ref smem, y_ref hbm\n"),
         (GPU.replace("mosaic_gpu", "triton").replace("memory_space=plgpu.GMEM", "(8, 128), lambda: (0, 0)"), ""),
     ],
-    ids=["two memories", "one that nothing tells", "a GPU's", "one without such memories"],
+    ids=[
+        "two memories",
+        "one that nothing tells",
+        "branches that agree",
+        "that do not",
+        "of which one is not known",
+        "a GPU's",
+        "one without such memories",
+    ],
 )
 async def test_only_certain_facts_are_shown(tmp_path: Path, text: str, wanted: str) -> None:
     uri = (tmp_path / "k.py").as_uri()

@@ -20,7 +20,18 @@ from pallas_lint.kernels.library.operands import leaves
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer, name_of
 from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import NONE, Array, CallResult, Const, Dictionary, Ref, Seq, Slice, Value
+from pallas_lint.kernels.model.values import (
+    ELLIPSIS,
+    NONE,
+    Array,
+    CallResult,
+    Const,
+    Dictionary,
+    Ref,
+    Seq,
+    Slice,
+    Value,
+)
 from pallas_lint.probe.devices.events import (
     Copy,
     EventTraces,
@@ -318,7 +329,7 @@ class _Layout:
         if ref.view:
             if ref.parent is None or ref.parent.view or ref.indexer is None:
                 raise _NotLaidOut
-            if index is not None and index != Const(...) and not _is_all(index):
+            if index is not None and index != ELLIPSIS and not _is_all(index):
                 raise _NotLaidOut
             root, index = ref.parent, ref.indexer
         shape = root.shape
@@ -364,7 +375,7 @@ def _values_of(event: Access | Op) -> Iterator[Value]:
 def _is_all(index: Value) -> bool:
     parts = index.items if isinstance(index, Seq) else (index,)
     return all(
-        part == Const(...) or (isinstance(part, Slice) and part.size is None and part.start == part.stop == NONE)
+        part == ELLIPSIS or (isinstance(part, Slice) and part.size is None and part.start == part.stop == NONE)
         for part in parts
     )
 
@@ -374,8 +385,8 @@ def _box(index: Value | None, shape: tuple[int, ...], point: DevicePoint) -> tup
     parts = [] if index is None else list(index.items) if isinstance(index, Seq) else [index]
     if isinstance(index, Seq) and (index.open or index.kind == "list"):
         raise _NotLaidOut
-    if Const(...) in parts:
-        at = parts.index(Const(...))
+    if ELLIPSIS in parts:
+        at = parts.index(ELLIPSIS)
         parts[at : at + 1] = [Slice(NONE, NONE, NONE)] * (len(shape) - len(parts) + 1)
     parts += [Slice(NONE, NONE, NONE)] * (len(shape) - len(parts))
     if len(parts) != len(shape):

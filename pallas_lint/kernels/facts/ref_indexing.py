@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.indexing import REF_AT
 from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, Ref, Seq, Value
+from pallas_lint.kernels.model.values import ELLIPSIS, NONE, UNKNOWN, Ref, Seq, Value
 from pallas_lint.records import frozen
 from pallas_lint.syntax import Site, nodes
 
@@ -81,7 +81,7 @@ class RefIndexing:
         parts: list[IndexPart] = []
         behind = False
         for at, (value, node) in enumerate(zip(values, expressions, strict=True)):
-            if value == Const(...):
+            if value == ELLIPSIS:
                 behind = True
                 parts.append(IndexPart(value, None, node))
             elif value == NONE:

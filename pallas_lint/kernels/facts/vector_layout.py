@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.facts.loaded_values import load_of
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
-from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, Shape, Slice, Value
+from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, Const, Seq, Shape, Slice, Value
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _taken(shape: Shape | None, index: Value) -> Lies:
     """The layout of `x[index]`."""
     parts = index.items if isinstance(index, Seq) and not index.open else (index,)
     parts = tuple(part for part in parts if part != NONE)
-    if Const(...) in parts:
+    if ELLIPSIS in parts:
         if shape is None or len(parts) != 1:
             return Lies(None)
         return Lies("lanes" if len(shape) == 1 else "matrix")

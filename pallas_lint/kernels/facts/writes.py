@@ -14,7 +14,7 @@ from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.known_names import declares_array
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import Access, Op, is_full_index
-from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Shape, Slice, Sym, Value
+from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, Const, Ref, Seq, Shape, Slice, Sym, Value
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
@@ -216,7 +216,7 @@ def _mentions(component: Value | None, symbol: Sym) -> bool:
 
 
 def _is_all(component: Value) -> bool:
-    return component == Const(...) or (
+    return component == ELLIPSIS or (
         isinstance(component, Slice)
         and component.size is None
         and (component.start, component.stop, component.step) == (NONE, NONE, NONE)
@@ -232,15 +232,15 @@ def _components(store: Access, rank: int) -> list[Value] | None:
     if isinstance(index, Seq) and (index.open or index.kind == "list"):
         return None
     parts = list(index.items) if isinstance(index, Seq) else [index]
-    if any(part == NONE for part in parts) or parts.count(Const(...)) > 1:
+    if any(part == NONE for part in parts) or parts.count(ELLIPSIS) > 1:
         return None
-    if Const(...) not in parts:
-        parts.append(Const(...))
-    at = parts.index(Const(...))
+    if ELLIPSIS not in parts:
+        parts.append(ELLIPSIS)
+    at = parts.index(ELLIPSIS)
     missing = rank - (len(parts) - 1)
     if missing < 0:
         return None
-    return [*parts[:at], *[Const(...)] * missing, *parts[at + 1 :]]
+    return [*parts[:at], *[ELLIPSIS] * missing, *parts[at + 1 :]]
 
 
 def _component(store: Access, at: int, rank: int) -> Value | None:

@@ -10,7 +10,19 @@ from pallas_lint.kernels.grid.grid_points import LoopPoint, axes_in, loops_in
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
-from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Sym, Value, from_dim, options
+from pallas_lint.kernels.model.values import (
+    ELLIPSIS,
+    NONE,
+    Array,
+    Const,
+    Ref,
+    Seq,
+    Slice,
+    Sym,
+    Value,
+    from_dim,
+    options,
+)
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
@@ -240,15 +252,15 @@ def _aligned(ref: Ref, index: Value, access: Access) -> Iterator[SliceUse]:
     parts = list(index.items) if isinstance(index, Seq) else [index]
     if NONE in parts:
         return
-    if Const(...) in parts:
-        at = parts.index(Const(...))
+    if ELLIPSIS in parts:
+        at = parts.index(ELLIPSIS)
         rank = ref.rank
-        if rank is None or parts.count(Const(...)) > 1:
+        if rank is None or parts.count(ELLIPSIS) > 1:
             parts = parts[:at]
         else:
-            parts[at : at + 1] = [Const(...)] * (rank - len(parts) + 1)
+            parts[at : at + 1] = [ELLIPSIS] * (rank - len(parts) + 1)
     for axis, part in enumerate(parts):
-        if part != Const(...):
+        if part != ELLIPSIS:
             yield SliceUse(ref, axis, part, access)
 
 

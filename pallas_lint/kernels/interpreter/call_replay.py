@@ -6,6 +6,7 @@ that all values derived from an argument are derived from the new one.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, TypeVar
 
 from pallas_lint.identity import ById
@@ -133,9 +134,11 @@ class CallReplay:
     def _all(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         """The values in this replay; the same tuple where none changed."""
         made = tuple(map(self.value, values))
-        return made if any(one is not other for one, other in zip(made, values, strict=True)) else values
+        return values if all(map(is_, made, values)) else made
 
     def _named(self, pairs: tuple[tuple[_Name, Value], ...]) -> tuple[tuple[_Name, Value], ...]:
+        if not pairs:
+            return pairs
         values = tuple(value for _, value in pairs)
         made = self._all(values)
         return pairs if made is values else tuple(zip((name for name, _ in pairs), made, strict=True))

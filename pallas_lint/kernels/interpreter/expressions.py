@@ -18,6 +18,7 @@ from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.trace import Capture, Guard
 from pallas_lint.kernels.model.values import (
+    ELLIPSIS,
     MAX_WEIGHT,
     NAMED_NUMBERS,
     NONE,
@@ -134,7 +135,7 @@ def _formatted(interp: Tracer, node: nodes.FormattedString, env: Env) -> Value:
 
 
 def _ellipsis(interp: Tracer, node: nodes.Ellipsis, env: Env) -> Value:
-    return Const(...)
+    return ELLIPSIS
 
 
 # -- containers ------------------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from pallas_lint.identity import ById
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
@@ -68,6 +69,43 @@ _MAX_STEPS = 200_000  # evaluated expressions of one root; the largest real kern
 _MAX_TOTAL_STEPS = 300_000
 _WEIGHT_OF_A_STEP = 64  # parts of a new value, or characters of a string, that count as a step
 _MAX_HELPER_LINES = 15  # of a helper in another module that is always entered
+
+
+# Two context managers that every call and every branch enters: as generators they would take four times as long.
+
+
+class _Inside:
+    """The interpreter in another frame."""
+
+    __slots__ = ("_frame", "_interp")
+
+    def __init__(self, interp: Interpreter, frame: Frame) -> None:
+        self._interp, self._frame = interp, frame
+
+    def __enter__(self) -> None:
+        self._frame, self._interp.frame = self._interp.frame, self._frame
+
+    def __exit__(self, *_: object) -> None:
+        self._interp.frame = self._frame
+
+
+class _Under:
+    """The interpreter under one more guard."""
+
+    __slots__ = ("_before", "_doubts", "_guard", "_interp", "_uncertain")
+
+    def __init__(self, interp: Interpreter, guard: Guard, uncertain: bool) -> None:
+        self._interp, self._guard, self._uncertain = interp, guard, uncertain
+
+    def __enter__(self) -> None:
+        frame = self._interp.frame
+        self._before, self._doubts = frame.guards, frame.uncertain
+        frame.guards, frame.uncertain = (*self._before, self._guard), self._doubts + self._uncertain
+
+    def __exit__(self, *_: object) -> None:
+        frame = self._interp.frame
+        frame.guards = self._before  # an iteration of a loop may be left early; after the loop that no longer counts
+        frame.uncertain = self._doubts if self._guard.kind == "loop" else frame.uncertain - self._uncertain
 
 
 @define(eq=False)
@@ -158,14 +196,9 @@ class Interpreter(Recorder):
         """Whether the last runs were cut short because all of them together took too long."""
         return self.total_steps >= _MAX_TOTAL_STEPS
 
-    @contextmanager
-    def inside(self, frame: Frame) -> Iterator[None]:
+    def inside(self, frame: Frame) -> AbstractContextManager[None]:
         """Run code within in that frame."""
-        before, self.frame = self.frame, frame
-        try:
-            yield
-        finally:
-            self.frame = before
+        return _Inside(self, frame)
 
     def outside_kernels(self, module: CodeModule, piece: Piece) -> Frame:
         """A frame for a module's top level, which is not part of the kernel that looks up one of its names."""
@@ -195,8 +228,7 @@ class Interpreter(Recorder):
         handler = expressions.HANDLERS.get(node.__class__)
         value = UNKNOWN if handler is None else handler(self, node, env)
         self.steps += 1
-        if node.__class__ is not nodes.Name:
-            weight = weight_of(value)
+        if node.__class__ is not nodes.Name and (weight := weight_of(value)) >= _WEIGHT_OF_A_STEP:
             self.steps += weight // _WEIGHT_OF_A_STEP
             value = value if weight <= MAX_WEIGHT else UNKNOWN
         if self.steps > self.budget:
@@ -228,16 +260,9 @@ class Interpreter(Recorder):
 
     # -- branches and guards -----------------------------------------------------------------------------------
 
-    @contextmanager
-    def under(self, guard: Guard, *, uncertain: bool = False) -> Iterator[None]:
+    def under(self, guard: Guard, *, uncertain: bool = False) -> AbstractContextManager[None]:
         """Add `guard` to events within; `uncertain`: whether they happen at all is not known at trace time."""
-        before, doubts = self.frame.guards, self.frame.uncertain
-        self.frame.guards, self.frame.uncertain = (*before, guard), doubts + uncertain
-        try:
-            yield
-        finally:
-            self.frame.guards = before  # a iteration of a loop may be left early; after the loop that no longer counts
-            self.frame.uncertain = doubts if guard.kind == "loop" else self.frame.uncertain - uncertain
+        return _Under(self, guard, uncertain)
 
     @contextmanager
     def maybe(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from pallas_lint.kernels.model.frame import ProgramPoint
 from pallas_lint.kernels.model.queries import GLOBAL, MEMBER, MEMBERS, MENTIONS, NAMED, OWNER, WHEN
 from pallas_lint.kernels.model.result import Effects
 from pallas_lint.kernels.model.scope import Env
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, External, Func, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, External, Func, Value
 from pallas_lint.memo.query_cache import Memo
 from pallas_lint.records import define, field
 from pallas_lint.syntax import Outline, Piece, outline
@@ -225,7 +225,7 @@ class Module:
         if self.memo is not None and self.memo.persistent:
             self._record_lookup(name)
         value = self.env.vars.get(name)
-        if value == NONE and self._is_bound_by_functions(name):
+        if value.__class__ is Const and value == NONE and self._is_bound_by_functions(name):
             return UNKNOWN  # `_MESH = None` until a function is called that sets it
         if isinstance(value, Func) and value.env is self.env:
             interpreter.record_name(value)

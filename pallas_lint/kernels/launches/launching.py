@@ -280,7 +280,7 @@ def bodies_of(kernel: Value) -> list[Value]:
 
 def run_kernel(interp: Tracer, result: Launch, func: Func) -> None:
     """Trace one kernel of a launch on abstract refs."""
-    trace = KernelTrace(func.name, _definition_site(func), result)
+    trace = KernelTrace(func.name, definition_site(func), result)
     roles = assign(result, func)
     trace.refs = [ref for value in (*roles.positional, *roles.keywords.values()) for ref in refs_in(value)]
     result.traces.append(trace)
@@ -367,7 +367,8 @@ def _over_grid_of(interp: Tracer, result: Launch) -> Iterator[None]:
         interp.frame.launch = before
 
 
-def _definition_site(func: Func) -> Site:
+def definition_site(func: Func) -> Site:
+    """The name of a function in its `def`, or a lambda: the site of its traces."""
     node = func.node.name if isinstance(func.node, nodes.FunctionDef) else func.node
     return Site(func.piece, node)
 

@@ -280,7 +280,8 @@ class _Builder:
         make = input_ref if role == "in" else output_ref
         ref = make(name, at, declared, block)
         if block is None and spec is not None and memory_space(spec) is None:
-            ref = evolve(ref, shape=None)  # a block of which nothing is known
+            space = _common_space(spec, role)
+            ref = evolve(ref, shape=None, space=space)  # a block of which no more is known
         return evolve(ref, owner=self.owner, optional=_may_be_none(declared, spec))
 
     def _leaf(self, name: str, role: Role, at: int, declared: Value, spec: Value | None, k: int) -> Value:
@@ -310,6 +311,13 @@ class _Builder:
         if self.launch.form.is_inner:
             return Ref(name, owner=self.owner)  # some ref of the kernel around it
         return evolve(scratch_ref(name, value), owner=self.owner)
+
+
+def _common_space(spec: Value, role: Role) -> str | None:
+    """The memory that a spec declares whichever way a branch goes."""
+    blocks = [block_spec(option, role) for option in options(spec) if option != NONE]
+    spaces = {None if block is None else block.memory_space for block in blocks}
+    return spaces.pop() if len(spaces) == 1 else None
 
 
 def _may_be_none(declared: Value, spec: Value | None) -> bool:

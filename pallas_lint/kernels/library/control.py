@@ -15,6 +15,7 @@ from pallas_lint.kernels.model.launch import ACCUMULATORS
 from pallas_lint.kernels.model.refs import scratch_ref
 from pallas_lint.kernels.model.trace import Guard, Op, loop_index, refs_in, stepped_index
 from pallas_lint.kernels.model.values import (
+    ELLIPSIS,
     NONE,
     UNKNOWN,
     Array,
@@ -228,7 +229,7 @@ def run_state(interp: Tracer, made: CallResult, arguments: Arguments, node: node
         ref = Ref(name, "scratch", space="regs" if is_accumulator else None, owner=node)
         if isinstance(held, Array):
             ref = evolve(ref, shape=held.shape, dtype=held.element)
-        interp.access("store", ref, Const(...), node, held)
+        interp.access("store", ref, ELLIPSIS, node, held)
         return ref
 
     def ended(value: Value) -> Value:
@@ -236,7 +237,7 @@ def run_state(interp: Tracer, made: CallResult, arguments: Arguments, node: node
             return evolve(value, items=tuple(map(ended, value.items)))
         assert isinstance(value, Ref)
         loaded = Array(value.shape, value.element)
-        interp.access("load", value, Const(...), node, loaded)
+        interp.access("load", value, ELLIPSIS, node, loaded)
         return loaded
 
     func = next((option for option in options(body) if isinstance(option, Func)), None)

@@ -10,6 +10,7 @@ from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import integer, is_integer
 from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.values import (
+    ELLIPSIS,
     NONE,
     UNKNOWN,
     Array,
@@ -169,19 +170,19 @@ def result_shape(shape: Shape | None, index: Value) -> Shape | None:
     parts = list(index.items) if isinstance(index, Seq) and index.kind == "tuple" else [index]
     if isinstance(index, Seq) and (index.open or index.kind == "list"):
         return None
-    taking = [part for part in parts if part not in (NONE, Const(...))]
+    taking = [part for part in parts if part not in (NONE, ELLIPSIS)]
     if shape is None:
         # All dimensions indexed by integers leave a scalar only if there are no more of them: not known.
         return None
-    if Const(...) not in parts:
-        parts.append(Const(...))
+    if ELLIPSIS not in parts:
+        parts.append(ELLIPSIS)
     missing = len(shape) - len(taking)
-    if missing < 0 or parts.count(Const(...)) > 1:
+    if missing < 0 or parts.count(ELLIPSIS) > 1:
         return None
     result: list[Dim] = []
     at = 0
     for number, part in enumerate(parts):
-        if part == Const(...):
+        if part == ELLIPSIS:
             result.extend(shape[at : at + missing])
             at += missing
         elif part == NONE:
@@ -207,7 +208,7 @@ def _gathered(parts: list[Value], number: int) -> Shape | None:
     the first place, or as the only index of an array, both agree.
     """
     part = parts[number]
-    others = [other for at, other in enumerate(parts) if at != number and other not in (NONE, Const(...))]
+    others = [other for at, other in enumerate(parts) if at != number and other not in (NONE, ELLIPSIS)]
     alone = all(isinstance(other, Slice) for other in others)
     if not isinstance(part, Array) or not alone or number or part.dtype in (None, "bool"):
         return None

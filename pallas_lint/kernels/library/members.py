@@ -12,6 +12,7 @@ from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import LOOP_INFO, is_shape_struct
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import (
+    ELLIPSIS,
     NAMED_NUMBERS,
     NONE,
     UNKNOWN,
@@ -290,14 +291,14 @@ def _listed(shape: Shape) -> Value:
 
 def _ref_method(interp: Tracer, owner: Ref, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name == "set" and arguments.positional:
-        interp.access("store", owner, Const(...), node, arguments.positional[0])
+        interp.access("store", owner, ELLIPSIS, node, arguments.positional[0])
         return UNKNOWN
     if name == "__setitem__" and len(arguments.positional) == 2:
         interp.access("store", owner, arguments.positional[0], node, arguments.positional[1])
         return NONE
     if name == "get":
         loaded = Array(owner.shape, owner.element)
-        interp.access("load", owner, Const(...), node, loaded)
+        interp.access("load", owner, ELLIPSIS, node, loaded)
         return loaded
     if name in ("bitcast", "reshape", "transpose", "reinterpret"):
         known = name == "reshape" and not arguments.open

@@ -15,6 +15,7 @@ from pallas_lint.kernels.model.known_names import PALLAS, RUN_STATE, integer
 from pallas_lint.kernels.model.launch import ACCUMULATORS
 from pallas_lint.kernels.model.trace import Guard, Op, loop_index
 from pallas_lint.kernels.model.values import (
+    ELLIPSIS,
     NONE,
     UNKNOWN,
     Array,
@@ -131,7 +132,7 @@ def _loads(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
     element = ref.element if isinstance(ref, Ref) else None
     loaded = interp.op(name, node, arguments, Array(ref.shape if isinstance(ref, Ref) else None, element))
     if isinstance(ref, Ref):
-        interp.access("load", ref, Const(...), node, loaded)
+        interp.access("load", ref, ELLIPSIS, node, loaded)
     if arguments.get("reduce") in (None, NONE):
         return loaded
     return Seq((loaded, Array(None, element)))
@@ -147,7 +148,7 @@ def _stores(
 ) -> None:
     """`space`: the only one in which such a ref can be."""
     if isinstance(ref, Ref):
-        interp.access(kind, evolve(ref, space=ref.space or space), Const(...), node, value)
+        interp.access(kind, evolve(ref, space=ref.space or space), ELLIPSIS, node, value)
     else:
         interp.mark_untracked()
 
@@ -171,7 +172,7 @@ def _atomic(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
 def _to_tmem(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     source = arguments.get("smem_ref", 0)
     if isinstance(source, Ref):
-        interp.access("load", source, Const(...), node)
+        interp.access("load", source, ELLIPSIS, node)
     _stores(interp, arguments.get("tmem_ref", 1), UNKNOWN, node, space="tmem")
     return interp.op(name, node, arguments, NONE)
 
@@ -192,7 +193,7 @@ def _product_into(interp: Tracer, name: str, arguments: Arguments, node: nodes.N
     for parameter, position in others:
         operand = arguments.get(parameter, position)
         if isinstance(operand, Ref):
-            interp.access("load", operand, Const(...), node)
+            interp.access("load", operand, ELLIPSIS, node)
     fresh = arguments.get("accumulate") not in (None, Const(True))
     space = "regs" if name.endswith(".wgmma") else "tmem"
     _stores(interp, arguments.get("acc", 0), UNKNOWN, node, "store" if fresh else "accumulate", space)

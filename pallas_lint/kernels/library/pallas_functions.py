@@ -13,6 +13,7 @@ from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.launch import memory_space
 from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.values import (
+    ELLIPSIS,
     NONE,
     UNKNOWN,
     Array,
@@ -81,7 +82,7 @@ def _cdiv(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
 
 
 def _load(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    ref, index = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0), arguments.get("idx", 1) or Const(...)
+    ref, index = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0), arguments.get("idx", 1) or ELLIPSIS
     if not isinstance(ref, Ref):
         return interp.op(name, node, arguments, Array())
     loaded = interp.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
@@ -94,7 +95,7 @@ def _store(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
     # The generation with an index, store(ref, idx, val), and those without, store(ref, val).
     if "val" in arguments.keywords or len(arguments.positional) < 3:
         index = arguments.get("idx") or (
-            arguments.positional[1] if "val" in arguments.keywords and len(arguments.positional) > 1 else Const(...)
+            arguments.positional[1] if "val" in arguments.keywords and len(arguments.positional) > 1 else ELLIPSIS
         )
         value = arguments.get("val") or (arguments.positional[-1] if len(arguments.positional) > 1 else UNKNOWN)
     else:
@@ -109,7 +110,7 @@ def _store(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
 def _atomic(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref = arguments.positional[0] if arguments.positional else UNKNOWN
     # `atomic_cas(ref, cmp, val)` has no index.
-    index = Const(...) if name.endswith("atomic_cas") else arguments.get("idx", 1) or Const(...)
+    index = ELLIPSIS if name.endswith("atomic_cas") else arguments.get("idx", 1) or ELLIPSIS
     if isinstance(ref, Ref):
         interp.access("accumulate", ref, index, node, arguments.get("val", 2) or UNKNOWN)
         return interp.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
@@ -124,9 +125,9 @@ def _copy(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
         arguments.get("dst_ref", 1) or arguments.get("dst", 1),
     )
     if isinstance(source, Ref):
-        interp.access("load", source, Const(...), node)
+        interp.access("load", source, ELLIPSIS, node)
     if isinstance(target, Ref):
-        interp.access("store", target, Const(...), node)
+        interp.access("store", target, ELLIPSIS, node)
     else:
         interp.mark_untracked()
     interp.op(name, node, arguments, UNKNOWN)

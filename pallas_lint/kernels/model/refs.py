@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import is_shape_struct
 from pallas_lint.kernels.model.launch import ACCUMULATORS, memory_space
-from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Ref, shape_of
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, OneOf, Ref, shape_of
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 def scratch_ref(name: str, value: Value) -> Ref:
     """The ref that a scratch declaration (`pltpu.VMEM(shape, dtype)`, `pltpu.SemaphoreType.DMA`) gives."""
+    if isinstance(value, OneOf):
+        return _chosen_ref([scratch_ref(name, option) for option in value.options if option != NONE])
     if isinstance(value, CallResult):
         function = value.short
         if is_shape_struct(value):
@@ -51,6 +53,13 @@ def scratch_ref(name: str, value: Value) -> Ref:
     if "Semaphore" in str(declared):
         return Ref(name, "scratch", shape=(), dtype="semaphore", space="semaphore")
     return Ref(name, "scratch")
+
+
+def _chosen_ref(refs: list[Ref]) -> Ref:
+    """The ref of a declaration that a branch chooses: where its memory is the same in all of them, it has that."""
+    spaces = {(ref.space, ref.element if ref.space == "semaphore" else None) for ref in refs}
+    space, element = spaces.pop() if len(spaces) == 1 else (None, None)
+    return Ref(refs[0].parameter, "scratch", dtype=element, space=space)
 
 
 def output_ref(name: str, index: int | None, struct: Value, spec: BlockSpec | None) -> Ref:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.model.called import last_part
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Ref, Value, WithArguments, options
+from pallas_lint.kernels.model.values import ELLIPSIS, UNKNOWN, Array, Const, Ref, Value, WithArguments, options
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -53,9 +53,11 @@ class Op(WithArguments):
     certain: bool = True
     open: bool = False  # `*args` or `**kwargs` of unknown content
     launch: Launch | None = None  # whose grid the code runs over: `program_id` counts in it
+    short: str = field(init=False, repr=False)  # the last part of the name: "remainder"
     is_traced: bool = field(init=False, repr=False)  # whether the result certainly is
 
     def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "short", last_part(self.name))
         object.__setattr__(self, "is_traced", self._is_traced())
 
     def _is_traced(self) -> bool:
@@ -66,12 +68,10 @@ class Op(WithArguments):
             return False  # the size of an axis
         if self.form == "call":
             return True
-        return any(isinstance(operand, Ref) for operand in self.args) or any(array.is_tracer for array in self.arrays)
-
-    @property
-    def short(self) -> str:
-        """The last part of the name: "remainder"."""
-        return last_part(self.name)
+        for operand in self.args:
+            if isinstance(operand, Ref) or (isinstance(operand, Array) and operand.is_tracer):
+                return True
+        return any(array.is_tracer for array in self.arrays)
 
     @property
     def arrays(self) -> list[Array]:
@@ -249,7 +249,7 @@ def is_full_index(index: Value) -> bool:
     """Whether `ref[index]` certainly covers the whole ref: `...`, `:`, `:, :`."""
     from pallas_lint.kernels.model.values import NONE, Seq, Slice
 
-    if index == Const(...):
+    if index == ELLIPSIS:
         return True
     if isinstance(index, Slice):
         return index.size is None and (index.start, index.stop, index.step) == (NONE, NONE, NONE)

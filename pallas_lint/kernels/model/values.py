@@ -46,6 +46,7 @@ class Const:
 
 
 NONE = Const(None)
+ELLIPSIS = Const(...)
 
 # Values share their parts: written out, one of sixty lines of `v = (v, v)` is larger than any memory. Comparing,
 # hashing and walking it takes as long, so that no value may weigh more than this.
@@ -57,9 +58,10 @@ def weight_of(value: object) -> int:
 
     It takes constant time: containers store their own.
     """
-    if isinstance(value, Const):
-        text = value.kind is str or value.kind is bytes
-        return 1 + (len(value.value) if text else value.value.bit_length() >> 6 if value.kind is int else 0)
+    if value.__class__ is Const:
+        kind = value.kind  # type: ignore[attr-defined]
+        text = kind is str or kind is bytes
+        return 1 + (len(value.value) if text else value.value.bit_length() >> 6 if kind is int else 0)
     return getattr(value, "weight", 1)
 
 

@@ -14,7 +14,7 @@ from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer
-from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Value
+from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, Const, Ref, Seq, Slice, Value
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def taken_behind_a_slice(access: Access) -> bool:
     """Whether a load or store certainly takes one element of a dimension behind several of another: `ref[0:8, 3]`."""
     index, shape = access.index, access.ref.shape
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and not index.open else ()
-    if shape is None or any(part in (NONE, Const(...)) for part in parts):
+    if shape is None or any(part in (NONE, ELLIPSIS) for part in parts):
         return False
     several = False
     for part, size in zip(parts, shape, strict=False):
@@ -139,7 +139,7 @@ def _unaligned(
 ) -> tuple[str, str] | None:
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and not index.open else (index,)
     rank = len(ref.shape or ())
-    if any(part in (NONE, Const(...)) for part in parts):
+    if any(part in (NONE, ELLIPSIS) for part in parts):
         return None
     lanes = sorted({chip.lanes for chip in chips})
     vector = f"a vector of {' or '.join(map(str, lanes))}"
