@@ -59,7 +59,7 @@ def weight_of(value: object) -> int:
     It takes constant time: containers store their own.
     """
     if value.__class__ is Const:
-        kind = value.kind  # type: ignore[attr-defined]
+        kind = value.kind
         text = kind is str or kind is bytes
         return 1 + (len(value.value) if text else value.value.bit_length() >> 6 if kind is int else 0)
     return getattr(value, "weight", 1)
