@@ -101,7 +101,7 @@ local answer = request('workspace/executeCommand', {
 })
 check(answer and answer.outcome == 'not-allowed', 'probe refused', answer)
 vim.wait(limit, function() return #told > 0 end, 20)
-check(table.concat(told, '\n'):find('allow-probe', 1, true), 'told how to allow it', told)
+check(table.concat(told, '\n'):find('allow-probe', 1, true), 'the message says how to allow it', told)
 
 vim.lsp.buf_notify(0, 'workspace/didChangeConfiguration', { settings = { ['jax-version'] = '0.10.2', ignore = { 'PAL101' } } })
 check(shows(''), 'other settings', codes())
