@@ -251,7 +251,7 @@ _KERNELS = """\
     ],
     ids=[
         "two memories",
-        "one that nothing tells",
+        "one of unknown memory",
         "branches that agree",
         "that do not",
         "of which one is not known",

@@ -20,17 +20,16 @@ _NUMBERS = (bool, int, float)
 
 def disagreement(agreement: Agreement) -> str | None:
     """How the types of the two values differ, whatever the sizes that are not known; None where they may be one."""
-    return next(_differences(*agreement.values, _NAMES[agreement.kind], agreement.kind == "carry"), None)
+    return next(_differences(*agreement.values, _SENTENCES[agreement.kind], agreement.kind == "carry"), None)
 
 
-_NAMES = {
-    "carry": ("the carry is {} as it enters and {} as the body returns it", " in part {}"),
-    "branches": ("one branch returns {} and another {}", " in part {}"),
+_SENTENCES = {
+    "carry": "the carry is {} as it enters and {} as the body returns it",
+    "branches": "one branch returns {} and another {}",
 }
 
 
-def _differences(one: Value, other: Value, words: tuple[str, str], carried: bool) -> Iterator[str]:
-    sentence, part = words
+def _differences(one: Value, other: Value, sentence: str, carried: bool) -> Iterator[str]:
     if isinstance(one, Seq) and isinstance(other, Seq):
         if one.open or other.open:
             return
@@ -38,7 +37,7 @@ def _differences(one: Value, other: Value, words: tuple[str, str], carried: bool
             yield sentence.format(f"{len(one.items)} values", f"{len(other.items)}")
             return
         for at, (left, right) in enumerate(zip(one.items, other.items, strict=True)):
-            yield from (f"{found}{part.format(at)}" for found in _differences(left, right, words, carried))
+            yield from (f"{found} in part {at}" for found in _differences(left, right, sentence, carried))
     elif _is_number(one) and other == NONE:
         yield sentence.format("an array", "`None`")
     elif one == NONE and _is_number(other):

@@ -27,7 +27,7 @@ def counts_once() -> bool:
 
 def buffers(operand: Operand, launch: Launch, constant: bool) -> int:
     """How many copies of the operand's block are held at a time."""
-    if operand.role == "scratch" or launch.points == 1 or constant or counts_once():
+    if operand.role == "scratch" or launch.points == 1 or constant:
         return 1
     count = getattr(getattr(operand.mapping, "pipeline_mode", None), "buffer_count", None)
     return count if isinstance(count, int) else 2
@@ -41,11 +41,11 @@ def needed(launch: Launch, constants: dict[int, bool], device: str) -> Needed | 
     if launch.backend not in (None, "tpu") or launch.record.kind != "pallas_call":
         return None
     parts: list[MemoryPart] = []
-    sublanes = SUBLANES_OF.get(device, SUBLANES)
+    sublanes, once = SUBLANES_OF.get(device, SUBLANES), counts_once()
     for at, operand in enumerate(launch.operands):
         if operand.memory_space not in (None, "vmem"):
             continue
-        copies = buffers(operand, launch, constants.get(at, False))
+        copies = 1 if once else buffers(operand, launch, constants.get(at, False))
         width = 4 if operand.dtype in ("i4", "u4") else 8 * operand.itemsize
         bits = bits_held(operand.dtype, width, scratch=operand.role == "scratch")
         size = padded_bytes(operand.block_shape, bits, sublanes) if bits else 0

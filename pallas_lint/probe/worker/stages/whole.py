@@ -76,16 +76,15 @@ def _compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTar
     """The text of the program that a function is compiled to."""
     import jax
 
-    place = jax.sharding.SingleDeviceSharding(devices.device(target))
-    structs = [
-        jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding if spread else place) for leaf in leaves
-    ]
+    if not spread:
+        place = jax.sharding.SingleDeviceSharding(devices.device(target))
+        leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place) for leaf in leaves]
     recorder = LaunchRecorder(lambda record: {"interpret": False} if record.params.get("interpret") else {})
     recorder.install()
     jax.clear_caches()  # what was traced with other parameters is not traced again
     try:
         with devices.imitated(target):
-            lowered = jax.jit(call, keep_unused=True).trace(*structs).lower(lowering_platforms=(target.platform,))
+            lowered = jax.jit(call, keep_unused=True).trace(*leaves).lower(lowering_platforms=(target.platform,))
     finally:
         recorder.remove()
     return (lowering.on_several(lowered, target) if spread else lowered).compile().as_text() or ""
