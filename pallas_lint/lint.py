@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pallas_lint.checker.backend_inference import infer_backends
 from pallas_lint.checker.context import Context
 from pallas_lint.checker.targeting import acts_like_hardware, interpreted_places, targets_of
+from pallas_lint.checker.usable_versions import early_imports
 from pallas_lint.config.targets import Target
 from pallas_lint.finding import Finding, LintError, Position, Severity, Span
 from pallas_lint.identity import ById
@@ -149,6 +150,8 @@ class _RuleRunner:
     kept: FindingCache | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        if len(self.settings.jax.versions) > 1:
+            self.analysis.early_imports = early_imports(self._context(Rule))
         self.kept = FindingCache.of(
             self.analysis, self.settings, lambda: (len(self.errors), self.module.uses.full_reads)
         )

@@ -119,6 +119,46 @@ def reported(found: FileResult) -> tuple[object, ...]:
     return found.findings, found.errors, found.kernels, found.used_suppressions
 
 
+# Lines that come, go or take the place of others among a file's imports; some bind names that the files use.
+IMPORTS = (
+    "import os",
+    "import jax",
+    "import numpy as np",
+    "import numpy as jnp",
+    "import jax.numpy as jnp",
+    "import jax.numpy",
+    "import functools",
+    "from functools import partial",
+    "from jax import lax",
+    "from jax import numpy as jnp, lax as rows",
+    "from jax.experimental import pallas as pl",
+    "from jax.experimental import pallas",
+    "from jax.experimental.pallas import tpu as pltpu",
+    "from jax.experimental.pallas import tpu",
+    "from jax.experimental.pallas import triton as plgpu",
+    "from jax.experimental.pallas import triton as pltpu",
+    "from jax.experimental.pallas import *",
+    "from other import rows, spec",
+    "from .other import copy_kernel",
+    "try:\n    from jax.experimental.pallas import tpu as pltpu\nexcept ImportError:\n    pltpu = None",
+    "if True:\n    import jax.numpy as jnp",
+)
+
+
+@st.composite
+def imported(draw: st.DrawFn, lines: list[str]) -> list[str]:
+    """The lines with another import, one less, or another one in the place of one, at the top or in a function."""
+    imports = [at for at, line in enumerate(lines) if line.lstrip().startswith(("import ", "from "))] or [0]
+    at, new = draw(st.sampled_from(imports)), draw(st.sampled_from(IMPORTS))
+    inside = [at for at, line in enumerate(lines) if line.startswith("    ") and "import" not in line]
+    if inside and draw(st.integers(0, 5)) == 0:
+        at = draw(st.sampled_from(inside))
+        return [*lines[:at], *(f"    {line}" for line in new.split("\n")), *lines[at:]]
+    before, after = draw(st.sampled_from([(at, at), (at, at + 1), (at + 1, at + 1)]))
+    kept = new.split("\n") if before == after or draw(st.booleans()) else []
+    return [*lines[:before], *kept, *lines[after:]]
+
+
 @st.composite
 def sequences(draw: st.DrawFn, of: Sequence[str] = TEXTS) -> list[str]:
     """One of some texts and what a few edits make of it, one after the other; some are taken back."""
@@ -128,7 +168,7 @@ def sequences(draw: st.DrawFn, of: Sequence[str] = TEXTS) -> list[str]:
         at = draw(st.integers(0, len(lines) - 1))
         kind = draw(
             st.sampled_from(
-                ["type", "erase", "drop", "double", "move", "indent", "join", "space", "end", "back", "all"]
+                ["type", "erase", "drop", "double", "move", "indent", "join", "space", "end", "back", "all", "import"]
             )
         )
         if kind == "type":
@@ -154,6 +194,8 @@ def sequences(draw: st.DrawFn, of: Sequence[str] = TEXTS) -> list[str]:
             lines[at] = lines[at].rstrip() if lines[at] != lines[at].rstrip() else f"{lines[at]}  "
         elif kind == "join":
             lines[at : at + 2] = [draw(st.sampled_from(["", " ", "\\", " \\\n\n"])).join(lines[at : at + 2])]
+        elif kind == "import":
+            lines = draw(imported(lines))
         elif kind == "all":  # the whole text at once: edits all over it
             every = draw(st.integers(2, 40))
             lines = [f" {line}" if number % every == at % every else line for number, line in enumerate(lines)]

@@ -195,30 +195,23 @@ class Context:
     def spell(self, name: str, module: Module | None = None) -> tuple[str, tuple[Edit, ...]]:
         """How to write a canonical name ("jax.numpy.abs") in a file, and the edit that adds the import it needs."""
         module = module or self.module
-        best: tuple[int, str] | None = None
-        for alias, targets in module.imported.items():
-            for target in targets:
-                if name == target or name.startswith(f"{target}."):
-                    spelled = alias + name[len(target) :]
-                    if best is None or len(target) > best[0]:
-                        best = (len(target), spelled)
+        spelled, imported = module.spelling(name) or (name, "")
         owner = name.rpartition(".")[0]
-        if best is not None and (best[0] >= len(owner) or owner not in _CUSTOMARY):
-            return best[1], ()
         statement = _CUSTOMARY.get(owner)
-        if statement is None:
-            return name, ()
+        if statement is None or len(imported) >= len(owner):
+            return spelled, ()
+        module.record_imports()
         alias = statement.rpartition(" ")[2]
         if alias in module.imported:  # the customary alias means something else here
-            return best[1] if best is not None else name, ()
+            return spelled, ()
         return f"{alias}.{name.rpartition('.')[2]}", (self.import_edit(statement, module),)
 
     @staticmethod
     def import_edit(statement: str, module: Module) -> Edit:
         """Insert an import statement after the last import at the top of the file."""
         source = module.source
-        imports = [piece for piece in module.outline.pieces if piece.kind == "import"]
-        leading = [piece for piece in imports if piece.first <= imports[0].first + 60] if imports else []
+        module.record_imports()
+        leading = module.leading_imports
         line = leading[-1].last + 1 if leading else _first_code_line(module)
         newline = "\r\n" if "\r\n" in source.text else "\n"
         place = Position(line, 1)

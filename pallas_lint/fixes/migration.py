@@ -214,6 +214,7 @@ class Migration:
 
     def _bound(self) -> dict[str, str]:
         """The meaning of imported names at the use."""
+        self.context.module.record_imports()
         found: dict[str, str] = {}
         scope = self.name.use.scope
         while scope is not None:

@@ -53,6 +53,7 @@ def _of_call(callable_: str, made: CallResult, context: Context) -> Iterator[Spr
     callee = Site(made.site.piece, node.func)
     place = callee.span
     uses = context.module.uses
+    context.module.record_names_in(made.site.piece)
     here, _ = uses.within(place.start.line, place.end.line)
     use = next((use for use in here if use.name == callable_ and use.span == place), None)
     if use is None or use.name in uses.stored:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.finding import Position, Span
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.launch import Launch
-from pallas_lint.kernels.model.queries import GUARDING
+from pallas_lint.kernels.model.queries import EARLY_IMPORTS, GUARDING
 from pallas_lint.kernels.model.trace import KernelTrace
 from pallas_lint.kernels.model.values import Sym, SymbolOwner
 from pallas_lint.records import define, field, frozen
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     _Place = tuple[Piece, tuple[int, int]]
 
 # The kinds of queries that findings depend on, besides those of the runs, with their arguments.
-FILE = "file"  # settings, what imports bind, and the names of jax that something assigns
-BOUND = "bound"  # what imports bind, where nothing hides it
+FILE = "file"  # settings, and the names of jax that something assigns
 NEIGHBOURS = "neighbours"  # launch: those that share something with it, with itself
 SHARED_FACTS = "shared facts"
 INFERRED_BACKEND = "presumed"  # launch: the backend that is inferred for it
@@ -109,11 +108,9 @@ class FindingCache:
     def _register_queries(self, settings: Settings) -> None:
         """Register the queries that findings depend on."""
         analysis, memo = self.analysis, self.analysis.memo
-        uses = analysis.module.uses
-        bound = memo.interned(BOUND, tuple(uses.bound.items()))
-        memo.register_query(BOUND, lambda: bound)
         self._read_uses()
-        file = memo.interned(FILE, (ById(settings), bound, uses.stored))
+        stored = frozenset(name for name in analysis.module.uses.stored if name.startswith("jax"))
+        file = memo.interned(FILE, (ById(settings), stored))
         shared = memo.interned(SHARED_FACTS, _shared_facts(analysis))
         neighbours = memo.derived(NEIGHBOURS, analysis.launches, lambda: _neighbours(analysis.launches))
         made = analysis.outcome.effects.specs_made
@@ -122,6 +119,7 @@ class FindingCache:
         memo.register_query(SHARED_FACTS, lambda: shared)
         memo.register_query(NEIGHBOURS, lambda launch: neighbours.get(launch, ()))
         memo.register_query(INFERRED_BACKEND, analysis.inferred_backends.get)
+        memo.register_query(EARLY_IMPORTS, lambda: analysis.early_imports)
         memo.register_query(SPECS, lambda piece: specs.get(piece, ()))
         memo.register_query(GUARDING, lambda: tuple(analysis.guards.version_pieces))
 
@@ -205,15 +203,15 @@ class FindingCache:
 
     def _names_in(self, piece: Piece) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
         """The jax names assigned in a piece, and the pairs (alias, name) of its uses."""
-        self.analysis.memo.record_dependency(BOUND)
         uses, assigned = self._uses_in(piece)
         return assigned, frozenset((use.alias, use.name) for use in uses if not use.imported)
 
     def _uses_in(self, piece: Piece) -> tuple[list[Use], frozenset[str]]:
-        known = self._uses.get(piece)
+        module, known = self.analysis.module, self._uses.get(piece)
+        module.record_names_in(piece)
         if known is None:
             last = piece.members[0].first - 1 if piece.members else piece.last
-            uses, assigned = self.analysis.module.uses.within(piece.first, last)
+            uses, assigned = module.uses.within(piece.first, last)
             known = self._uses[piece] = uses, frozenset(assigned)
         return known
 

@@ -85,10 +85,11 @@ class Memo:
     def register_query(self, kind: Hashable, function: Callable[..., object], *, settled: bool = True) -> None:
         """Evaluate queries of a kind with `function` in this revision.
 
-        `settled`: from now on, their values stay the same in this revision.
+        `settled`: from now on, their values stay the same in this revision. The same function as in the revision before
+        has the same values.
         """
-        self._queries[kind] = function
-        if not settled:
+        before, self._queries[kind] = self._queries.get(kind), function
+        if not settled or function is before:
             return
         values = self._settled.setdefault(kind, {})
         for query, value in values.items():

@@ -152,6 +152,7 @@ def _fixes(launch: Launch, wanted: str, context: Context) -> list[Fix]:
     module = f"{PALLAS}.{wanted}"
     names = [f"{module}.{name}" for name in ("CompilerParams", "TritonCompilerParams", "GPUCompilerParams")]
     known = next((name for name in names if all(_has(name, version) for version in context.versions)), None)
+    context.module.record_names_in(launch.site.piece)
     use = context.module.uses.called_at(launch.site.span.start)
     if known is None or use is None or use.call is None or not use.keywords:
         return []

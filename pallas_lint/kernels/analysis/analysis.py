@@ -60,6 +60,7 @@ class Analysis:
     inferred_backends: dict[Launch, InferredBackend] = field(
         factory=dict
     )  # the inferred backend of launches that name none
+    early_imports: frozenset[str] = frozenset()  # the checked versions of jax that do not have yet what is imported
     # By index map: the blocks that it places in any launch, and the dependencies of finding them.
     placed: dict[nodes.Node, tuple[list[Block], set[Query]]] = field(factory=dict)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.launches import launching
+from pallas_lint.kernels.launches.backend import backend_aliases
 from pallas_lint.kernels.model.queries import CROWDED, MET
 from pallas_lint.records import define, field, frozen
 
@@ -118,12 +119,8 @@ def _facts(interp: Interpreter, module: Module) -> Hashable:
     text = module.source.text
     markers = tuple(word in text for word in _MARKERS)
     newline = "\r\n" in text
-    imports = [piece for piece in module.outline.pieces if piece.kind == "import"]
-    # Where a fix adds an import.
-    leading = [piece.first <= imports[0].first + 60 for piece in imports] if imports else module.outline.pieces[:1]
-    frame = (*imports, *(piece for piece, _ in module.outline.imports), *leading)
-    inner = tuple(module.inner_imports.items())
+    imports = tuple(module.outline.stars), frozenset(backend_aliases(module).items())
     assumptions = tuple(sorted(interp.assumptions.items()))
     layout = module.graph.layout_of(module)
     set_by_module = module.x64, module.matmul_precision
-    return frame, inner, markers, newline, set_by_module, interp.versions, assumptions, module.source.path, layout
+    return imports, markers, newline, set_by_module, interp.versions, assumptions, module.source.path, layout

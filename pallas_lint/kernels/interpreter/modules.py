@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,18 @@ from pallas_lint.kernels.interpreter.default_precision import default_precision
 from pallas_lint.kernels.interpreter.search import Search
 from pallas_lint.kernels.interpreter.wide_types import wide_types
 from pallas_lint.kernels.model.frame import ProgramPoint
-from pallas_lint.kernels.model.queries import GLOBAL, MEMBER, MEMBERS, MENTIONS, NAMED, OWNER, WHEN
+from pallas_lint.kernels.model.queries import (
+    BOUND,
+    GLOBAL,
+    IMPORTS,
+    MEMBER,
+    MEMBERS,
+    MENTIONS,
+    NAMED,
+    OWNER,
+    SPELLING,
+    WHEN,
+)
 from pallas_lint.kernels.model.result import Effects
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, External, Func, Value
@@ -28,7 +39,7 @@ from pallas_lint.text.paths import shown_path
 from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Set
+    from collections.abc import Collection, Hashable, Iterator, Mapping, Set
 
     from pallas_lint.config.layout import Layout
     from pallas_lint.kernels.interpreter.wide_types import WideTypes
@@ -48,6 +59,12 @@ _GLOBAL = re.compile(r"\n[ \t]+global[ \t]+([\w \t,]+)")
 _MOVES_PER_STEP = 8  # names whose value is replaced in one step
 _STEPS_PER_MERGE = 4  # steps for merging the effects of one earlier lookup
 _CODE_OF_JAX = ("jax.experimental.pallas.ops.",)
+_MAX_LEADING_LINES = 60  # from the first import to the last one of those at the top of the file
+
+
+def _bound_in(bound: tuple[tuple[str, str | None], ...], piece: Piece) -> tuple[tuple[str, str | None], ...]:
+    """Those of the bindings whose names are in a piece."""
+    return tuple(each for each in bound if each[0] in piece.words)
 
 
 def _line(entry: tuple[int, Value]) -> int:
@@ -275,10 +292,59 @@ class Module:
         """The number of pieces with that name in their text; a class and its members are one each."""
         return sum(name in piece.words for piece in self.outline.walk() if not piece.members)
 
+    def _bindings_of(self, name: str) -> tuple[Piece | str, ...]:
+        """The pieces that may bind a name, and the targets of imports that do, in order."""
+        pieces = self._pieces_binding(name)
+        if name not in self.imported:
+            return pieces
+        imports = ((piece.first, bound.target) for piece, bound in self.outline.imports if bound.name == name)
+        every = sorted((*((piece.first, piece) for piece in pieces), *imports), key=lambda binding: binding[0])
+        return tuple(binding for _, binding in every)
+
+    def record_imports(self) -> None:
+        """Record a dependency on everything about imports, and on where another one is added."""
+        self._record(IMPORTS)
+
+    def record_names_in(self, piece: Piece) -> None:
+        """Record a dependency on what imports bind, of the names in a piece."""
+        self._record(BOUND, piece)
+
+    def spelling(self, name: str) -> tuple[str, str] | None:
+        """How a canonical name is written by the imports of the file, and the target of the import that it uses."""
+        self._record(SPELLING, name)
+        return self._spelling(name)
+
+    @property
+    def leading_imports(self) -> list[Piece]:
+        """The import statements at the top of the file."""
+        imports = [piece for piece in self.outline.pieces if piece.kind == "import"]
+        return [piece for piece in imports if piece.first <= imports[0].first + _MAX_LEADING_LINES]
+
+    def _record(self, *query: Hashable) -> None:
+        if self.memo is not None:
+            self.memo.record_dependency(*query)
+
+    def _spelling(self, name: str) -> tuple[str, str] | None:
+        found = [
+            (alias + name[len(target) :], target)
+            for alias, targets in self.imported.items()
+            for target in targets
+            if name == target or name.startswith(f"{target}.")
+        ]
+        return max(found, key=lambda spelling: len(spelling[1]), default=None)
+
+    def _everything_imported(self, bound: Hashable) -> tuple[Hashable, ...]:
+        every = dict.fromkeys(piece for piece, _ in self.outline.imports)
+        return (bound, *every, None, *(self.leading_imports or self.outline.pieces[:1]))
+
     def register_queries(self, memo: Memo) -> None:
         """Register the queries on this module's text."""
         pieces = self.outline.pieces
-        memo.register_query(NAMED, self._pieces_binding)
+        memo.register_query(NAMED, self._bindings_of)
+        memo.register_query(SPELLING, self._spelling)
+        bound = memo.interned(BOUND, tuple(self.uses.bound.items()))
+        memo.register_query(BOUND, memo.derived(BOUND, (bound,), lambda: partial(_bound_in, bound)))
+        memo.register_query(IMPORTS, partial(self._everything_imported, bound))
         memo.register_query(WHEN, self._bindings_before)
         memo.register_query(MENTIONS, self.mentions)
         memo.register_query(GLOBAL, lambda name: name in self._bound_by_functions)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.config.targets import Backend
-    from pallas_lint.kernels.model.tracer import CodeModule, Tracer
+    from pallas_lint.kernels.model.tracer import CodeModule
 
 # The modules of one backend. `pallas.gpu` is the Triton module's name up to 0.4.34.
 _MODULES: dict[str, Backend] = {
@@ -59,9 +59,9 @@ def of_name(name: str) -> Backend | None:
     return None
 
 
-def decide(interp: Tracer, launch: Launch) -> None:
+def decide(launch: Launch) -> None:
     """Set the launch's backend, core and the evidence for them."""
-    for evidence, found in _evidence(interp, launch):
+    for evidence, found in _evidence(launch):
         if len(found) == 1:
             launch.backend, launch.evidence = next(iter(found)), evidence
             break
@@ -71,7 +71,7 @@ def decide(interp: Tracer, launch: Launch) -> None:
     launch.core = _core(launch)
 
 
-def _evidence(interp: Tracer, launch: Launch) -> Iterator[tuple[str, set[Backend]]]:
+def _evidence(launch: Launch) -> Iterator[tuple[str, set[Backend]]]:
     yield "params", _from_params(launch)
     made_for = set() if launch.form.backend is None else {launch.form.backend}
     yield "mesh", _backends_in([launch.argument("mesh") or NONE]) | made_for
@@ -87,7 +87,7 @@ def _evidence(interp: Tracer, launch: Launch) -> Iterator[tuple[str, set[Backend
         },
     )
     piece = launch.site.piece
-    aliases = backend_aliases(launch.module, interp)
+    aliases = backend_aliases(launch.module)
     yield (
         "function",
         {backend for name, backend in aliases.items() if name in piece.words} if piece.kind == "def" else set(),
@@ -136,7 +136,7 @@ def _backends_in(values: list[Value]) -> set[Backend]:
     return found
 
 
-def backend_aliases(module: CodeModule, interp: Tracer) -> dict[str, Backend]:
+def backend_aliases(module: CodeModule) -> dict[str, Backend]:
     """Names in the file (at any level) that refer to a backend's module or one of its members."""
     found: dict[str, Backend] = {}
     for name, targets in module.imported.items():

@@ -232,7 +232,7 @@ def run_pending(interp: Tracer) -> None:
         result = interp.pending.pop(0)
         with _as_called(result):
             _run_kernels(interp, result)
-        backend.decide(interp, result)
+        backend.decide(result)
 
 
 def _scopes_of(kernel: Value) -> list[tuple[Env, Bindings, Facts]]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-NAMED = "named"  # name: the pieces that may bind it at the top level
+NAMED = "named"  # name: the pieces and imports that may bind it at the top level
+IMPORTS = "imports"  # the import statements, what they bind, and after which of them another one is added
+BOUND = "bound"  # piece: the names in it that imports bind, with their targets
+SPELLING = "spelling"  # canonical name: how it is written by the file's imports
+EARLY_IMPORTS = "early imports"  # the versions of jax that do not have yet what the file imports
 WHEN = "when"  # name, program point: how often it has been bound by then
 MENTIONS = "mentions"  # name: the number of pieces that mention it, the one that binds it included
 GLOBAL = "global"  # name: whether a function binds it, by a `global` statement
