@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_lint.run.cache_folder import CacheFolder, ForeignFolder, byte_code_folder, cache_folder
+from pallas_lint.run.cache_folder import CacheFolder, ForeignFolder, byte_code_folder, cache_folder, modified
 
 NAME, OTHER = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 
@@ -64,11 +64,11 @@ def test_where_it_is(project: Path, caches: Path, tmp_path: Path, monkeypatch: p
 @pytest.mark.usefixtures("caches")
 def test_entries(project: Path) -> None:
     cache = made(project)
-    assert cache.read("lint", NAME) is None and cache.modified("lint", NAME) == 0
+    assert cache.read("lint", NAME) is None and modified("lint", NAME) == 0
     cache.write("lint", NAME, b"first")
     cache.write("lint", NAME, b"a\nb")
     for each in (cache, made(project), pickle.loads(pickle.dumps(cache))):
-        assert each.read("lint", NAME) == b"a\nb" and each.modified("lint", NAME)
+        assert each.read("lint", NAME) == b"a\nb" and modified("lint", NAME)
         assert each.read("lint", OTHER) is None and each.read("probe", NAME) is None
     assert cache.clear() == 1 and cache.clear() == 0 and cache.read("lint", NAME) is None
 

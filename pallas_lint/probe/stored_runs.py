@@ -19,7 +19,7 @@ from pallas_lint.probe.results import STAGES, LaunchResult, Stage
 from pallas_lint.records import evolve, fields, frozen
 from pallas_lint.report.json import finding_document
 from pallas_lint.run.cache import decode
-from pallas_lint.run.cache_folder import CacheFolder, own_cache
+from pallas_lint.run.cache_folder import CacheFolder, modified, own_cache
 from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
@@ -193,8 +193,7 @@ def load(file: Path) -> tuple[StoredRun, ...]:
 
 def stamp(file: Path) -> int:
     """A number that changes with the stored runs of a file; 0 where there are none."""
-    cache = own_cache(file.parent)
-    return cache.modified(_KIND, _name(file)) if cache is not None else 0
+    return modified(_KIND, _name(file))
 
 
 def _load(cache: CacheFolder, file: Path) -> list[StoredRun]:

@@ -23,6 +23,7 @@ from pallas_lint.text.folders import OpenFolder
 
 VARIABLE = "PALLAS_LINT_CACHE_DIR"
 _NAME = "pallas-lint"
+_RESULTS = "results"
 _DAY = 86_400.0
 _MAX_AGE = 90 * _DAY  # of an entry, since it was written
 _TAG = "CACHEDIR.TAG"
@@ -79,15 +80,6 @@ class CacheFolder:
         with contextlib.suppress(OSError):
             folder = self._kind(kind, create=True).subfolder(name[:2], create=True)
             files.write_in(folder, name[2:], self._sign(kind, name, content) + b"\n" + content)
-
-    def modified(self, kind: str, name: str) -> int:
-        """When an entry was written, in nanoseconds; 0 for none."""
-        try:
-            with self._kind(kind).subfolder(name[:2]) as folder:
-                status = folder.status(name[2:])
-        except OSError:
-            return 0
-        return status.st_mtime_ns if status is not None else 0
 
     def clear(self) -> int:
         """Remove all entries and what killed runs left; how many files. Raises OSError."""
@@ -217,7 +209,7 @@ def cache_folder(project: Path, named: Path | None = None) -> CacheFolder | None
     user's, or where it would lie in the project. Raises ForeignFolder for a folder that is not ours.
     """
     own = _own_folder(project)
-    return CacheFolder(named or own / "results", own).check() if own is not None else None
+    return CacheFolder(named or own / _RESULTS, own).check() if own is not None else None
 
 
 def own_cache(project: Path) -> CacheFolder | None:
@@ -225,6 +217,18 @@ def own_cache(project: Path) -> CacheFolder | None:
     with contextlib.suppress(ForeignFolder):
         return cache_folder(project)
     return None
+
+
+def modified(kind: str, name: str) -> int:
+    """When an entry in the user's own folder was written, in nanoseconds; 0 for none.
+
+    After every edit in an editor: whether the folder is ours is tested when the entry is read.
+    """
+    caches = _caches()
+    try:
+        return (caches / _NAME / _RESULTS / kind / name[:2] / name[2:]).stat().st_mtime_ns if caches else 0
+    except OSError:
+        return 0
 
 
 def byte_code_folder(project: Path) -> Path | None:

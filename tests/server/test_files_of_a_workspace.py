@@ -11,7 +11,7 @@ import pytest
 from lsprotocol import types as lsp
 
 from pallas_lint.run.cache import Cache
-from pallas_lint.run.cache_folder import cache_folder
+from pallas_lint.run.cache_folder import cache_folder, modified
 from pallas_lint.run.project import Project
 from tests.server.clients import LIMIT, codes, document, session
 from tests.server.test_protocol import CODE
@@ -185,7 +185,7 @@ async def test_linting_the_workspace_once(profile: str, folder: Path) -> None:
         assert kinds == ([] if profile == "minimal" else ["begin", "report", "end"])
         # The same results as those of the command line: they share the cache.
         kept = cache_folder(folder)
-        assert kept is not None and kept.modified("lint", Cache(kept, folder, Project(folder))._name("k.py"))
+        assert kept is not None and modified("lint", Cache(kept, folder, Project(folder))._name("k.py"))
         # A document that is opened has its own verdict, and what was found before comes back.
         uri = (folder / "k.py").as_uri()
         editor.open(uri, CLEAN)

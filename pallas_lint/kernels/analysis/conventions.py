@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.records import frozen
 from pallas_lint.syntax import outline
+from pallas_lint.text import paths
 from pallas_lint.text.source import Source
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.syntax import Piece
 
@@ -53,8 +52,8 @@ def conventional_calls(module: Module, configured: tuple[str, ...]) -> Iterator[
         yield from (call for name in inputs for call in _calls(_passed(name, module), functions, defined, ""))
         return
     for stem in _SIBLINGS:
-        beside = module.graph.find(stem, module)
-        if beside is None or beside is module or _folder(beside) != _folder(module):
+        beside = _beside(module, stem)
+        if beside is None:
             continue
         theirs = _defined(beside)
         for name in (name for name in _INPUTS if name in theirs):
@@ -66,8 +65,8 @@ def conventional_calls(module: Module, configured: tuple[str, ...]) -> Iterator[
 def _of_argument_specs(module: Module, defined: set[str]) -> Iterator[HarnessCall]:
     """The calls by tokamax of an operation, with each `ArgSpec(args={...})` that is listed here or beside the file."""
     listed = any(_SPECS in piece.names for piece in module.outline.pieces)
-    beside = None if listed else module.graph.find("arg_specs", module)
-    if not listed and (beside is None or _folder(beside) != _folder(module)):
+    beside = None if listed else _beside(module, "arg_specs")
+    if not listed and beside is None:
         return
     text = module.source.text if listed or beside is None else beside.source.text
     operations = [
@@ -82,8 +81,15 @@ def _of_argument_specs(module: Module, defined: set[str]) -> Iterator[HarnessCal
             yield HarnessCall(f"{function}(**{arrays})", imports, f"{function}(**{listed_arguments})")
 
 
-def _folder(module: Module) -> Path | None:
-    return None if module.file is None else module.file.parent
+def _beside(module: Module, name: str) -> Module | None:
+    """The other module with a name in the folder of a module, where code of that module imports it by the name."""
+    if module.file is None:
+        return None
+    file = module.file.with_name(f"{name}.py")
+    if file not in module.graph.overlay and not paths.is_file(file):
+        return None  # in most folders: resolving the name would search all import roots
+    found = module.graph.find(name, module)
+    return found if found is not None and found is not module and found.file == file else None
 
 
 def _defined(module: Module) -> set[str]:
