@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,6 @@ from tests.sampling import NIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_CASES_BY_DAY = 2  # of a slow test
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,13 +33,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep some cases of each slow test by day, spread over all of them; attacks always run."""
-    cases = defaultdict(list)
+    """Keep the first case of each slow test by day; attacks always run."""
+    seen: set[str] = set()
+    left_out: list[pytest.Item] = []
     for item in items:
         if item.get_closest_marker("slow") and "hostile" not in item.path.parts:
-            cases[item.nodeid.partition("[")[0]].append(item)
-    kept = {item for each in cases.values() for item in each[:: -(-len(each) // _CASES_BY_DAY)]}
-    left_out = [item for each in cases.values() for item in each if item not in kept]
+            test = item.nodeid.partition("[")[0]
+            left_out += [item] if test in seen else []
+            seen.add(test)
     if left_out and not NIGHT:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]

@@ -11,7 +11,7 @@ from action import run_action
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]  # it installs
 KERNEL = """\
 from jax.experimental.pallas import tpu as pltpu
 
@@ -25,7 +25,6 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("runner")
 
 
-@pytest.mark.nightly
 def test_the_checkout_is_data(tmp_path: Path, runner: Path) -> None:
     assert not (runner / "pallas-lint").exists(), "the first run installs, among the files of the checkout"
     project, ran = tmp_path / "project", tmp_path / "ran"

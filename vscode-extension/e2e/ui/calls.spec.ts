@@ -33,7 +33,7 @@ def test_rows():
     rows(jnp.ones((512, 128)))
 `;
 
-test("hints show the known call that is picked in the lens of its launcher", async ({ start }) => {
+test("hints show the known call that is picked in the lens of its launcher", { tag: "@nightly" }, async ({ start }) => {
   const editor = await start({
     workspace: "kernels",
     files: { "rows.py": KERNEL, "test_rows.py": TEST },

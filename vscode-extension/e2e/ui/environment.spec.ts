@@ -6,7 +6,7 @@ import { jaxPython } from "../harness/programs";
 
 test.use({ extensions: ["ms-python.vscode-python-envs-99.0.0"] });
 
-test("the server follows the selected environment", async ({ start }, info) => {
+test("the server follows the selected environment", { tag: "@nightly" }, async ({ start }, info) => {
   // An environment without pallas-lint, for which the one of the extension is there.
   const other = info.outputPath("other");
   execFileSync(jaxPython(), ["-m", "venv", "--without-pip", other]);

@@ -32,37 +32,39 @@ test("a squiggle, its hover, its quick-fix, the file on disk", async ({ start })
     .toContain("acc_ref[...] += jnp.dot(a, b, preferred_element_type=jnp.float32)");
 });
 
-test("the problems panel with related places, the status of the server, and the target that is picked", async ({
-  start,
-}) => {
-  const editor = await start({ workspace: "kernels" });
-  await editor.open("matmul.py");
-  await expect(editor.squiggles()).toHaveCount(2);
-  await editor.command("View: Focus Problems");
-  const problems = editor.page.locator(".markers-panel");
-  await expect(problems).toContainText("PAL106");
-  await problems.locator(".monaco-list-row", { hasText: "PAL106" }).first().click();
-  await expect(problems).toContainText("launched here");
-  await expect(editor.page.locator('[id="status.problems"]')).toContainText("2");
-  await editor.picture("diagnostics");
+test(
+  "the problems panel with related places, the status of the server, and the target that is picked",
+  { tag: "@nightly" },
+  async ({ start }) => {
+    const editor = await start({ workspace: "kernels" });
+    await editor.open("matmul.py");
+    await expect(editor.squiggles()).toHaveCount(2);
+    await editor.command("View: Focus Problems");
+    const problems = editor.page.locator(".markers-panel");
+    await expect(problems).toContainText("PAL106");
+    await problems.locator(".monaco-list-row", { hasText: "PAL106" }).first().click();
+    await expect(problems).toContainText("launched here");
+    await expect(editor.page.locator('[id="status.problems"]')).toContainText("2");
+    await editor.picture("diagnostics");
 
-  await editor.page.locator('.statusbar-item[id*="languageStatus"]').first().hover();
-  await expect(editor.page.locator(".hover-language-status").first()).toContainText("pallas-lint");
-  await editor.picture("status");
+    await editor.page.locator('.statusbar-item[id*="languageStatus"]').first().hover();
+    await expect(editor.page.locator(".hover-language-status").first()).toContainText("pallas-lint");
+    await editor.picture("status");
 
-  await editor.open("offsets.py");
-  await expect(editor.squiggles("warning")).toHaveCount(1);
-  await editor.command("pallas-lint: Select Target…");
-  const picker = editor.page.locator(".quick-input-widget");
-  const row = picker.locator(".monaco-list-row", { hasText: /^\s*tpu\s*/ }).first();
-  await expect(row).toBeVisible();
-  await editor.picture("targets");
-  await row.getByText("any TPU").click();
-  await expect(picker).toContainText("1 Selected");
-  await picker.getByRole("button", { name: "OK" }).click();
-  await expect(editor.squiggles("error")).toHaveCount(1);
-  expect(JSON.parse(editor.onDisk(".vscode/settings.json"))["pallasLint.target"]).toEqual(["tpu"]);
-});
+    await editor.open("offsets.py");
+    await expect(editor.squiggles("warning")).toHaveCount(1);
+    await editor.command("pallas-lint: Select Target…");
+    const picker = editor.page.locator(".quick-input-widget");
+    const row = picker.locator(".monaco-list-row", { hasText: /^\s*tpu\s*/ }).first();
+    await expect(row).toBeVisible();
+    await editor.picture("targets");
+    await row.getByText("any TPU").click();
+    await expect(picker).toContainText("1 Selected");
+    await picker.getByRole("button", { name: "OK" }).click();
+    await expect(editor.squiggles("error")).toHaveCount(1);
+    expect(JSON.parse(editor.onDisk(".vscode/settings.json"))["pallasLint.target"]).toEqual(["tpu"]);
+  },
+);
 
 test("safe fixes on save", async ({ start }) => {
   const editor = await start({ workspace: "kernels", user: FIX_ON_SAVE });
@@ -82,7 +84,7 @@ test("safe fixes on save", async ({ start }) => {
   await editor.picture("fix-on-save");
 });
 
-test("a changed setting changes what is shown", async ({ start }) => {
+test("a changed setting changes what is shown", { tag: "@nightly" }, async ({ start }) => {
   const editor = await start({ workspace: "kernels", files: { ".vscode/settings.json": "{}\n" } });
   await editor.open("matmul.py");
   await expect(editor.squiggles()).toHaveCount(2);

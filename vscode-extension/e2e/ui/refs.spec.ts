@@ -4,7 +4,7 @@ import { expect, test } from "../harness/editor";
 const LIGHT = { vmem: "rgb(47, 108, 179)", smem: "rgb(0, 115, 122)", hbm: "rgb(163, 60, 110)" };
 const DARK = { vmem: "rgb(125, 180, 238)", smem: "rgb(86, 197, 192)", hbm: "rgb(242, 155, 191)" };
 
-test("refs have the colour of their memory, while one types too", async ({ start }) => {
+test("refs have the colour of their memory, while one types too", { tag: "@nightly" }, async ({ start }) => {
   const editor = await start({ workspace: "memories", files: { ".vscode/settings.json": "{}\n" } });
   await editor.open("gather.py");
   await editor.hideSideBar();
