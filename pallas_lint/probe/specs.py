@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pallas_lint.records import frozen
@@ -31,6 +32,8 @@ DTYPES = frozenset(
 )
 _LONG_NAMES = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
 _ARRAY_CALL = "_array"  # what stands for an array while Python parses the rest
+# A comment about a function: line, word, what is in parentheses, and the function below; None without one.
+_Annotation = tuple[int, str, str, "str | None"]
 
 
 class SpecError(ValueError):
@@ -169,8 +172,14 @@ def reference_of(text: str, function: str) -> tuple[int, str] | None:
     return named[-1] if named else None
 
 
-def _annotations(text: str) -> Iterator[tuple[int, str, str, str | None]]:
-    """The comments about functions: line, word, what is in parentheses, and the function below; None without one."""
+def _annotations(text: str) -> tuple[_Annotation, ...]:
+    return _every_annotation(text) if "pallas-lint:" in text else ()
+
+
+@lru_cache(maxsize=2)
+def _every_annotation(text: str) -> tuple[_Annotation, ...]:
+    """The comments about functions. Several parts of a check need them, and read every line of the text for it."""
+    found: list[_Annotation] = []
     comments: list[tuple[int, str, str]] = []  # above the function that comes next
     classes: list[tuple[int, str]] = []  # around the line, with their indentations
     for line, written in enumerate(_LINE_END.split(text), start=1):
@@ -180,9 +189,9 @@ def _annotations(text: str) -> Iterator[tuple[int, str, str, str | None]]:
         definition = _FUNCTION.match(written)
         function = None if definition is None else _defined(definition, classes)
         if function is not None:
-            yield from ((*comment, function) for comment in comments)
+            found += ((*comment, function) for comment in comments)
             comments.clear()
-    yield from ((*comment, None) for comment in comments)
+    return (*found, *((*comment, None) for comment in comments))
 
 
 def _spec_of(arguments: str, file: str, function: str, line: int) -> Spec | UnreadableComment:

@@ -189,6 +189,8 @@ class Comments:
     @cached_property
     def _line_bytes(self) -> list[int]:
         """At which byte each line begins."""
+        if self._text.isascii():
+            return list(self._source.line_starts)
         starts = [*self._source.line_starts, len(self._text)]
         return list(accumulate((_size(self._text[a:b]) for a, b in pairwise(starts)), initial=0))[:-1]
 

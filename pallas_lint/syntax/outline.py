@@ -107,10 +107,14 @@ class Outline:
             yield from piece.members
 
 
-def outline(source: Source, tree: tree_sitter.Tree | None = None, earlier: Earlier | None = None) -> Outline:
-    """The outline of `source`, whose tree and pieces may be at hand; never fails, whatever the text."""
-    data = parsed_bytes(source.text)
-    tree = tree or parser().parse(data)
+def outline(
+    source: Source, parsed: tuple[tree_sitter.Tree, bytes] | None = None, earlier: Earlier | None = None
+) -> Outline:
+    """The outline of `source`; its tree, with what that was made of, and its pieces may be at hand.
+
+    Never fails, whatever the text.
+    """
+    tree, data = parsed or _parsed(source.text)
     root = tree.root_node
     result = Outline(tree=tree, whole=None if root.has_error else (tree, data), earlier=earlier)
     if root.is_error:  # not even the statements are separated
@@ -130,11 +134,12 @@ def outline(source: Source, tree: tree_sitter.Tree | None = None, earlier: Earli
 
 def parses(text: str) -> bool:
     """Whether tree-sitter finds nothing wrong in `text`."""
-    return not _parse(text).root_node.has_error
+    return not _parsed(text)[0].root_node.has_error
 
 
-def _parse(text: str) -> tree_sitter.Tree:
-    return parser().parse(parsed_bytes(text))
+def _parsed(text: str) -> tuple[tree_sitter.Tree, bytes]:
+    data = parsed_bytes(text)
+    return parser().parse(data), data
 
 
 def _add_statements(
@@ -367,7 +372,7 @@ def _recover(result: Outline, source: Source, lines: tuple[int, int], owner: Pie
     indent = _indent(source.line(lines[0])) if nested else ""
     for first, last in _cuts(source, lines, indent):
         # Rows are those of the file, without the lines before it being parsed again for each piece.
-        root = _parse(source.lines(first, last)).root_node_with_offset(0, (first - 1, 0))
+        root = _parsed(source.lines(first, last))[0].root_node_with_offset(0, (first - 1, 0))
         assert root is not None
         if not root.has_error:
             _add_statements(result, source, root.children, pieces, nested=nested, in_tree=False)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import tree_sitter
 
 _MAX_RUN = 250  # comment lines, with nothing but blank lines between them; or lines of a backslash alone
+_COMMENT_LINE = re.compile(r"\n[^\S\n]*#")
 # A string that does not end takes the rest of its line, or of the text: the search stays linear.
 _STRING_OR_COMMENT = re.compile(
     r"""#[^\r\n]*|"{3}(?:"{0,2}(?:[^"\\]|\\[\s\S]?))*"{0,3}|'{3}(?:'{0,2}(?:[^'\\]|\\[\s\S]?))*'{0,3}"""
@@ -57,7 +58,7 @@ def parsed_bytes(text: str) -> bytes:
     """
     if "\r" in text:
         text = re.sub(r"\r(?!\n)", "\n", text)  # tree-sitter counts lines by \n only
-    if text.count("#") > _MAX_RUN and _has_long_run(text):
+    if text.count("#") > _MAX_RUN and len(_COMMENT_LINE.findall(text)) >= _MAX_RUN and _has_long_run(text):
         text = _without_long_runs(text)
     if text.count("\\") > _MAX_RUN:
         text = _without_lone_backslashes(text)

@@ -126,8 +126,11 @@ class _Untouched:
         return self._imports.get(piece, []), self._stars.get(piece, [])
 
 
-def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
-    """The new text's tree, from the last one without an error; None where parsing it whole may give another."""
+def _edited(before: Outline, text: str) -> tuple[tree_sitter.Tree, bytes] | None:
+    """The new text's tree, from the last one without an error, and what it was made of.
+
+    None where parsing it whole may give another.
+    """
     if before.whole is None or "\r" in text:
         return None
     import tree_sitter
@@ -135,7 +138,7 @@ def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
     (tree, old), new = before.whole, parsed_bytes(text)
     most = min(len(old), len(new))
     start = common_start(old, new, most)
-    start = new.rfind(b"\n", 0, start) + 1  # whole lines, so that rows and columns are easily computed
+    start = new.rfind(b"\n", 0, start) + 1  # whole lines: tree-sitter may keep a quote that is now part of another
     rest = common_end(old, new, most - start)
     after = new.find(b"\n", len(new) - rest)
     rest = 0 if after < 0 else len(new) - after - 1
@@ -150,7 +153,7 @@ def _edited(before: Outline, text: str) -> tree_sitter.Tree | None:
     earlier = tree.copy()
     earlier.edit(start, old_end, new_end, tree_sitter.Point(rows, 0), point(old, old_end), point(new, new_end))
     found = parser().parse(new, earlier)
-    return None if found.root_node.has_error else found
+    return None if found.root_node.has_error else (found, new)
 
 
 def _adopted(

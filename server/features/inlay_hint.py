@@ -15,6 +15,6 @@ async def inlay_hint(ls: PallasServer, params: lsp.InlayHintParams) -> list[lsp.
         return []
     from pallas_lint.server.views.inlay_hints import inlay_hints
 
-    found = ls.documents.hints.with_those_before(state, inlay_hints(state, ls.workspace.position_codec))
-    visible = params.range
-    return [each for each in found if visible.start.line <= each.position.line <= visible.end.line]
+    visible = range(params.range.start.line, params.range.end.line + 1)
+    lines = range(visible.start + 1, visible.stop + 1)
+    return ls.documents.hints.with_those_before(state, inlay_hints(state, ls.workspace.position_codec, lines), visible)

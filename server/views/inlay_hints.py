@@ -31,25 +31,36 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Ref, Shape
     from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.probe.results import LaunchResult
-    from pallas_lint.syntax import Site
+    from pallas_lint.syntax import Piece, Site
 
 
-def inlay_hints(state: DocumentState, codec: PositionCodec) -> list[lsp.InlayHint]:
-    """The type of each ref behind its parameter, as `x_ref: f32[8, 128]`; steps and memory behind a launch."""
+def inlay_hints(state: DocumentState, codec: PositionCodec, lines: range) -> list[lsp.InlayHint]:
+    """The type of each ref behind its parameter, as `x_ref: f32[8, 128]`; steps and memory behind a launch.
+
+    Those on `lines`, from 1: few of a long file are visible.
+    """
     if state.file_analysis is None or state.file_analysis.analysis is None or not state.client.inlay_hints:
         return []
     hints: dict[Span, _Type] = {}
     for trace in shown_traces(state) if state.client.inlay_dtype else ():
+        if not any(_reaches(body.piece, lines, state) for body in trace.launch.bodies):
+            continue
         probed = known_of(state, trace.launch)
         for ref, span in ref_parameters(trace, state):
-            seen = _type_of(ref, probed, trace.launch.known_call, state)
-            hints[span] = seen if span not in hints else hints[span].joined(seen)
+            if span.end.line in lines:
+                seen = _type_of(ref, probed, trace.launch.known_call, state)
+                hints[span] = seen if span not in hints else hints[span].joined(seen)
     found = [
         _hint(span, hint, state, codec)
         for span, hint in sorted(hints.items(), key=lambda each: each[0])
         if hint.label and _text_of(span, hint, state) not in state.source.line(span.end.line)
     ]
-    return [*found, *_launch_hints(state, codec)]
+    return [*found, *_launch_hints(state, codec, lines)]
+
+
+def _reaches(piece: Piece, lines: range, state: DocumentState) -> bool:
+    """Whether a piece is in the document, and on some of the lines."""
+    return piece.source.path == state.source.path and piece.first < lines.stop and piece.last >= lines.start
 
 
 def _hint(span: Span, hint: _Type, state: DocumentState, codec: PositionCodec) -> lsp.InlayHint:
@@ -136,15 +147,16 @@ def _type_of(ref: Ref, probed: LaunchResult | None, call: KnownCall | None, stat
     return _Type(shape, ref.dtype, tooltip=tooltip, made_of=made_of)
 
 
-def _launch_hints(state: DocumentState, codec: PositionCodec) -> Iterator[lsp.InlayHint]:
+def _launch_hints(state: DocumentState, codec: PositionCodec, lines: range) -> Iterator[lsp.InlayHint]:
     """At the end of a launch's first line: over how many points it runs, and what it takes of VMEM."""
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     client = state.client
     seen: set[int] = set()
     for launch in shown_launches(state):
-        span = launch.called_at.span
-        line = span.end.line
-        if span.path != state.source.path or line in seen:
+        if not _reaches(launch.called_at.piece, lines, state):
+            continue
+        line = launch.called_at.span.end.line
+        if line not in lines or line in seen:
             continue
         seen.add(line)
         probed = known_of(state, launch)

@@ -23,6 +23,9 @@ class _ShownItems(Generic[T]):
     client: ClientSettings
     found: list[T]
 
+    def is_of(self, lines: list[str], client: ClientSettings) -> bool:
+        return self.client == client and self.lines == lines
+
 
 @define(eq=False)
 class LastShown(Generic[T]):
@@ -31,18 +34,23 @@ class LastShown(Generic[T]):
     line_of: Callable[[T], int]
     _last: dict[str, _ShownItems[T]] = field(factory=dict, init=False)
 
-    def with_those_before(self, state: DocumentState, found: list[T]) -> list[T]:
-        """What was found, and on lines where nothing was, since some line is half written, what stood there before."""
-        lines = state.source.text.split("\n")
+    def with_those_before(self, state: DocumentState, found: list[T], visible: range | None = None) -> list[T]:
+        """What was found, and on lines where nothing was, since some line is half written, what stood there before.
+
+        `visible`: the lines on which it was searched for, from 0; None for all.
+        """
+        lines, last = state.source.text.split("\n"), self._last.get(state.uri)
         if not state.half_written:
-            self._last[state.uri] = _ShownItems(lines, state.client, found)
+            others: list[T] = []
+            if visible is not None and last is not None and last.is_of(lines, state.client):
+                others = [each for each in last.found if self.line_of(each) not in visible]
+            self._last[state.uri] = _ShownItems(lines, state.client, [*found, *others])
             return found
-        last = self._last.get(state.uri)
         if last is None or last.client != state.client:
             return found
         taken = set(map(self.line_of, found))
-        before = self._where_they_are_now(last, lines)
-        return [*found, *(each for each in before if self.line_of(each) not in taken)]
+        before = (each for each in self._where_they_are_now(last, lines) if self.line_of(each) not in taken)
+        return [*found, *(each for each in before if visible is None or self.line_of(each) in visible)]
 
     def forget(self, uri: str) -> None:
         self._last.pop(uri, None)
@@ -55,7 +63,7 @@ class LastShown(Generic[T]):
         below = next((at for at in range(most) if last.lines[-1 - at] != lines[-1 - at]), most)
         down, end = len(lines) - len(last.lines), len(last.lines) - below
         return [
-            moved(each, down) if self.line_of(each) >= end else each
+            moved(each, down) if down and self.line_of(each) >= end else each
             for each in last.found
             if self.line_of(each) < above or self.line_of(each) >= end
         ]

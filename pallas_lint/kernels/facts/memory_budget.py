@@ -74,6 +74,11 @@ def padded_bytes(shape: tuple[int, ...], dtype: str, sublanes: int = SUBLANES, *
 
 def budgets_of(launch: Launch, analysis: Analysis, sublanes: int = SUBLANES) -> tuple[LaunchBudget, ...]:
     """The VMEM that the launch certainly takes, and that under the usual assumptions; none if not known."""
+    key = "budgets", launch, sublanes
+    return analysis.memo.get_or_compute(key, lambda: _budgets_of(launch, analysis, sublanes)).value
+
+
+def _budgets_of(launch: Launch, analysis: Analysis, sublanes: int) -> tuple[LaunchBudget, ...]:
     blocks = blocks_of(launch, analysis)
     if blocks is None:
         return ()

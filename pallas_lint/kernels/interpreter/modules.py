@@ -297,9 +297,9 @@ class Module:
         pieces = self._pieces_binding(name)
         if name not in self.imported:
             return pieces
-        imports = ((piece.first, bound.target) for piece, bound in self.outline.imports if bound.name == name)
-        every = sorted((*((piece.first, piece) for piece in pieces), *imports), key=lambda binding: binding[0])
-        return tuple(binding for _, binding in every)
+        every: list[tuple[int, Piece | str]] = [(piece.first, piece) for piece in pieces]
+        every += [(piece.first, bound.target) for piece, bound in self.outline.imports if bound.name == name]
+        return tuple(binding for _, binding in sorted(every, key=lambda binding: binding[0]))
 
     def record_imports(self) -> None:
         """Record a dependency on everything about imports, and on where another one is added."""

@@ -6,6 +6,7 @@ run can then be cached on its own. In the merged effects of all runs they appear
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.identity import ById
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _MAX_CONTEXTS = 2  # of one foreign call
 _LISTS = ("specs_made", "differentiated", "not_entered", "launches_elsewhere", "outside")
 _SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors", "multiples", "compared")
+_collections = attrgetter(*_LISTS, *_SETS)
 # The identity of an effect of a module's top level: its piece, the name of the list, and its index there.
 _Key = tuple["Piece", str, int]
 
@@ -104,12 +106,12 @@ class Effects:
     @property
     def count(self) -> int:
         """The number of effects."""
-        return sum(len(getattr(self, name)) for name in (*_LISTS, *_SETS))
+        return sum(map(len, _collections(self)))
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to merge."""
-        return not (self.named or self.pending or any(getattr(self, name) for name in (*_LISTS, *_SETS)))
+        return not (self.named or self.pending or any(_collections(self)))
 
     def with_pending(self) -> list[Effects]:
         """These effects and those they depend on, transitively: merged into these as soon as no lookup runs."""
