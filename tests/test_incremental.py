@@ -255,6 +255,14 @@ def test_a_backslash_in_a_broken_file() -> None:
     assert reported(result(text, project)) == reported(result(text, Project(Path("/nonexistent"))))
 
 
+def test_what_joins_a_broken_statement_is_in_its_text() -> None:
+    before = "def f(a, b):\n     m, k = a\n    _, n = b\n     return pl.run(\n        k,\n     )(a, b)\n"
+    project = Project(Path("/nonexistent"), incremental=True)
+    for text in (before, before.replace("    _, n", ":    _, n")):
+        source = Source(FILE.as_posix(), text)
+        assert pieces(project.graph().add(source, FILE).outline) == pieces(outline(source))
+
+
 METHODS = "".join(f"    @case({n})\n    def test_{n}(self):\n        run({n})\n\n" for n in range(12))
 CLASSES = "\n".join(f"class Test{n}(Case):\n{METHODS}" for n in range(3))
 

@@ -169,8 +169,7 @@ def _add_statements(
                 continue
         if previous is not None and shares_line:
             # `a = 1; b = 2`: statements that share a line are one piece.
-            previous.in_file = None
-            previous.last = max(previous.last, last)
+            previous.extend(last)
             previous.names += _bound_names(node)
             previous.suspect |= node.has_error
             if previous.kind not in ("block", "other"):
@@ -198,7 +197,7 @@ def _add_statements(
         if piece.kind == "class" and not nested and (last - first >= _SMALL_CLASS or piece.deep):
             _add_members(result, piece, node, in_tree)
             if piece.members and _is_joined(node, source):
-                piece.members[-1].last, piece.members[-1].in_file = last, None
+                piece.members[-1].extend(last)
         pieces.append(piece)
         previous = piece
 

@@ -85,6 +85,13 @@ class Piece:
         vars(self).pop("words", None)
         self._had.clear()
 
+    def extend(self, last: int) -> None:
+        """Take in what follows down to a line: it belongs to a line of this piece, which may have been read."""
+        self.last, self.in_file = max(self.last, last), None
+        self.forget_text()
+        for kept in ("_read", "_parsed", "_concrete"):
+            vars(self).pop(kept, None)
+
     def may_have_text(self, text: str, before: str = "", after: str = "") -> bool:
         """Whether it is the same to all who read it if its text becomes `text`, and comments in it `after`.
 
