@@ -24,7 +24,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 def kernel(x_ref, o_ref, acc_ref):
-    o_ref[...] = x_ref[...].astype(o_ref.dtype)
+    o_ref[...] = x_ref[...].astype(o_ref.dtype) + acc_ref[0, 0]
 
 def run():
     x = jnp.zeros(({rows} * 4, {lanes}), jnp.{dtype})

@@ -6,7 +6,7 @@ Nothing is imported but the standard library: the worker has it in the user's in
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 MIB = 1 << 20
 # Bytes of VMEM of a core: (physical, what a kernel gets without `vmem_limit_bytes`). The first are those of jax's own
@@ -55,6 +55,33 @@ def padded_bytes(shape: tuple[int, ...], bits: int, sublanes: int = SUBLANES) ->
     if not planes:
         tile = max(tile, 32 // bits)
     return math.prod(planes) * up(rows, tile) * up(lanes, LANES) * bits // 8
+
+
+def is_one_piece(block: Sequence[int], array: Sequence[int]) -> bool:
+    """Whether a block lies in one piece of its array: in rows of it, with all that is below them.
+
+    Where XLA keeps such an array in VMEM, a kernel takes the block where it is, and no buffers: compiled with libtpu
+    0.0.32 and 0.0.50 for v5e, v6e and v7x. Of other blocks it has buffers there, too.
+    """
+    smaller = [axis for axis, (size, whole) in enumerate(zip(block, array, strict=False)) if size < whole]
+    return not smaller or all(size == 1 for size in block[: smaller[-1]])
+
+
+def kept_arrays(device: str) -> int:
+    """Bytes of VMEM that XLA has for arrays between operations: none where a kernel may take all of it (v4)."""
+    capacity, default = VMEM[device]
+    return 0 if capacity == default else capacity
+
+
+def exceeds_anywhere(parts: Iterable[tuple[int, int | None]], limit: int, capacity: int) -> bool:
+    """Whether these parts are too much wherever XLA keeps arrays.
+
+    Each has the bytes of its buffers, and of the array that XLA may keep in VMEM instead, which `limit` leaves out.
+    """
+    every = [*parts]
+    fixed = sum(buffers for buffers, array in every if array is None)
+    least = sum(buffers if array is None else min(buffers, array) for buffers, array in every)
+    return fixed > limit or least > capacity
 
 
 def filled_rows(sizes: Sequence[int]) -> int:

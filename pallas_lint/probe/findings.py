@@ -179,6 +179,8 @@ class _ExceptionFindings(FindingBuilder):
         severity, advice = Severity.ERROR, _help(known, primitive)
         if at == "trace" and messages.misses_device(problem):
             severity, advice = Severity.INFO, "not judged: it needs a device that is not there where the probe runs"
+        elif problem.get("alone"):
+            severity, advice = Severity.WARNING, _ALONE
         elif at == "trace" and problem["type"] == "AssertionError" and known is None:
             # Without words it is not known what it asserts.
             wordless = problem["message"].partition(" ")[0] in ("", "assert")
@@ -410,9 +412,9 @@ class _LaunchFindings(_ExceptionFindings):
         yield self.finding_at(
             (),
             "PAL213",
-            Severity.ERROR,
+            Severity.WARNING if problem.get("alone") else Severity.ERROR,
             reasons.over_budget(problem),
-            f"{spelled(parts)}; {advice}",
+            f"{spelled(parts)}; {_ALONE if problem.get('alone') else advice}",
             backend=backend.replace("-", "_"),
             device=device or None,
         )
@@ -465,9 +467,11 @@ _ON_TARGETS: dict[str, Callable[[_LaunchFindings, Any, Stage], Finding]] = {
 }
 
 
+# Where a launch needs too much by itself, and it is not known how it goes in its program.
+_ALONE = "use smaller blocks or fewer buffers, unless XLA keeps whole arrays in VMEM where it is used"
 # What to do about too little memory: of a GPU or not, and which.
 _LESS = {
-    (False, "vmem"): "use smaller blocks or fewer buffers; not compiled, since the compiler takes a minute to find out",
+    (False, "vmem"): "use smaller blocks or fewer buffers",
     (False, "smem"): "keep large tables in HBM, and copy or block what a step needs; matrices transposed or flat",
     (True, "smem"): "use smaller blocks or fewer stages",
 }

@@ -190,7 +190,11 @@ class _Raised(LocatedMessage):
     type: str
 
 
-class Raised(_Raised, total=False):
+class _StandsAlone(TypedDict, total=False):
+    alone: bool  # whether it is so of the launch alone: in a function, XLA may keep arrays in VMEM
+
+
+class Raised(_Raised, _StandsAlone, total=False):
     """An exception."""
 
     in_index_map: Place | None
@@ -254,7 +258,7 @@ class Needed(TypedDict):
     parts: list[MemoryPart]
 
 
-class OverBudget(Needed):
+class OverBudget(Needed, _StandsAlone):
     """More than a target has of a memory."""
 
     kind: Literal["memory"]

@@ -115,8 +115,9 @@ def over_budget(problem: OverBudget) -> str:
     backend, _, device = problem["target"].partition(":")
     on_gpu = backend == "mosaic-gpu"
     space = "shared memory" if on_gpu else problem["space"].upper()
+    kernel = "alone, the kernel" if problem.get("alone") else "the kernel"
     return (
-        f"the kernel needs at least {format_bytes(problem['bytes'])} of {space}, and {device or 'the device'} gives it "
+        f"{kernel} needs at least {format_bytes(problem['bytes'])} of {space}, and {device or 'the device'} gives it "
         f"{'less than ' if problem['space'] == 'smem' and not on_gpu else ''}{format_bytes(problem['limit'])}"
     )
 

@@ -25,7 +25,7 @@ _REFUTABLE = ("PAL1", "PAL2")
 _OF_COST = "PAL8"
 _OF_VERSIONS = "PAL706"  # known defects: what counts is the jax and libtpu that ran the kernel
 # A compiler accepts these, though they cost precision or time: it does not refute them.
-_BEYOND_COMPILERS = frozenset({"PAL106", "PAL210", "PAL213"})
+_BEYOND_COMPILERS = frozenset({"PAL106", "PAL210"})
 # Rules about values never written, and the code with which running the kernel shows them.
 _POISONED = {"PAL401": "PAL907", "PAL402": "PAL907", "PAL406": "PAL907", "PAL409": "PAL907", "PAL417": "PAL906"}
 

@@ -38,7 +38,7 @@ def lines(launch: Mapping[str, Any], style: Style) -> Iterator[str]:
         summary = ", ".join(f"{stage['stage']} {_word(stage, style)}" for stage in those)
         yield f"  {target}: {summary}" if target else f"  {summary}"
         for stage in those:
-            if stage["detail"] and (not stage["ok"] or stage["stage"] == "run"):
+            if stage["detail"] and (not stage["ok"] or stage["stage"] in ("compile", "run")):
                 yield style.dim(f"    {stage['stage']}: {visible(stage['detail'])}")
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.kernels.facts.dataflow import inputs
 from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Dictionary, Sym, Value
+from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Dictionary, Ref, Seq, Sym, Value
 from pallas_lint.probe import chip_memory
 from pallas_lint.probe.byte_sizes import format_bytes
-from pallas_lint.probe.chip_memory import SUBLANES, bits_held, filled_rows
+from pallas_lint.probe.chip_memory import SUBLANES, bits_held, filled_rows, is_one_piece
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
@@ -20,15 +22,20 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.trace import KernelTrace
 
 
 @frozen
 class Part:
-    """One buffer of the sum: `count` copies of `bytes`, tiles filled up."""
+    """One buffer of the sum: `count` copies of `bytes`, tiles filled up.
+
+    `array`: the bytes of its array, where XLA may keep that in VMEM instead, as far as they are known.
+    """
 
     name: str
     bytes: int
     count: int
+    array: int | None = None
 
     @property
     def total(self) -> int:
@@ -54,6 +61,12 @@ class LaunchBudget:
     @property
     def total(self) -> int:
         return sum(part.total for part in self.parts)
+
+    def exceeds_anywhere(self, limit: int, capacity: int, kept: int) -> bool:
+        """Whether it is too much wherever XLA keeps arrays of up to `kept` bytes."""
+        arrays = (None if part.array is None or part.array > kept else part.array for part in self.parts)
+        totals = (part.total for part in self.parts)
+        return chip_memory.exceeds_anywhere(zip(totals, arrays, strict=True), limit, capacity)
 
     def counted_once(self) -> LaunchBudget:
         """As compilers count that leave out the second buffer of a block."""
@@ -92,7 +105,7 @@ def _budgets_of(launch: Launch, analysis: Analysis, sublanes: int) -> tuple[Laun
     usual: list[Part] = []
     assumed: set[str] = set()
     for block in (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ())):
-        if block is None:
+        if block is None or (block.role == "scratch" and not _may_be_read(launch, block.index)):
             continue
         fallback = f"scratch {block.index}" if block.role == "scratch" else f"{block.role}put {block.index}"
         name = names.get((block.role, block.index), fallback)
@@ -149,7 +162,39 @@ def _part(block: Block, name: str, sublanes: int) -> Part | None:
     known = tuple(dim for dim in shape if isinstance(dim, int))
     if len(known) != len(shape) or not known or block.dtype is None:
         return None
-    return Part(name, padded_bytes(known, block.dtype, sublanes, scratch=block.role == "scratch"), _copies(block))
+    if block.role == "scratch":
+        return Part(name, padded_bytes(known, block.dtype, sublanes, scratch=True), 1)
+    array = _possible_array(block, known)
+    kept = padded_bytes(array, block.dtype, sublanes) if is_one_piece(known, array) else None
+    return Part(name, padded_bytes(known, block.dtype, sublanes), _copies(block), kept)
+
+
+def _may_be_read(launch: Launch, index: int) -> bool:
+    """Whether a kernel may read a scratch buffer: compilers leave out those that nothing reads, written or not."""
+    return not launch.traces or any(_may_read(trace, index) for trace in launch.traces)
+
+
+def _may_read(trace: KernelTrace, index: int) -> bool:
+    if not trace.complete or trace.tracked_until is not None:
+        return True
+    declared, refs = trace.launch.scratch, [ref for ref in trace.refs if ref.role == "scratch"]
+    if not isinstance(declared, Seq) or len(declared.items) != len(refs):
+        return True
+    buffer = refs[index].buffer
+    return any(
+        event.kind in ("load", "accumulate", "escape") and event.ref.buffer == buffer
+        if isinstance(event, Access)
+        else isinstance(event, Op) and any(isinstance(each, Ref) and each.buffer == buffer for each in inputs(event))
+        for event in trace.events
+    )
+
+
+def _possible_array(block: Block, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes of the block's array; those that are not known are those of the block."""
+    whole = block.array_shape
+    if whole is None or len(whole) != len(sizes):
+        return sizes
+    return tuple(size if isinstance(size, int) else own for size, own in zip(whole, sizes, strict=True))
 
 
 def hidden_space(block: Block) -> bool:

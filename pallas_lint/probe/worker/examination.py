@@ -46,6 +46,7 @@ from .stages import (
     sanitizer,
     shared_memory,
     verify,
+    within,
     work,
 )
 from .stages import together as on_devices
@@ -70,6 +71,7 @@ def examine(
     budget: TimeBudget,
     elsewhere: Elsewhere | None = None,
     whole: Callable[[bool], bool | None] | None = None,
+    compile: within.Compile | None = None,
     schedules: cost.Schedules | None = None,
     together: on_devices.Run | None = None,
 ) -> None:
@@ -78,14 +80,26 @@ def examine(
     Tasks to `skip` are over, those that `failed` among them. `budget` has the time that is left for the others.
 
     `whole` returns whether the function that made the launches returns finite numbers only, given whether they do;
-    `schedules` has what compilers write while they compile, where the cost of launches is requested; `together` runs
-    the function, the kernels that stand in a `shard_map` with the parameters of an interpreter that it is given.
+    `compile` compiles it; `schedules` has what compilers write while they compile, where the cost of launches is
+    requested; `together` runs the function, the kernels that stand in a `shard_map` with the parameters of an
+    interpreter that it is given.
     """
     emit({"event": "parts", "parts": environment.parts()})
     emit({"event": "files", "files": imported()})
     launches = [
         _Examination(
-            at, describe(each.record), each, terms, stages, emit, elsewhere, budget, whole, schedules, together
+            at,
+            describe(each.record),
+            each,
+            terms,
+            stages,
+            emit,
+            elsewhere,
+            budget,
+            whole,
+            compile,
+            schedules,
+            together,
         )
         for at, each in enumerate(made)
     ]
@@ -137,6 +151,7 @@ class _Examination:
     elsewhere: Elsewhere | None
     budget: TimeBudget
     whole: Callable[[bool], bool | None] | None
+    compile: within.Compile | None
     schedules: cost.Schedules | None
     together: on_devices.Run | None
     skip: Collection[str] = ()
@@ -328,6 +343,8 @@ class _Examination:
             detail = "; ".join(reasons) or None
         targets = self._targets() if self.terms["targets"] or self.launch.backend else []  # not for a guessed one
         over = [*filter(None, map(self._over_budget, map(devices.parse, targets)))]
+        if "compile" in self.stages:  # which shows what becomes of the others
+            over = [each for each in over if not each["alone"]]
         if over:
             ok, problems = False, [*problems, *over]
         self._emit_launch(picture)
@@ -463,20 +480,30 @@ class _Examination:
     def _lower(self, target: devices.DeviceTarget) -> StageResult:
         devices.check_known(target)
         lowered = self._as_made(lambda: lowering.lower(self._on(target), target))
-        if self.elsewhere is not None and "compile" in self.stages and self._over_budget(target) is None:
+        if self.elsewhere is not None and "compile" in self.stages and not self._is_too_much(target):
             with contextlib.suppress(devices.Missing):  # which the stage `compile` reports
                 self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
         return {}
 
     def _compile(self, target: devices.DeviceTarget) -> StageResult:
         over = self._over_budget(target)
-        if over is not None:
+        if over is not None and not over["alone"]:
             return {"ok": False, "problems": [over]}
         if self.elsewhere is not None:
             if self.outcomes.get(self._name("lower", target)) is None:
                 raise devices.Missing("not judged: it is not lowered, for the reason given there")
             boundary.check(self.launch)
             raise devices.Missing("left to another process")
+        if over is not None:
+            return within.judge(self._on(target), target, over, self.compile)
+        try:
+            return self._compile_alone(target)
+        except Exception as error:
+            if target.backend != "tpu" or not within.is_overflow(error):
+                raise
+            return within.judge(self._on(target), target, problem(error, self._on(target)), self.compile)
+
+    def _compile_alone(self, target: devices.DeviceTarget) -> StageResult:
         if self.schedules is None:
             return {"figures": self._compiled(target)}
         if target.backend == "tpu":
@@ -505,25 +532,31 @@ class _Examination:
         self.costs.append(found)
         return {"cost": found}
 
+    def _is_too_much(self, target: devices.DeviceTarget) -> bool:
+        """Whether the launch needs more memory than there is, whatever is around it."""
+        over = self._over_budget(target)
+        return over is not None and not over["alone"]
+
     def _over_budget(self, target: devices.DeviceTarget) -> OverBudget | None:
-        """The problem where the launch certainly needs more memory than there is.
+        """The problem where the launch needs more memory than there is, at least `alone`.
 
         The compiler finds that out only after a minute of unrolling.
         """
         launch = self._on(target)
         shared = shared_memory.needed(launch) if target.backend == "mosaic_gpu" else None
         if shared is not None and shared["bytes"] > shared_memory.LIMIT:
-            return {"kind": "memory", "limit": shared_memory.LIMIT, "target": target.text, **shared}
+            return {"kind": "memory", "limit": shared_memory.LIMIT, "target": target.text, "alone": False, **shared}
         if target.backend != "tpu" or launch.grid is None:
             return None
         scalars = memory.scalars(launch)
         if scalars is not None and scalars["bytes"] >= SMEM:
-            return {"kind": "memory", "limit": SMEM, "target": target.text, **scalars}
+            return {"kind": "memory", "limit": SMEM, "target": target.text, "alone": False, **scalars}
         needed = memory.needed(launch, self._constants(target), target.device)
         limit = memory.limit(target.device, launch)
         if needed is None or needed["bytes"] <= limit:
             return None
-        return {"kind": "memory", "limit": limit, "target": target.text, **needed}
+        alone = not memory.is_too_much_anywhere(launch, needed, target.device)
+        return {"kind": "memory", "limit": limit, "target": target.text, "alone": alone, **needed}
 
 
 def _not_judged() -> StageResult:

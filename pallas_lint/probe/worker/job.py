@@ -102,6 +102,7 @@ class _Job:
                 failed=set(self.request.get("failed", ())),
                 budget=TimeBudget(self.request.get("left", timeout), timeout),
                 whole=cache(partial(self._is_finite, function, records)),
+                compile=cache(partial(self._compile, function, records)),
                 schedules=self.schedules, together=partial(self._together, function),
             )  # fmt: skip
             if self.request["whole"] and self.schedules is not None:
@@ -123,19 +124,11 @@ class _Job:
     def _cost_of(
         self, function: Any, records: list[Record], target: devices.DeviceTarget, schedules: cost.Schedules
     ) -> StageResult:
-        given = arguments.CallArguments(self.request["args"], self.request["kwargs"])
-        leaves = self._placed(given.leaves)
-        spread = bool(self.shardings) or any(record.axes for record in records)
-
         def cost_of(name: str, function: Any, folder: str) -> FunctionCost:
-            taken = _taken_by(function)
-
-            def call(*leaves: Any) -> Any:
-                positional, keywords = given.filled(leaves)
-                return function(*positional, **{key: value for key, value in keywords.items() if taken(key)})
-
             dotted = name.rpartition("::")[2]
+            call, leaves = self._of_arrays(function)
             call.__name__ = dotted.rpartition(".")[2]  # which the program's kernels are called by, too
+            spread = self._is_spread(records)
             return whole.examine(dotted, call, leaves, records, target, schedules, folder, spread=spread)
 
         found = cost_of(self.request["function"], function, "function")
@@ -146,6 +139,27 @@ class _Job:
             except Exception as error:  # its mistakes are not the function's
                 found["against"] = whole.without_cost(other.rpartition("::")[2], interpret.first_line(str(error)))
         return {"function": found}
+
+    def _of_arrays(self, function: Any) -> tuple[Callable[..., Any], list[Any]]:
+        """The function as one of arrays alone, and their types."""
+        given = arguments.CallArguments(self.request["args"], self.request["kwargs"])
+        taken = _taken_by(function)
+
+        def call(*leaves: Any) -> Any:
+            positional, keywords = given.filled(leaves)
+            return function(*positional, **{key: value for key, value in keywords.items() if taken(key)})
+
+        return call, self._placed(given.leaves)
+
+    def _is_spread(self, records: list[Record]) -> bool:
+        """Whether the function runs on several devices."""
+        return bool(self.shardings) or any(record.axes for record in records)
+
+    def _compile(self, function: Any, records: list[Record], target: devices.DeviceTarget) -> None:
+        """Compile the whole function, as it is called. Raises whatever keeps it from that."""
+        call, leaves = self._of_arrays(function)
+        made = self.by_target.get(target.text, records)
+        whole.compiled(call, leaves, target, spread=self._is_spread(made))
 
     def _named(self, name: str) -> Any:
         """The function that has this name in the user's module, or in the file of `FILE::NAME`."""

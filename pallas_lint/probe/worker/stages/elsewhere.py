@@ -16,8 +16,8 @@ from .. import devices, environment
 from ..budget import TimeBudget, TooLong, used
 from ..launches import boundary
 from ..launches.launch import Launch
-from ..tasks import StageOf, stage
-from . import lowering, work
+from ..tasks import StageOf, problem, stage
+from . import lowering, within, work
 
 _LOOK = 0.05  # seconds between two looks at whether an interpreted kernel has had its time
 _WAITING = 4  # times the CPU time that it may use: what only waits uses none
@@ -139,4 +139,9 @@ def compile_modules(request: ModulesRequest, emit: Emit) -> None:
 
 
 def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: devices.DeviceTarget) -> StageResult:
-    return {"figures": lowering.compiled_elsewhere(data, module, target)}
+    try:
+        return {"figures": lowering.compiled_elsewhere(data, module, target)}
+    except Exception as error:
+        if target.backend != "tpu" or not within.is_overflow(error):
+            raise
+        return {"ok": False, "problems": [{**problem(error), "alone": True}]}

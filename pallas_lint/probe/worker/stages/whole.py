@@ -16,6 +16,7 @@ from ...cost.results import AgainstCost, FunctionCost, OperationCost
 from ...cost.xla_program import Operation, XlaProgram, read
 from .. import devices
 from ..devices import DeviceTarget, Missing
+from ..inputs.toplevel import compiler_options
 from ..launches.recorder import LaunchRecorder, Record
 from . import cost, lowering
 from .module import laid_out
@@ -36,7 +37,7 @@ def examine(
     the cost is that of one of them.
     """
     with schedules.kept(folder, target) as alone:
-        alone.keep(_compiled(call, leaves, target, spread=spread))
+        alone.keep(compiled(call, leaves, target, spread=spread))
     texts = dict(schedules.texts(folder, target))
     try:
         program = read(texts.get(cost.PROGRAM, ""))
@@ -72,7 +73,7 @@ def without_cost(function: str, reason: str) -> AgainstCost:
     return {"function": function, "microseconds": None, "low": None, "high": None, "missing": [reason]}
 
 
-def _compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarget, *, spread: bool) -> str:
+def compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarget, *, spread: bool) -> str:
     """The text of the program that a function is compiled to."""
     import jax
 
@@ -82,12 +83,19 @@ def _compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTar
     recorder = LaunchRecorder(lambda record: {"interpret": False} if record.params.get("interpret") else {})
     recorder.install()
     jax.clear_caches()  # what was traced with other parameters is not traced again
+
+    def begin(*arrays: Any) -> Any:
+        begun()
+        return call(*arrays)
+
+    begin.__name__ = call.__name__
     try:
-        with devices.imitated(target):
-            lowered = jax.jit(call, keep_unused=True).trace(*leaves).lower(lowering_platforms=(target.platform,))
+        with devices.imitated(target), compiler_options() as begun:
+            lowered = jax.jit(begin, keep_unused=True).trace(*leaves).lower(lowering_platforms=(target.platform,))
     finally:
         recorder.remove()
-    return (lowering.on_several(lowered, target) if spread else lowered).compile().as_text() or ""
+    moved = lowering.on_several(lowered, target) if spread else lowered
+    return moved.compile(compiler_options=begun.options or None).as_text() or ""
 
 
 class _Predictions:

@@ -1,0 +1,51 @@
+"""Launches that run out of VMEM where they are compiled alone, and what becomes of them in the function around them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ...byte_sizes import format_bytes
+from ...protocol import OverBudget, Raised, StageResult
+from ..devices import DeviceTarget
+from ..launches import boundary
+from ..launches.launch import Launch
+
+Compile = Callable[[DeviceTarget], object]  # the function around the launches; raises what its compiler raises
+_OVERFLOW = re.compile(r"memory space vmem|Scoped allocation with size|Allocation \(size=\d+\) would exceed memory")
+_RESULTS = re.compile(r"allocating on stack for %\S{1,200} = (.{1,2000}?) custom-call\(")
+_SIZES = re.compile(r"\w\[([\d,]*)\]")
+
+
+def is_overflow(error: BaseException) -> bool:
+    """Whether a compiler ran out of VMEM."""
+    return _OVERFLOW.search(str(error)) is not None
+
+
+def judge(launch: Launch, target: DeviceTarget, problem: OverBudget | Raised, compile: Compile | None) -> StageResult:
+    """The result for a launch that has this problem alone: none where the function compiles, in which XLA keeps arrays
+    in VMEM; one of the launch `alone` where the compiler says nothing about it there.
+    """
+    problem["alone"] = True
+    if compile is None:
+        return {"ok": False, "problems": [problem]}
+    try:
+        compile(target)
+    except Exception as error:
+        problem["alone"] = not (is_overflow(error) and _is_of(launch, str(error)))
+        return {"ok": False, "problems": [problem]}
+    return {"detail": f"{_need(problem, target)}; its function compiles, and in it XLA keeps arrays in VMEM"}
+
+
+def _is_of(launch: Launch, message: str) -> bool:
+    """Whether a compiler's message is about this launch, by the shapes of its results; older ones name none."""
+    named = _RESULTS.search(message)
+    own = [",".join(map(str, aval.shape)) for aval in boundary.results(launch)]
+    return named is None or _SIZES.findall(named[1]) == own
+
+
+def _need(problem: OverBudget | Raised, target: DeviceTarget) -> str:
+    if problem["kind"] == "raised":
+        return "alone it needs more VMEM than it may use"
+    needs, gives = format_bytes(problem["bytes"]), format_bytes(problem["limit"])
+    return f"alone it needs at least {needs} of VMEM, and {target.device} gives it {gives}"
