@@ -9,7 +9,7 @@ from pallas_lint.checker.backend_inference import infer_backends
 from pallas_lint.checker.context import Context
 from pallas_lint.checker.targeting import acts_like_hardware, interpreted_places, targets_of
 from pallas_lint.checker.usable_versions import early_imports
-from pallas_lint.config.targets import Target
+from pallas_lint.config.targets import Target, chips_of
 from pallas_lint.finding import Finding, LintError, Position, Severity, Span
 from pallas_lint.identity import ById
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
@@ -106,8 +106,9 @@ def check_file(
         evolve(each, function=f"{source.path}::{each.name}") for each in (*known_calls_in(module), *known_calls)
     )
     analysis = analyse(
-        module, settings.jax.versions, dict(settings.assume), is_stale, known_calls, settings.calls_in(source.path)
-    )
+        module, settings.jax.versions, dict(settings.assume), is_stale, known_calls, settings.calls_in(source.path),
+        chips_of(settings.target),
+    )  # fmt: skip
     analysis.inferred_backends = infer_backends(analysis, settings, project)
     run = _RuleRunner(source, module, analysis, settings, is_stale)
     every = [*run.syntax_errors(), *run.rules(), *run.limits(), *stale(analysis, shapes)]

@@ -10,7 +10,7 @@ from pallas_lint.finding import LintError
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pallas_lint.config.environment import Evidence
@@ -47,6 +47,12 @@ class Target:
     def __str__(self) -> str:
         name = self.backend.replace("_", "-")
         return (f"{name}:{self.device}" if self.device else name) + ("/sc" if self.core == "sparse" else "")
+
+
+def chips_of(targets: Iterable[Target]) -> tuple[str, ...]:
+    """The TPUs among targets; empty where one is a TPU of any generation."""
+    devices = [target.device for target in targets if target.backend == "tpu"]
+    return tuple(dict.fromkeys(device for device in devices if device is not None)) if None not in devices else ()
 
 
 @frozen

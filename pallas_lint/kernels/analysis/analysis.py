@@ -112,15 +112,17 @@ def analyse(
     is_stale: Callable[[], bool] = lambda: False,
     known_calls: tuple[KnownCall, ...] = (),
     harness_calls: tuple[str, ...] = (),
+    chips: tuple[str, ...] = (),
 ) -> Analysis:
     """Run `module` abstractly from every function that may lead to a launch, and once more as `known_calls` call it.
 
-    `harness_calls` are expressions that a harness evaluates in the file, by the settings.
+    `harness_calls` are expressions that a harness evaluates in the file, by the settings; `chips` the TPUs that it is
+    for, where these are known.
 
     Raises Abandoned once `is_stale()`: the text is outdated.
     """
     everywhere = {**(assumptions or {}), **_assumed(module.source.text, inside=False)}
-    interpreter = Interpreter(module.graph, module, versions, everywhere)
+    interpreter = Interpreter(module.graph, module, versions, everywhere, chips)
     runs = RootRuns(interpreter, module, is_stale)
     runs.begin()
     roots = _roots(module)

@@ -123,4 +123,5 @@ def _facts(interp: Interpreter, module: Module) -> Hashable:
     assumptions = tuple(sorted(interp.assumptions.items()))
     layout = module.graph.layout_of(module)
     set_by_module = module.x64, module.matmul_precision
-    return imports, markers, newline, set_by_module, interp.versions, assumptions, module.source.path, layout
+    conditions = interp.versions, interp.chips, assumptions
+    return imports, markers, newline, set_by_module, conditions, module.source.path, layout

@@ -134,6 +134,8 @@ class VersionGuards:
                 # The outline is shared, the variables are not.
                 module = Module(module.source, module.graph, module.file, module.memo)
                 module.outline = self.module.outline
-                interpreter = Interpreter(module.graph, module, (version,), self.interpreter.assumptions)
+                interpreter = Interpreter(
+                    module.graph, module, (version,), self.interpreter.assumptions, self.interpreter.chips
+                )
             self._interpreters[version] = interpreter, module
         return self._interpreters[version]

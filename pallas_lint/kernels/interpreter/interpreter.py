@@ -114,6 +114,7 @@ class Interpreter(Recorder):
     root: Module  # the module under analysis
     versions: tuple[str, ...] = ()  # the analysed jax versions, for version-guarded branches
     assumptions: dict[str, int] = field(factory=dict)
+    chips: tuple[str, ...] = ()  # the TPUs that the code is analysed for; empty where they are not known
     memo: Memo = Factory(lambda self: self.root.memo or Memo(), takes_self=True)  # records dependencies
     runs: dict[Launch, list[CacheEntry[Any]]] = field(factory=dict)  # the entries of finished runs, by launch
     outcome: InterpreterResult = field(factory=InterpreterResult)  # of the current run; after the analysis, of all

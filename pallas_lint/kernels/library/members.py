@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, host_numbers, indexing
-from pallas_lint.kernels.library.host import classes, command_lines, known_numbers, tables, torch_tensors
+from pallas_lint.kernels.library.host import classes, command_lines, known_numbers, tables, torch_tensors, tpu_fields
 from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
@@ -195,7 +195,8 @@ def _made_attribute(interp: Tracer, owner: CallResult, name: str, node: nodes.No
         return owner.argument(name) or UNKNOWN
     if owner.short == "ArgSpec" and name == "args":
         return owner.argument(name, 0) or UNKNOWN
-    return CallResult(f"method:{name}", (owner,), (), interp.site(node))
+    known = tpu_fields.field(interp, owner, name)
+    return known if known is not None else CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 
 # -- methods ---------------------------------------------------------------------------------------------------
@@ -324,6 +325,8 @@ def _at_method(interp: Tracer, at: CallResult, name: str, arguments: Arguments, 
 def _made_method(interp: Tracer, owner: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name in ("defvjp", "defjvp", "def_partition", "defvjps"):
         return UNKNOWN
+    if name == "get_sublane_tiling" and (tiling := tpu_fields.sublane_tiling(interp, owner, arguments)) is not None:
+        return tiling
     if interp.kernel is not None and owner.function.startswith("jax.experimental.pallas"):
         arguments.positional.insert(0, owner)
         return interp.op(f"{owner.function}.{name}", node, arguments, UNKNOWN, "method")
