@@ -19,8 +19,8 @@ class NoDerivative(Rule):
     jax has no transpose rule for `pallas_call`: `jax.grad`, `value_and_grad`, `vjp`, `linearize`, `jacrev` and
     `hessian` raise for every kernel, the simplest elementwise one too ("Linearization failed to produce known values
     for all output primals", an `AssertionError` without text on jax 0.4). Forward mode (`jax.jvp`, `jacfwd`) works
-    for plain kernels and fails where the kernel calls `pl.program_id`, has scratch buffers, scalar prefetch or
-    aliases. `plgpu.kernel` and `pl.kernel` have no derivative of either kind.
+    for plain kernels of which each operand has a tangent, and fails where one has none, or where the kernel calls
+    `pl.program_id`, has scratch buffers, scalar prefetch or aliases. `plgpu.kernel` and `pl.kernel` have no derivative of either kind.
 
     ## How to fix
 
@@ -36,7 +36,7 @@ class NoDerivative(Rule):
 
     ## References
 
-    - jax issues 37521 and 19146.
+    - jax issues 37521, 37267 and 19146.
     - 16 kernels under `grad` and `jvp`, two under seven other transformations, traced with jax 0.4.35, 0.5.3, 0.6.2,
       0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1: reverse mode fails for each on each.
     """

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pallas_lint.compat.advisories import advisories
+from pallas_lint.compat.advisories import advisories, advisory
+from tests.rules.interpreted import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,3 +80,54 @@ def test_the_configuration_shows_libtpu(folder: Path, lint: Lint) -> None:
     (folder / "uv.lock").write_text(LOCK)
     assert "# libtpu: 0.0.44" in lint("config").out
     assert json.loads(lint("config", "--output-format", "json").out)["jax"]["libtpu"] == "0.0.44"
+
+
+_SQUARE = """
+import jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+def launch(kernel, *operands):
+    block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    return pl.pallas_call(
+        kernel, grid=(4,), in_specs=[block] * len(operands), out_specs=block, interpret=True,
+        out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+    )(*operands)
+
+def with_index(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * pl.program_id(0)
+
+def with_number(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * pl.num_programs(0)
+
+def product(x_ref, w_ref, o_ref):
+    o_ref[...] = x_ref[...] * w_ref[...]
+
+def refused(function, *primals):
+    try:
+        jax.jvp(function, primals, primals)
+    except (AssertionError, ValueError):
+        return True
+    return False
+
+x = jnp.ones((32, 128))
+found = [
+    refused(lambda x: launch(with_index, x), x), refused(lambda x: launch(with_number, x), x),
+    refused(lambda x: launch(product, x, jnp.ones((32, 128))), x), refused(lambda x, w: launch(product, x, w), x, x),
+]
+print(jax.__version__, *found)
+"""
+
+
+@pytest.mark.slow
+def test_forward_mode_is_refused_as_reported() -> None:
+    done = subprocess.run(
+        [python(), "-c", _SQUARE],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+    )
+    version, *found = done.stdout.splitlines()[-1].split()
+    ids = ("forward-mode-with-program-id", "forward-mode-of-some-operands")
+    index, some = (str(advisory(each).affects(version)) for each in ids)
+    assert found == [index, "False", some, "False"]

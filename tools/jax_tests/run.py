@@ -56,6 +56,9 @@ SUITES = {
         ("tpu_pallas_interpret_distributed_test.py", "tpu_all_gather_test.py"), "", "tpu:v5e", 4
     ),
     "pipeline": Suite(("tpu_pallas_pipeline_test.py",), "tpu", "tpu:v5e"),
+    "sparse_core": Suite(
+        ("tpu_sparsecore_pallas_test.py", "tpu_sparsecore_pallas_debug_check_test.py"), "tpu:v6e", "tpu:v6e"
+    ),
     "pallas": Suite(("pallas_test.py",), "tpu", "tpu:v5e"),
     "mosaic_gpu": Suite(("mosaic_gpu_test.py",), "gpu", "mosaic-gpu:sm90"),
     "gpu_interpret": Suite(
