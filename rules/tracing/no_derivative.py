@@ -20,7 +20,8 @@ class NoDerivative(Rule):
     `hessian` raise for every kernel, the simplest elementwise one too ("Linearization failed to produce known values
     for all output primals", an `AssertionError` without text on jax 0.4). Forward mode (`jax.jvp`, `jacfwd`) works
     for plain kernels of which each operand has a tangent, and fails where one has none, or where the kernel calls
-    `pl.program_id`, has scratch buffers, scalar prefetch or aliases. `plgpu.kernel` and `pl.kernel` have no derivative of either kind.
+    `pl.program_id`, has scratch buffers, scalar prefetch or aliases. `plgpu.kernel` and `pl.kernel` have no derivative
+    of either kind.
 
     ## How to fix
 
