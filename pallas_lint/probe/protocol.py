@@ -456,6 +456,7 @@ class LeftToCompile(TypedDict):
     ins: list[Typed]
     outs: list[Typed]
     axes: dict[str, int]  # of the mesh that it is to be compiled for, with their sizes; none: one device
+    over: OverBudget | None  # why it may not fit
 
 
 class _Culprit(TypedDict):

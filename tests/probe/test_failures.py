@@ -11,6 +11,7 @@ from pallas_lint.compat import newest
 from pallas_lint.probe.messages import sentence, without_internals, wrong_flags
 from pallas_lint.probe.reasons import why
 from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage, newer_than_known
+from pallas_lint.probe.worker.stages import interpret
 from tests.probe.running import run
 from tests.rules.interpreted import python
 
@@ -207,3 +208,15 @@ def test_a_race_in_words() -> None:
     stage = Stage("interpret", None, False, problems=[race])
     words = "two accesses of one buffer race: a write in line 3 and a read in line 5"
     assert why(LaunchResult(facts, [stage]), stage) == words
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("Out-of-bounds read of (0 0 any 100): reading [16:20] but buffer has shape (16,)", "out-of-bounds"),
+        ("an input is missing. Equation: while[params=InterpretParams(out_of_bounds_reads='raise')]", "raised"),
+    ],
+)
+def test_what_the_interpreter_raises(message: str, kind: str) -> None:
+    """A program that jax prints has the names of the interpreter's parameters in it."""
+    assert interpret.raised(ValueError(message))["kind"] == kind

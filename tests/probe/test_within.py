@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pallas_lint.finding import Severity
 from pallas_lint.probe.chip_memory import is_one_piece
-from tests.probe.running import Probed
+from tests.probe.running import Probed, run
+from tests.rules.interpreted import python
 
 if TYPE_CHECKING:
     from pallas_lint.probe.client import Worker
@@ -80,3 +83,21 @@ def test_another_launch_of_the_function_fails(worker: Worker) -> None:
 def test_blocks_in_one_piece(block: tuple[int, ...], array: tuple[int, ...], one: bool) -> None:
     """As libtpu 0.0.50 counts them, where the array is in VMEM."""
     assert is_one_piece(block, array) is one
+
+
+_PROGRAM = """
+import jax.numpy as jnp
+from within import between
+between(jnp.ones((1024, 1024)))
+"""
+
+
+@pytest.mark.slow
+def test_captured_launches_are_compiled_alone(tmp_path: Path) -> None:
+    (tmp_path / "within.py").write_text((Path(__file__).parent / "within.py").read_text())
+    (tmp_path / "program.py").write_text(_PROGRAM)
+    targets = [word for target in TARGETS for word in ("--target", target)]
+    options = ("--capture", *targets, "--stage", "lower,compile", "--output-format", "json")
+    done = run(*options, "--", python(), "program.py", cwd=tmp_path)
+    found = [(each["device"], each["severity"], each["message"]) for each in json.loads(done.stdout)["findings"]]
+    assert found == [("v5e", "warning", "alone, the kernel needs at least 8 MiB of VMEM, and v5e gives it 4 MiB")]

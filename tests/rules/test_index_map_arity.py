@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pallas_lint.finding import Severity
 from pallas_lint.testing import fixed, lint
 
 LAUNCH = """\
@@ -87,3 +88,39 @@ def test_the_layout_of_the_parameters_is_kept(written: str, left: str | None) ->
 def test_several_parameters_are_added_in_the_layout_of_those_there() -> None:
     code = LAYOUT.format("\n    i,\n    j,\n").replace("grid=(4, 4)", "grid=(4, 4, 4, 4)")
     assert "def blocks(\n    i,\n    j,\n    *_,\n):" in fixed(code, select="PAL302")
+
+
+PIPELINE = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def body(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+def kernel(x_ref, o_ref):
+    block = pl.BlockSpec((16, 128), lambda: (0, 0))
+    pltpu.emit_pipeline(body, grid=({steps},), in_specs=[block], out_specs=[pl.BlockSpec((16, 128), lambda i: (0, 0))])(
+        x_ref, o_ref
+    )
+
+def run(x):
+    any_memory = pl.BlockSpec(memory_space=pl.ANY)
+    return pl.pallas_call(kernel, in_specs=[any_memory], out_specs=any_memory, out_shape=x)(x)
+"""
+
+
+# Traced with jax 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1, of arrays of (16, 128).
+@pytest.mark.parametrize(
+    ("steps", "jax", "severity"),
+    [
+        (1, "0.10.2", Severity.WARNING),
+        (1, "0.12.0.1", Severity.WARNING),
+        (1, "0.9.2", Severity.ERROR),
+        (2, "0.12.0.1", Severity.ERROR),
+    ],
+)
+def test_pipelines_of_one_step_may_call_no_index_map(steps: int, jax: str, severity: Severity) -> None:
+    found = lint(PIPELINE.format(steps=steps), jax, "tpu", "PAL302")
+    assert [each.severity for each in found] == [severity]

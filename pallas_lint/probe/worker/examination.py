@@ -480,9 +480,10 @@ class _Examination:
     def _lower(self, target: devices.DeviceTarget) -> StageResult:
         devices.check_known(target)
         lowered = self._as_made(lambda: lowering.lower(self._on(target), target))
-        if self.elsewhere is not None and "compile" in self.stages and not self._is_too_much(target):
+        over = self._over_budget(target)
+        if self.elsewhere is not None and "compile" in self.stages and (over is None or over["alone"]):
             with contextlib.suppress(devices.Missing):  # which the stage `compile` reports
-                self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered))
+                self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered, over))
         return {}
 
     def _compile(self, target: devices.DeviceTarget) -> StageResult:
@@ -494,14 +495,14 @@ class _Examination:
                 raise devices.Missing("not judged: it is not lowered, for the reason given there")
             boundary.check(self.launch)
             raise devices.Missing("left to another process")
-        if over is not None:
-            return within.judge(self._on(target), target, over, self.compile)
+        if over is not None and self.compile is not None:
+            return within.judge_in(self._on(target), target, over, self.compile)
         try:
             return self._compile_alone(target)
         except Exception as error:
-            if target.backend != "tpu" or not within.is_overflow(error):
+            if self.compile is None or target.backend != "tpu" or not within.is_overflow(error):
                 raise
-            return within.judge(self._on(target), target, problem(error, self._on(target)), self.compile)
+            return within.judge_in(self._on(target), target, problem(error, self._on(target)), self.compile)
 
     def _compile_alone(self, target: devices.DeviceTarget) -> StageResult:
         if self.schedules is None:
@@ -531,11 +532,6 @@ class _Examination:
         found = cost.examine(self._on(target), self.at, target, schedules)
         self.costs.append(found)
         return {"cost": found}
-
-    def _is_too_much(self, target: devices.DeviceTarget) -> bool:
-        """Whether the launch needs more memory than there is, whatever is around it."""
-        over = self._over_budget(target)
-        return over is not None and not over["alone"]
 
     def _over_budget(self, target: devices.DeviceTarget) -> OverBudget | None:
         """The problem where the launch needs more memory than there is, at least `alone`.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ...protocol import Emit, LeftToCompile, ModulesRequest, StageResult
+from ...protocol import Emit, LeftToCompile, ModulesRequest, OverBudget, StageResult
 from .. import devices, environment
 from ..budget import TimeBudget, TooLong, used
 from ..launches import boundary
@@ -31,8 +31,10 @@ class Elsewhere:
         self.folder = folder
         self.stuck = False  # whether an earlier kernel still runs in an interpreter with one memory for all
 
-    def leave(self, at: int, launch: Launch, target: devices.DeviceTarget, lowered: Any) -> LeftToCompile:
-        """The event that requests the compilation. Raises Missing."""
+    def leave(
+        self, at: int, launch: Launch, target: devices.DeviceTarget, lowered: Any, over: OverBudget | None
+    ) -> LeftToCompile:
+        """The event that requests the compilation of a launch that may be `over` its budget. Raises Missing."""
         boundary.check(launch)
         file = os.path.join(self.folder, f"{os.getpid()}-{at}-{target.text.replace(':', '-')}.mlir")
         with open(file, "wb") as stream:
@@ -40,7 +42,7 @@ class Elsewhere:
         ins, outs = boundary.types_of(launch)
         return {
             "event": "compile", "launch": at, "target": target.text, "file": file, "ins": ins, "outs": outs,
-            "axes": launch.record.axes,
+            "axes": launch.record.axes, "over": over,
         }  # fmt: skip
 
     def within(self, budget: TimeBudget, launch: Launch, execute: Callable[[], Any]) -> Any:
@@ -144,4 +146,4 @@ def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: devices.Devi
     except Exception as error:
         if target.backend != "tpu" or not within.is_overflow(error):
             raise
-        return {"ok": False, "problems": [{**problem(error), "alone": True}]}
+        return within.judge(module["over"] or problem(error))

@@ -24,7 +24,7 @@ _MAX_BYTES = 16 << 30  # of operands and results
 _MAX_REPEATED = 256  # grid points of a launch that is run again on other values
 MAX_POINTS = 4_096  # the TPU interpreter takes about 5 ms a grid point
 _MAKES_MEMORY = frozenset({"run_scoped", "dma_start", "empty"})  # operations through which there is more of it
-_OUT_OF_BOUNDS = re.compile(r"out.of.bounds", re.IGNORECASE)
+_OUT_OF_BOUNDS = re.compile(r"out[- ]of[- ]bounds", re.IGNORECASE)  # and not `out_of_bounds_reads`, of parameters
 _ACCESS = re.compile(r"(read|write) of ")
 _PLACE = re.compile(r", (/[^\s:]+\.py):(\d+):(\d+)")
 # Messages of jax's interpreter of Mosaic GPU kernels about barriers and copies that are not awaited correctly.

@@ -22,13 +22,16 @@ def is_overflow(error: BaseException) -> bool:
     return _OVERFLOW.search(str(error)) is not None
 
 
-def judge(launch: Launch, target: DeviceTarget, problem: OverBudget | Raised, compile: Compile | None) -> StageResult:
-    """The result for a launch that has this problem alone: none where the function compiles, in which XLA keeps arrays
-    in VMEM; one of the launch `alone` where the compiler says nothing about it there.
-    """
+def judge(problem: OverBudget | Raised) -> StageResult:
+    """The result for a launch that has this problem alone, where there is no function to compile."""
     problem["alone"] = True
-    if compile is None:
-        return {"ok": False, "problems": [problem]}
+    return {"ok": False, "problems": [problem]}
+
+
+def judge_in(launch: Launch, target: DeviceTarget, problem: OverBudget | Raised, compile: Compile) -> StageResult:
+    """The same where there is: no problem where that compiles, in which XLA keeps arrays in VMEM; one of the launch
+    `alone` where the compiler says nothing about it there.
+    """
     try:
         compile(target)
     except Exception as error:
