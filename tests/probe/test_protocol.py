@@ -35,6 +35,7 @@ END: dict[str, Any] = {
             "ins": [[[8], "f32", None]],
             "outs": [],
             "axes": {"x": 4},
+            "over": None,
         },
         END,
         {**END, "added": "by a later version"},
@@ -60,7 +61,8 @@ def test_events_are_read(event: dict[str, Any]) -> None:
         (json.dumps({**END, "problems": [{"kind": "raised"}]}), "event 'end': `problems.0` is {\"kind\": \"raised\"}"),
         (json.dumps({**END, "problems": [{"kind": "odd", "message": "m"}]}), "`problems.0`"),
         (
-            '{"event": "compile", "launch": 0, "target": "", "file": "", "ins": [[[8]]], "outs": [], "axes": {}}',
+            '{"event": "compile", "launch": 0, "target": "", "file": "", "ins": [[[8]]], "outs": [], "axes": {}, '
+            '"over": null}',
             "`ins.0` is [[8]]",
         ),
     ],

@@ -155,11 +155,15 @@ class _Job:
         """Whether the function runs on several devices."""
         return bool(self.shardings) or any(record.axes for record in records)
 
-    def _compile(self, function: Any, records: list[Record], target: devices.DeviceTarget) -> None:
-        """Compile the whole function, as it is called. Raises whatever keeps it from that."""
+    def _compile(self, function: Any, records: list[Record], target: devices.DeviceTarget) -> Exception | None:
+        """Compile the whole function, as it is called; returns what keeps it from that."""
         call, leaves = self._of_arrays(function)
         made = self.by_target.get(target.text, records)
-        whole.compiled(call, leaves, target, spread=self._is_spread(made))
+        try:
+            whole.compiled(call, leaves, target, spread=self._is_spread(made))
+        except Exception as error:
+            return error
+        return None
 
     def _named(self, name: str) -> Any:
         """The function that has this name in the user's module, or in the file of `FILE::NAME`."""

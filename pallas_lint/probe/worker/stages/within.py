@@ -11,7 +11,7 @@ from ..devices import DeviceTarget
 from ..launches import boundary
 from ..launches.launch import Launch
 
-Compile = Callable[[DeviceTarget], object]  # the function around the launches; raises what its compiler raises
+Compile = Callable[[DeviceTarget], "Exception | None"]  # compiles the function around; returns what it is refused with
 _OVERFLOW = re.compile(r"memory space vmem|Scoped allocation with size|Allocation \(size=\d+\) would exceed memory")
 _RESULTS = re.compile(r"allocating on stack for %\S{1,200} = (.{1,2000}?) custom-call\(")
 _SIZES = re.compile(r"\w\[([\d,]*)\]")
@@ -32,12 +32,11 @@ def judge_in(launch: Launch, target: DeviceTarget, problem: OverBudget | Raised,
     """The same where there is: no problem where that compiles, in which XLA keeps arrays in VMEM; one of the launch
     `alone` where the compiler says nothing about it there.
     """
-    try:
-        compile(target)
-    except Exception as error:
-        problem["alone"] = not (is_overflow(error) and _is_of(launch, str(error)))
-        return {"ok": False, "problems": [problem]}
-    return {"detail": f"{_need(problem, target)}; its function compiles, and in it XLA keeps arrays in VMEM"}
+    error = compile(target)
+    if error is None:
+        return {"detail": f"{_need(problem, target)}; its function compiles, and in it XLA keeps arrays in VMEM"}
+    problem["alone"] = not (is_overflow(error) and _is_of(launch, str(error)))
+    return {"ok": False, "problems": [problem]}
 
 
 def _is_of(launch: Launch, message: str) -> bool:
