@@ -24,7 +24,7 @@ def probed(worker: Worker, function: str, argument: str = "f32[1024,1024]", **op
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", ["between", "alone", "with_a_higher_limit"])
+@pytest.mark.parametrize("function", ["between", "alone", "with_a_higher_limit", "scratch_with_a_higher_limit"])
 def test_what_compiles_is_not_too_much(worker: Worker, function: str) -> None:
     argument = "f32[6144,1024]" if function == "with_a_higher_limit" else "f32[1024,1024]"
     found = probed(worker, function, argument)

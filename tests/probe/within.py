@@ -62,3 +62,11 @@ def _copied(x):
 _TAKES_OPTIONS = "compiler_options" in inspect.signature(jax.jit).parameters  # from 0.5 on
 _OPTIONS = {"compiler_options": {"xla_tpu_scoped_vmem_limit_kib": "65536"}} if _TAKES_OPTIONS else {}
 with_a_higher_limit = jax.jit(_copied, **_OPTIONS)
+
+
+def _scratched(x):
+    scratch = pltpu.VMEM((6144, 1024), jnp.float32)
+    return pl.pallas_call(_add, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), scratch_shapes=[scratch])(x)
+
+
+scratch_with_a_higher_limit = jax.jit(_scratched, **_OPTIONS)

@@ -479,6 +479,8 @@ class _Job:
             if self.request["perf"]:  # what a launch costs matters where it runs; whether it is right, wherever it is
                 records = known.launched_by(self.program, records)
             known.fill(records, self.program)
+            for record in records:
+                record.options = begun.options
             return records
 
     def _count_query(self) -> None:

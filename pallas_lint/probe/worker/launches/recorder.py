@@ -42,6 +42,7 @@ class Record:
     own: dict[tuple[int, ...], dict[int, Any]] = field(default_factory=dict)
     awaited: set[int] = field(default_factory=set)  # operands whose values are kept when the program has computed them
     settings: dict[str, Any] = field(default_factory=dict)  # of jax that it was made under
+    options: dict[str, Any] = field(default_factory=dict)  # of the compiler, that the function's `jax.jit` has
     again: list[dict[str, Any]] = field(
         default_factory=list
     )  # parameters of those that count as it: a kernel traced anew

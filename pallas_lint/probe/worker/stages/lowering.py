@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -135,7 +135,7 @@ def compiled(launch: Launch, target: DeviceTarget, alone: Alone | None = None) -
     """Compile the launch; returns the compiler's figures."""
     boundary.check(launch)
     lowered = lower(launch, target, devices.device(target), row_major=alone is not None and target.backend == "tpu")
-    return figures_of(lowered, target, alone)
+    return figures_of(lowered, target, alone, launch.record.options if target.backend == "tpu" else {})
 
 
 def packed(lowered: Any) -> bytes:
@@ -230,10 +230,12 @@ def _lies_in(module: Any, at: int, memory: str) -> None:
     main.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
 
 
-def figures_of(lowered: Any, target: DeviceTarget, alone: Alone | None = None) -> dict[str, int]:
-    """Compile; returns the compiler's figures."""
+def figures_of(
+    lowered: Any, target: DeviceTarget, alone: Alone | None = None, options: Mapping[str, Any] | None = None
+) -> dict[str, int]:
+    """Compile, with these options of the compiler; returns its figures."""
     try:
-        done = lowered.compile() if alone is None else _compiled_with(lowered, alone.options)
+        done = _compiled_with(lowered, {**(options or {}), **({} if alone is None else alone.options)})
     except ValueError as error:
         if "Could not find memory addressable by device" in str(error):
             return {}  # 0.8 raises it after the GPU compiler is through
@@ -270,7 +272,7 @@ def _no_older_compiler(error: Exception) -> None:
         raise Missing(message) from error
 
 
-def _compiled_with(lowered: Any, options: dict[str, str]) -> Any:
+def _compiled_with(lowered: Any, options: dict[str, Any]) -> Any:
     """Compile with options that a compiler may not know."""
     try:
         return lowered.compile(compiler_options=options) if options else lowered.compile()

@@ -27,6 +27,8 @@ from ...protocol import MemoryPart, Needed
 from .. import environment
 from ..launches.launch import Launch, Operand
 
+_LIMIT_OPTION = "xla_tpu_scoped_vmem_limit_kib"  # of XLA, for kernels that set no limit
+
 
 def counts_once() -> bool:
     """Whether the TPU compiler of this environment, or that of its jax, counts a block once."""
@@ -109,4 +111,5 @@ def scalars(launch: Launch) -> Needed | None:
 def limit(device: str, launch: Launch) -> int:
     """Bytes that the launch may use on a device generation."""
     physical, default = VMEM[device]
-    return min(launch.vmem_limit, physical) if launch.vmem_limit else default or physical
+    chosen = launch.vmem_limit or 1024 * int(launch.record.options.get(_LIMIT_OPTION, 0))
+    return min(chosen, physical) if chosen else default or physical
