@@ -59,7 +59,8 @@ def _loop_body(
     """Call a loop body until the carry is stable: once as it enters, once more widened by what came out."""
     carry = None if carry is None else _traced(carry)
     given = [*arguments, *([] if carry is None else [carry])]
-    with interp.under(_under(interp, "loop", UNKNOWN, node)):
+    index = next((each for each in arguments if isinstance(each, Array)), UNKNOWN)
+    with interp.under(_under(interp, "loop", index, node)):
         result = interp.call(body, Arguments(list(given)), node)
         if carry is None:
             return result
