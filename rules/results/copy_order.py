@@ -51,7 +51,8 @@ class CopyOrder(Rule):
 
     Judged are kernels of which the text gives the sizes of the grid, of loops, buffers and slices and the mesh, with
     conditions, slots and device ids computed of indices; parts at places that the data give are taken to be apart.
-    What needs copies that overtake each other is left to the probe, which judges all others too.
+    Copies that overtake each other are looked at on one device only; the probe does it on all, and judges all other
+    kernels too.
 
     ## References
 
@@ -157,7 +158,7 @@ class CopyOrder(Rule):
 
 
 def _verdicts(lines: DeviceLines) -> list[Verdict]:
-    """What surely goes wrong, at places in the text."""
+    """What surely goes wrong, at places in the text; else, on one device, a race if a copy overtakes another."""
     from pallas_lint.probe.devices.system import TooMuch
     from pallas_lint.probe.devices.verdicts import check_traces
 
@@ -165,7 +166,9 @@ def _verdicts(lines: DeviceLines) -> list[Verdict]:
         found = check_traces(lines.traces).found
     except TooMuch:
         return []
-    return [verdict for verdict in found if verdict.sure and verdict.kind in _HELP and verdict.places]
+    found = [verdict for verdict in found if verdict.kind in _HELP and verdict.places]
+    overtaken = [verdict for verdict in found if verdict.kind == "device-race"] if len(lines.traces.lines) == 1 else []
+    return [verdict for verdict in found if verdict.sure] or overtaken[:1]
 
 
 def _for_all_sizes(

@@ -19,7 +19,7 @@ from pallas_lint.kernels.grid.grid_points import Point, loops_in
 from pallas_lint.kernels.library.operands import leaves
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer, name_of
-from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.trace import LOOP_CARRY, Access, Op
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
     NONE,
@@ -177,10 +177,26 @@ class _Layout:
                 self._run(inside, point, depth + 1, step)
                 continue
             index, steps = self._steps(loops[depth], inside, point)
-            recorded = recorded_iterations(inside, depth)
+            recorded, carried = recorded_iterations(inside, depth), self._carried(loops[depth])
+            carry = {op: point.value(op.args[0]) for op in carried}
             for iteration in steps:
-                here = evolve(point, loops={**point.loops, **dict.fromkeys(index, iteration)})
+                known = {op: value for op, value in carry.items() if isinstance(value, int)}
+                here = evolve(point, loops={**point.loops, **dict.fromkeys(index, iteration), **known})
                 self._run(recorded[(iteration - steps.start) % len(recorded)], here, depth + 1, step)
+                carry = {op: here.value(result) for op, result in carried.items()}
+
+    def _carried(self, loop: Guard) -> dict[Op, Value]:
+        """The numbers that a loop carries, by their origins, and what its body returns for them."""
+        found: dict[Op, Value] = {}
+        for agreement in self.trace.agreements():
+            around = [guard for guard in agreement.guards if guard.kind == "loop"]
+            if agreement.kind == "carry" and around and around[-1] == loop:
+                entering, returned = (list(leaves(value)) for value in agreement.values)
+                pairs = zip(entering, returned, strict=False) if len(entering) == len(returned) else ()
+                found |= {
+                    one.origin: other for one, other in pairs if isinstance(one, Array) and one.origin is not None
+                }
+        return {op: value for op, value in found.items() if op.name == LOOP_CARRY}
 
     def _steps(
         self, loop: Guard, events: Sequence[tuple[int, Access | Op]], point: DevicePoint

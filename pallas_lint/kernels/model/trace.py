@@ -163,6 +163,7 @@ class Agreement:
 Event = Op | Access | Capture | Concretization | Agreement
 
 LOOP_INDEX = "loop index"
+LOOP_CARRY = "loop carry"  # of what a loop carries from one iteration to the next, with what it starts with
 
 
 def loop_index(site: Site, lower: Value, upper: Value) -> Array:
