@@ -26,7 +26,7 @@ _HELP = {
 
 
 class CopyOrder(Rule):
-    """A store, a load or a copy that may overlap a copy that was not waited for.
+    """A store, a load or a copy that may overlap a copy that was not waited for, or waits that do not match the copies.
 
     `copy.start()` returns at once; the copy reads its source and writes its destination some time before the wait for
     it ends. A store to the source until then is sent in part, a load from the destination sees what was there before,
@@ -50,7 +50,10 @@ class CopyOrder(Rule):
     ## Known limits
 
     Judged are kernels of which the text gives the sizes of the grid, of loops, buffers and slices and the mesh, with
-    conditions, slots and device ids computed of indices; parts at places that the data give are taken to be apart.
+    conditions, slots and device ids computed of indices and of what loops carry; parts at places that the data give are
+    taken to be apart. Sizes that have only names and that the code does not compare are tried as 3, 4, 5 and 6 of what
+    divides them: reported is what goes wrong for all of these. Starts and waits whose number alone is wrong, whatever
+    the loops, are PAL415's.
     Copies that overtake each other are looked at on one device only; the probe does it on all, and judges all other
     kernels too.
 
@@ -139,7 +142,7 @@ class CopyOrder(Rule):
         if lines is None:
             return
         several, unpaired = len(lines.traces.lines) > 1, _unpaired(trace)
-        for verdict in found:
+        for verdict in _chosen(found):
             places = [lines.site(place) for place in verdict.places]
             if verdict.kind != "device-race" and places[0].key in unpaired:
                 continue
@@ -158,7 +161,7 @@ class CopyOrder(Rule):
 
 
 def _verdicts(lines: DeviceLines) -> list[Verdict]:
-    """What surely goes wrong, at places in the text; else, on one device, a race if a copy overtakes another."""
+    """What goes wrong at places in the text, surely or, on one device, if a copy overtakes another."""
     from pallas_lint.probe.devices.system import TooMuch
     from pallas_lint.probe.devices.verdicts import check_traces
 
@@ -166,9 +169,14 @@ def _verdicts(lines: DeviceLines) -> list[Verdict]:
         found = check_traces(lines.traces).found
     except TooMuch:
         return []
-    found = [verdict for verdict in found if verdict.kind in _HELP and verdict.places]
-    overtaken = [verdict for verdict in found if verdict.kind == "device-race"] if len(lines.traces.lines) == 1 else []
-    return [verdict for verdict in found if verdict.sure] or overtaken[:1]
+    alone = len(lines.traces.lines) == 1
+    judged = [verdict for verdict in found if verdict.sure or (alone and verdict.kind == "device-race")]
+    return [verdict for verdict in judged if verdict.kind in _HELP and verdict.places]
+
+
+def _chosen(found: list[Verdict]) -> list[Verdict]:
+    """What surely goes wrong; else the first that does if a copy overtakes another."""
+    return [verdict for verdict in found if verdict.sure] or found[:1]
 
 
 def _for_all_sizes(
@@ -194,7 +202,8 @@ def _for_all_sizes(
 
 
 def _spelled(symbols: dict[Sym, int]) -> str:
-    return ", for one where " + " and ".join(f"`{name.text}` is {number}" for name, number in [*symbols.items()][:2])
+    spelled = [f"`{name.text}` is {number}" for name, number in symbols.items() if not name.text.startswith("#")]
+    return f", for one where {' and '.join(spelled[:2])}" if spelled else ""
 
 
 def _unpaired(trace: KernelTrace) -> set[object]:

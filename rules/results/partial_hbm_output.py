@@ -43,8 +43,8 @@ class PartialHbmOutput(Rule):
     ## Known limits
 
     Only outputs that nothing but copies writes, with an index that is loaded in the kernel or fewer elements than the
-    output has, and only where an input of the same shape and dtype is passed and not used: without one, the copies may
-    well reach all rows.
+    output has, and only where an input of the same shape and dtype, or the one that the output is declared like, is
+    passed and not used: without one, the copies may well reach all rows.
 
     ## References
 

@@ -61,11 +61,11 @@ class SlicePastEnd(Rule):
 
     ## Known limits
 
-    Numbers that the text gives, `cdiv` of the same dimension, slices a whole block ahead of the step, and buffers of
-    one block that are indexed by the offset in the whole array, `buf[pl.ds(i * block, block)]`, are checked; anything
-    else is silent, as are accesses under a condition that is not computed of loop and grid indices alone, loads with a
-    mask, and sizes that the code takes a remainder of somewhere, or a remainder by the block, which is how one checks
-    that a block divides.
+    Numbers that the text gives, `cdiv` of the same dimension, slices a whole block ahead of the step, indices that
+    count to the size itself, and buffers of one block that are indexed by the offset in the whole array,
+    `buf[pl.ds(i * block, block)]`, are checked; anything else is silent, as are accesses under a condition that is not
+    computed of loop and grid indices alone, loads with a mask, and sizes that the code takes a remainder of somewhere,
+    or a remainder by the block, which is how one checks that a block divides.
 
     ## References
 

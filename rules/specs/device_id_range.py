@@ -176,7 +176,7 @@ class DeviceIdRange(Rule):
                     help=_ADD_THE_SIZE
                     if value < 0
                     else "take the remainder by the size of the axis: `lax.rem(me + 1, n)`",
-                    certain=known,
+                    certain=known and not _divisors(part),
                     op=op,
                 )
                 return

@@ -37,8 +37,10 @@ class ShapeMismatch(Rule):
 
     ## Known limits
 
-    Sizes that are not known are assumed to fit, and code after a Python branch that the text leaves open is not
-    checked: its condition may be what the sizes are computed from.
+    Sizes that are not known are assumed to fit. Those that have names are a warning where two would have to be one
+    number while a transposed operand fits as it is, and where a reshape has a factor too many that is not 1 by default;
+    not where the code compares them. Code after a Python branch that the text leaves open is not checked: its condition
+    may be what the sizes are computed from.
 
     ## References
 
