@@ -26,7 +26,7 @@ _HELP = {
 
 
 class CopyOrder(Rule):
-    """A store, a load or a copy that may overlap a copy that was not waited for, or waits that do not match the copies.
+    """An access that may overlap a copy that was not waited for, or waits that do not match the copies.
 
     `copy.start()` returns at once; the copy reads its source and writes its destination some time before the wait for
     it ends. A store to the source until then is sent in part, a load from the destination sees what was there before,
