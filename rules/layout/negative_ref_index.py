@@ -27,6 +27,7 @@ from pallas_lint.api import (
 )
 from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
+from pallas_lint.kernels.grid.index_ranges import always_holds
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.trace import LOOP_INDEX
@@ -59,7 +60,7 @@ class NegativeRefIndex(Rule):
 
     An index such as `pl.program_id(0) - 1` is -1 in the first step of the grid. That is flagged where no
     condition stands around it: a warning for a store, an info for a load, the value of which may be thrown
-    away.
+    away. A condition that lets every step through, such as `i >= 0`, is none; behind it loads are a warning, too.
 
     ## How to fix
 
@@ -177,13 +178,14 @@ class NegativeRefIndex(Rule):
             )
             return
         steps = _below_zero_at_first(value)
-        if steps is not None and all(guard.kind in ("loop", "checkify") for guard in indexing.event.guards):
+        conditions = [guard for guard in indexing.event.guards if guard.kind not in ("loop", "checkify")]
+        if steps is not None and all(always_holds(guard, trace.launch) for guard in conditions):
             spelled = indexing.site.code.partition("\n")[0]
             yield context.finding(
                 indexing.site,
                 f"`{spelled}`: the index is {steps[0]} in the first {steps[1]}, before the buffer",
                 help="put it under `pl.when`, or start the index at 0 with `jnp.maximum`",
-                severity=Severity.WARNING if indexing.writes else Severity.INFO,
+                severity=Severity.WARNING if indexing.writes or conditions else Severity.INFO,
                 op=indexing.event,
             )
 

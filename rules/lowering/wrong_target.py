@@ -30,8 +30,7 @@ class WrongTarget(Rule):
     `Unimplemented primitive in Pallas TPU lowering`. Only kernels with such names are reported; for any other kernel
     the target decides. Nothing else of such a kernel is checked, since none of the targets is its own.
 
-    A warning where only those names contradict the target; an info where `compiler_params` or a mesh name the backend
-    on purpose.
+    An info where a kernel for one of the two GPU backends is checked for the other: a GPU runs both.
 
     ## How to fix
 
@@ -94,7 +93,7 @@ class WrongTarget(Rule):
             site,
             f"{what} for {BACKENDS[own]}: it does not run on {names}, the requested target",
             help=f"write it for {names}, or choose its own backend: `--target {own.replace('_', '-')}`",
-            severity=Severity.WARNING if launch.evidence in ("spec", "body") else Severity.INFO,
+            severity=Severity.INFO if own != "tpu" and "tpu" not in requested else Severity.WARNING,
         )
 
 

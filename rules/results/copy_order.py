@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pallas_lint.api import Context, Example, Finding, KernelTrace, Rule, Severity, Site, blocks_of
-from pallas_lint.kernels.facts.copies import copies_of
+from pallas_lint.kernels.facts.copies import copies_of, miscounts, unmatched
 from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
 from pallas_lint.kernels.facts.subcores.races import guarded_barriers, meetings
 from pallas_lint.kernels.launches.dimension_semantics import semantics_of, semantics_site
 
+if TYPE_CHECKING:
+    from pallas_lint.api import Sym
+    from pallas_lint.kernels.facts.device_lines import DeviceLines
+    from pallas_lint.probe.devices.report import Verdict
+
 _TWO_CORES = ("v4", "v5p")
+_HELP = {
+    "device-race": "wait for the copy before, or take another slot of the buffer",
+    "deadlock": "start, or signal, once for each wait, before it",
+    "unfinished": "wait as often as copies are started, before the kernel ends",
+    "left-over": "wait for all that is signalled: the semaphore has to be back at zero at the end of the kernel",
+}
 
 
 class CopyOrder(Rule):
-    """A store, a load or a copy that may overlap a copy that was not waited for.
+    """An access that may overlap a copy that was not waited for, or waits that do not match the copies.
 
     `copy.start()` returns at once; the copy reads its source and writes its destination some time before the wait for
     it ends. A store to the source until then is sent in part, a load from the destination sees what was there before,
@@ -38,8 +50,12 @@ class CopyOrder(Rule):
     ## Known limits
 
     Judged are kernels of which the text gives the sizes of the grid, of loops, buffers and slices and the mesh, with
-    conditions, slots and device ids computed of indices; parts at places that the data give are taken to be apart.
-    What needs copies that overtake each other is left to the probe, which judges all others too.
+    conditions, slots and device ids computed of indices and of what loops carry; parts at places that the data give are
+    taken to be apart. Sizes that have only names and that the code does not compare are tried as 3, 4, 5 and 6 of what
+    divides them: reported is what goes wrong for all of these. Starts and waits whose number alone is wrong, whatever
+    the loops, are PAL415's.
+    Copies that overtake each other are looked at on one device only; the probe does it on all, and judges all other
+    kernels too.
 
     ## References
 
@@ -118,33 +134,88 @@ class CopyOrder(Rule):
     def _orders(self, trace: KernelTrace, context: Context, shared: int | None) -> Iterator[Finding]:
         """What goes wrong in some order; on two cores where these share an axis."""
         from pallas_lint.kernels.facts.device_lines import device_lines
-        from pallas_lint.probe.devices.system import TooMuch
-        from pallas_lint.probe.devices.verdicts import check_traces
 
-        lines = device_lines(trace, shared)
+        lines, sizes = device_lines(trace, shared), ""
+        found = _verdicts(lines) if lines is not None else []
+        if lines is None and trace.launch.known_call is None:
+            lines, found, sizes = _for_all_sizes(trace, shared, context)
         if lines is None:
             return
-        try:
-            verdicts = check_traces(lines.traces).found
-        except TooMuch:
-            return
-        for verdict in verdicts:
-            several = len(lines.traces.lines) > 1
-            if not verdict.sure or verdict.kind not in ("device-race", *(("deadlock",) if several else ())):
-                continue
+        several, unpaired = len(lines.traces.lines) > 1, _unpaired(trace)
+        for verdict in _chosen(found):
             places = [lines.site(place) for place in verdict.places]
+            if verdict.kind != "device-race" and places[0].key in unpaired:
+                continue
             site: Site = places[0]
-            message, help = verdict.message, "wait for the copy before, or take another slot of the buffer"
+            message, help = verdict.message + sizes, _HELP[verdict.kind]
             if shared is not None:
                 message = f"two cores share axis {shared} of the grid, which is parallel: {message}"
                 help = f'make axis {shared} "arbitrary": a step that waits for a copy of the one before needs it'
                 whole, own = semantics_site(trace.launch, shared)
                 places, site = [site, *places], own or whole
-            elif several:
+            elif several and verdict.kind == "device-race":
                 help = "let the other device signal that it no longer uses the buffer, and wait for that before"
             yield context.finding(site, message, help=help, related=[(each, "here") for each in places[1:2]])
             if shared is not None:
                 return
+
+
+def _verdicts(lines: DeviceLines) -> list[Verdict]:
+    """What goes wrong at places in the text, surely or, on one device, if a copy overtakes another."""
+    from pallas_lint.probe.devices.system import TooMuch
+    from pallas_lint.probe.devices.verdicts import check_traces
+
+    try:
+        found = check_traces(lines.traces).found
+    except TooMuch:
+        return []
+    alone = len(lines.traces.lines) == 1
+    judged = [verdict for verdict in found if verdict.sure or (alone and verdict.kind == "device-race")]
+    return [verdict for verdict in judged if verdict.kind in _HELP and verdict.places]
+
+
+def _chosen(found: list[Verdict]) -> list[Verdict]:
+    """What surely goes wrong; else the first that does if a copy overtakes another."""
+    return [verdict for verdict in found if verdict.sure] or found[:1]
+
+
+def _for_all_sizes(
+    trace: KernelTrace, shared: int | None, context: Context
+) -> tuple[DeviceLines | None, list[Verdict], str]:
+    """What goes wrong whatever the numbers are for which the text has only names, with the first numbers tried."""
+    from pallas_lint.kernels.facts.assumed_sizes import assumed_sizes
+    from pallas_lint.kernels.facts.device_lines import device_lines
+
+    common: list[Verdict] = []
+    first: DeviceLines | None = None
+    sizes = ""
+    for symbols in assumed_sizes(trace, context.analysis.outcome.effects):
+        lines = device_lines(trace, shared, symbols)
+        found = _verdicts(lines) if lines is not None else []
+        if first is None:
+            first, common, sizes = lines, found, _spelled(symbols)
+        alike = {_key(verdict) for verdict in found}
+        common = [verdict for verdict in common if _key(verdict) in alike]
+        if not common:
+            return None, [], ""
+    return first, common, sizes
+
+
+def _spelled(symbols: dict[Sym, int]) -> str:
+    spelled = [f"`{name.text}` is {number}" for name, number in symbols.items() if not name.text.startswith("#")]
+    return f", for one where {' and '.join(spelled[:2])}" if spelled else ""
+
+
+def _unpaired(trace: KernelTrace) -> set[object]:
+    """The starts and waits that PAL415 reports: their number alone is wrong."""
+    copies = copies_of(trace)
+    signals = [*unmatched(copies), *(found.signal for found in miscounts(copies))]
+    return {signal.op.site.key for signal in signals}
+
+
+def _key(verdict: Verdict) -> object:
+    """The same for one fault in two orders of events."""
+    return verdict.kind, tuple((place["file"], place["line"], place.get("column")) for place in verdict.places)
 
 
 def _of_subcores(trace: KernelTrace, device: str | None, context: Context) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ from pallas_lint.kernels.facts.copies import (
     copies_of,
     declaration,
     miscounts,
+    unmatched,
 )
 from pallas_lint.kernels.facts.semaphores import misuses, unbalanced
 from pallas_lint.kernels.model.known_names import integer, is_integer
@@ -234,10 +235,7 @@ def _misused(trace: KernelTrace, context: Context) -> Iterator[Finding]:
 
 def _unmatched(copies: Copies, context: Context) -> Iterator[Finding]:
     """Starts on semaphores on which nothing waits, and waits on those that nothing signals."""
-    for signal in copies.of("start", "wait"):
-        opposite = ("wait",) if signal.kind == "start" else ("start", "arrive")
-        if not copies.is_checkable(signal) or any(other.kind in opposite for other in copies.meeting(signal)):
-            continue
+    for signal in unmatched(copies):
         surely = signal.op.certain and signal.ref is not None and signal.ref.role == "scratch"
         if signal.kind == "wait":
             message = f"this wait never ends: no copy that is started signals `{signal.spelled}`"

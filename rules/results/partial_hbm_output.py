@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from math import prod
 
 from pallas_lint.api import (
+    UNKNOWN,
     Access,
+    CallResult,
     Context,
     Example,
     Finding,
@@ -16,13 +18,13 @@ from pallas_lint.api import (
     Ref,
     Rule,
     Severity,
+    Sym,
 )
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.copies import copies_of
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.facts.writes import all_seen, outputs_of
 from pallas_lint.kernels.grid.index_ranges import number
-from pallas_lint.kernels.model.values import UNKNOWN
 
 
 class PartialHbmOutput(Rule):
@@ -41,8 +43,8 @@ class PartialHbmOutput(Rule):
     ## Known limits
 
     Only outputs that nothing but copies writes, with an index that is loaded in the kernel or fewer elements than the
-    output has, and only where an input of the same shape and dtype is passed and not used: without one, the copies may
-    well reach all rows.
+    output has, and only where an input of the same shape and dtype, or the one that the output is declared like, is
+    passed and not used: without one, the copies may well reach all rows.
 
     ## References
 
@@ -139,7 +141,7 @@ class PartialHbmOutput(Rule):
                 or _are_too_few(writes, output, launch)
             ):
                 continue
-            same = [ref for ref in trace.refs if ref.role == "in" and _fits(ref, output)]
+            same = [ref for ref in trace.refs if ref.role == "in" and _fits(ref, output, launch)]
             unused = next((ref for ref in same if ref.buffer not in accessed), None)
             if unused is None or unused.index is None:
                 continue
@@ -149,12 +151,26 @@ class PartialHbmOutput(Rule):
                 f"copies write a part of output `{output.parameter}`, which is no alias of `{unused.parameter}`:"
                 " the rest of it is garbage",
                 help=f"alias the input to it: `input_output_aliases={alias}`",
+                related=[(op.site, "a copy to a part of it") for op, _ in writes[:1]],
             )
 
 
-def _fits(ref: Ref, output: Ref) -> bool:
+def _fits(ref: Ref, output: Ref, launch: Launch) -> bool:
+    """Whether an input has the shape and the dtype of the output, or the output is declared with the input's."""
+    if ref.shape is None and output.shape is None:
+        return _is_declared_like(ref, output, launch)
     known = ref.shape is not None and all(isinstance(size, int) for size in ref.shape)
     return ref.shape == output.shape and ref.dtype == output.dtype is not None and (known or bool(ref.shape))
+
+
+def _is_declared_like(ref: Ref, output: Ref, launch: Launch) -> bool:
+    """`jax.ShapeDtypeStruct(x.shape, x.dtype)` for an input `x`."""
+    shapes, operand = launch.out_shapes, None if ref.index is None else launch.operand(ref.index)
+    declared = shapes.items[output.index] if shapes is not None and output.index is not None else UNKNOWN
+    if not isinstance(operand, Sym) or not isinstance(declared, CallResult):
+        return False
+    shape, dtype = (Sym(f"{operand.text}.{name}", operand.owner) for name in ("shape", "dtype"))
+    return declared.argument("shape", 0) == shape and declared.argument("dtype", 1) == dtype
 
 
 def _parts_written(trace: KernelTrace, output: Ref) -> list[tuple[Op, Ref]] | None:

@@ -33,6 +33,7 @@ from pallas_lint.kernels.grid.index_ranges import (
     reach_of,
     size_of,
     start_of,
+    summed,
 )
 
 if TYPE_CHECKING:
@@ -60,11 +61,11 @@ class SlicePastEnd(Rule):
 
     ## Known limits
 
-    Numbers that the text gives, `cdiv` of the same dimension, slices a whole block ahead of the step, and buffers of
-    one block that are indexed by the offset in the whole array, `buf[pl.ds(i * block, block)]`, are checked; anything
-    else is silent, as are accesses under a condition that is not computed of loop and grid indices alone, loads with a
-    mask, and sizes that the code takes a remainder of somewhere, or a remainder by the block, which is how one checks
-    that a block divides.
+    Numbers that the text gives, `cdiv` of the same dimension, slices a whole block ahead of the step, indices that
+    count to the size itself, and buffers of one block that are indexed by the offset in the whole array,
+    `buf[pl.ds(i * block, block)]`, are checked; anything else is silent, as are accesses under a condition that is not
+    computed of loop and grid indices alone, loads with a mask, and sizes that the code takes a remainder of somewhere,
+    or a remainder by the block, which is how one checks that a block divides.
 
     ## References
 
@@ -243,7 +244,11 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
             help=_PADDING,
             op=part.access,
         )
-    passed = _second_step(part, reach, trace, context) or _ahead(part, reach, trace, context)
+    passed = (
+        _second_step(part, reach, trace, context)
+        or _ahead(part, reach, trace, context)
+        or _one_too_far(part, reach, trace, context)
+    )
     if passed is not None:
         return passed
     if trace.launch.known_call is not None:
@@ -305,6 +310,24 @@ def _ahead(part: SliceUse, reach: IndexRange, trace: KernelTrace, context: Conte
     )
 
 
+def _one_too_far(part: SliceUse, reach: IndexRange, trace: KernelTrace, context: Context) -> Finding | None:
+    """An index that counts to the size of its dimension and beyond, which has only a name: `range(1, n + 1)`."""
+    size = number(size_of(part))
+    if size is None or reach.factor != Const(1) or not part.access.certain:
+        return None
+    count, more = summed(reach.count)
+    end = more + reach.offset + size - 1
+    if count == Const(0) or not any(base == count and end > extra for base, extra in map(summed, extents(part, trace))):
+        return None
+    return context.finding(
+        part.access.site,
+        f"the last index is past the end of dimension {part.axis} of `{part.ref.parameter}`, which has size"
+        f" {next(each.text for each in extents(part, trace) if isinstance(each, Sym))}",
+        help="the last one is the size less 1",
+        severity=Severity.WARNING,
+    )
+
+
 def _named_blocks_ahead(part: SliceUse, size: Value, trace: KernelTrace, context: Context) -> Finding | None:
     """`pl.ds((i + 1) * bm, bm)` for each of `m // bm` steps, in a dimension of m elements."""
     start = start_of(part)
@@ -352,10 +375,10 @@ def _guarded(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
         if guard is None:
             return context.finding(part.access.site, f"the slice {passed}", help=_PADDING)
         return context.finding(
-            guard.site,
+            part.access.site,
             f"the condition lets a slice through that {passed}",
             help="test the step that is accessed, `i + 1 < n` for the next one, not the one at hand",
-            related=[(part.access.site, "the slice")],
+            related=[(guard.site, "the condition")],
         )
     return None
 

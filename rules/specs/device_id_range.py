@@ -6,7 +6,8 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from pallas_lint.api import Context, Dictionary, Example, Finding, Op, Rule, Seq, Severity, Value
+from pallas_lint.api import Array, Context, Dictionary, Example, Finding, Op, Rule, Seq, Severity, Sym, Value
+from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.devices import DevicePoint, axes_around, axes_of
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.library.operands import leaves
@@ -24,6 +25,7 @@ _DEVICE_AT = {
 }
 _MAX_DEVICES = 4096
 _ADD_THE_SIZE = "`lax.rem` keeps the sign of what is divided: add the size before, `lax.rem(me + n - 1, n)`"
+_REMAINDERS = ("rem", "remainder", "mod")
 _ASSUMED = (2, 3, 4, 8)  # devices along an axis of unknown size
 
 
@@ -174,7 +176,7 @@ class DeviceIdRange(Rule):
                     help=_ADD_THE_SIZE
                     if value < 0
                     else "take the remainder by the size of the axis: `lax.rem(me + 1, n)`",
-                    certain=known,
+                    certain=known and not _divisors(part),
                     op=op,
                 )
                 return
@@ -195,21 +197,39 @@ def _negative(op: Op, parts: tuple[Value, ...], context: Context) -> Iterator[Fi
 def _outside(value: Value, size: int | None, axes: dict[str, int | None]) -> tuple[str, int] | None:
     """The first device on which a coordinate is outside of its axis, and the coordinate.
 
-    Axes of unknown size are taken to have each of some sizes: it has to be outside for all of them.
+    Axes of unknown size, and names that a remainder is taken by, are taken to have each of some sizes: it has to be
+    outside for all of them.
     """
-    found = None
-    for assumed in _ASSUMED if None in axes.values() else (0,):
-        found = _outside_of(value, size, {axis: length or assumed for axis, length in axes.items()})
+    found, names = None, _divisors(value)
+    for assumed in _ASSUMED if names or None in axes.values() else (0,):
+        lengths = {axis: length or assumed for axis, length in axes.items()}
+        found = _outside_of(value, size, lengths, dict.fromkeys(names, assumed))
         if found is None:
             return None
     return found
 
 
-def _outside_of(value: Value, size: int | None, axes: dict[str, int]) -> tuple[str, int] | None:
+def _outside_of(
+    value: Value, size: int | None, axes: dict[str, int], symbols: dict[Sym, int]
+) -> tuple[str, int] | None:
     for place in itertools.islice(itertools.product(*map(range, axes.values())), _MAX_DEVICES):
-        here = DevicePoint((), (), coordinates=dict(zip(axes, place, strict=True)), axes=axes).value(value)
+        coordinates = dict(zip(axes, place, strict=True))
+        here = DevicePoint((), (), symbols, coordinates=coordinates, axes=axes).value(value)
         if isinstance(here, bool) or not isinstance(here, int):
             return None
         if here < 0 or (size is not None and here >= size):
             return (str(place[0]) if len(place) == 1 else str(place)), here
     return None
+
+
+def _divisors(value: Value) -> set[Sym]:
+    """The names that a remainder is taken by: `n` of `lax.rem(me - 1, n)`."""
+    found: set[Sym] = set()
+    stack = [value]
+    for current in iter_unique(stack):
+        op = current.origin if isinstance(current, Array) else None
+        if op is not None:
+            stack += op.args
+            if op.short in _REMAINDERS and isinstance(op.args[-1], Sym):
+                found.add(op.args[-1])
+    return found

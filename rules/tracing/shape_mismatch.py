@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pallas_lint.api import Context, Example, Finding, KernelTrace, Rule, Severity
+from pallas_lint.api import Context, Example, Finding, KernelTrace, Op, Rule, Severity
 from pallas_lint.kernels.facts.agreements import disagreement
-from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch, shape_mismatch
+from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch, named_mismatch, shape_mismatch
+from pallas_lint.kernels.grid.block_counts import may_be_any
+from pallas_lint.kernels.library.operands import shape
+from pallas_lint.kernels.model.values import from_dim
 from pallas_lint.syntax.nesting import spelled_function
 
 _HELP = {
@@ -34,8 +37,10 @@ class ShapeMismatch(Rule):
 
     ## Known limits
 
-    Sizes that are not known are assumed to fit, and code after a Python branch that the text leaves open is not
-    checked: its condition may be what the sizes are computed from.
+    Sizes that are not known are assumed to fit. Those that have names are a warning where two would have to be one
+    number while a transposed operand fits as it is, and where a reshape has a factor too many that is not 1 by default;
+    not where the code compares them. Code after a Python branch that the text leaves open is not checked: its condition
+    may be what the sizes are computed from.
 
     ## References
 
@@ -120,8 +125,19 @@ class ShapeMismatch(Rule):
             if mismatch is not None and not any(map(comes_of_mismatch, op.args)):
                 message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
                 yield context.finding(op.site, message, help=mismatch.instead, op=op)
+            elif mismatch is None and op.certain and trace.launch.known_call is None:
+                yield from _named(op, context)
         for agreement in trace.agreements():
             reason = disagreement(agreement) if agreement.certain else None
             if reason is not None:
                 message = f"`{agreement.short}`: {reason}"
                 yield context.finding(agreement.site, message, help=_HELP[agreement.kind])
+
+
+def _named(op: Op, context: Context) -> Iterator[Finding]:
+    """Shapes of sizes that have only names, which the code does not compare."""
+    mismatch = named_mismatch(op)
+    sizes = [from_dim(size) for value in op.args for size in shape(value) or ()] if mismatch is not None else []
+    if mismatch is not None and may_be_any(context.analysis.outcome.effects, *sizes):
+        message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
+        yield context.finding(op.site, message, help=mismatch.instead, op=op, severity=Severity.WARNING)

@@ -62,6 +62,113 @@ def test_one_slot_for_two_copies() -> None:
     assert any("may still write it" in text for text in found)
 
 
+def test_as_many_waits_as_copies() -> None:
+    starts = "    @pl.loop(0, n)\n    def _(i):\n        fetch(i).start()\n"
+    waits = "    @pl.loop({first}, n{more})\n    def _(i):\n        fetch(0).wait()\n"
+    head, tail = _LOOP.split("    fetch(0).start()")[0], _LOOP.split("{body}\n")[1]
+
+    def found(first: int, more: str) -> list[str]:
+        body = head + starts + waits.format(first=first, more=more) + "    o_ref[...] = buf[0]\n" + tail
+        return [f.message for f in lint(body.replace("{slots}", "1"), "0.12.0.1", "tpu:v5e", "PAL422")]
+
+    assert not any("leave" in text or "deadlock" in text for text in found(0, ""))
+    assert any("may leave the kernel while the copy" in text for text in found(1, ""))
+    assert any("deadlock" in text for text in found(0, " + 1"))
+
+
+_NAMED = """\
+import functools
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_hbm, o_ref, buf, sems, *, rows):
+    n = x_hbm.shape[0] // rows
+    {start}
+
+    def fetch(i, slot):
+        return pltpu.make_async_copy(x_hbm.at[pl.ds(i * rows, rows)], buf.at[slot], sems.at[slot])
+
+    fetch(0, 0).start()
+    o_ref[...] = jnp.zeros_like(o_ref)
+
+    def body(i, slot):
+        {slot}
+
+        @pl.when(i + 1 < n)
+        def _():
+            fetch(i + 1, {next}).start()
+
+        fetch(i, {wait}).wait()
+        o_ref[...] += buf[{read}]
+        return 1 - slot
+
+    lax.fori_loop(0, n, body, 0)
+
+
+def run(x, rows=128):
+    return pl.pallas_call(
+        functools.partial(kernel, rows=rows),
+        in_specs=[pl.BlockSpec(memory_space=pltpu.HBM)],
+        out_shape=jax.ShapeDtypeStruct((rows, x.shape[1]), x.dtype),
+        scratch_shapes=[pltpu.VMEM((2, rows, x.shape[1]), x.dtype), pltpu.SemaphoreType.DMA((2,))],
+    )(x)
+"""
+_RIGHT = {"start": "", "slot": "", "next": "1 - slot", "wait": "slot", "read": "slot"}
+_COUNTED = {**_RIGHT, "slot": "slot = lax.rem(i, 2)"}
+
+
+@pytest.mark.parametrize("given", [_RIGHT, _COUNTED])
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({}, None),
+        ({"read": "1 - slot"}, "device 0 reads `buf[1]` while the copy that device 0 starts"),
+        ({"next": "slot"}, "device 0 reads `buf[0]` while the copy that device 0 starts"),
+        ({"wait": "1 - slot"}, "if a copy that began later arrives first"),
+        (
+            {"start": "assert n > 3", "read": "1 - slot"},
+            "device 0 reads",
+        ),  # of a ref: not a size that the host compares
+    ],
+)
+def test_sizes_that_have_only_names(given: dict[str, str], wrong: dict[str, str], text: str | None) -> None:
+    """For each of some numbers, the same goes wrong; the slot is computed of the index, or carried."""
+    found = [f.message for f in lint(_NAMED.format(**{**given, **wrong}), "0.12.0.1", "tpu:v5e", "PAL422")]
+    assert any(text in message for message in found) if text is not None else found == []
+
+
+def test_sizes_that_the_code_compares() -> None:
+    code = _NAMED.format(**{**_RIGHT, "read": "1 - slot"}).replace(
+        "    return pl.pallas_call(", "    assert x.shape[1] < 9\n    return pl.pallas_call(", 1
+    )
+    assert lint(code, "0.12.0.1", "tpu:v5e", "PAL422") == []
+
+
+def test_a_regular_semaphore_counts_copies() -> None:
+    code = """
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    def kernel(x_hbm, o_hbm, sem):
+        pltpu.async_copy(x_hbm, o_hbm, sem)
+        pl.semaphore_wait(sem)
+
+    def run(x):
+        hbm = pl.BlockSpec(memory_space=pl.ANY)
+        return pl.pallas_call(
+            kernel, in_specs=[hbm], out_specs=hbm, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+            scratch_shapes=[pltpu.SemaphoreType.REGULAR],
+        )(jnp.zeros((8, 128), jnp.float32))
+    """
+    assert lint(code, "0.12.0.1", "tpu:v6e", "PAL422") == []
+
+
 _RING = """\
 import functools
 import jax

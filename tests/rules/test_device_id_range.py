@@ -15,17 +15,17 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
 
-def shift(x_ref, o_ref, send, recv):
+def shift(x_ref, o_ref, send, recv, many=None, other=None):
     me, n = lax.axis_index("x"), lax.axis_size("x")
     pltpu.make_async_remote_copy(x_ref, o_ref, send, recv, device_id={device}{more}).start()
 
 
-def run(x, devices):
+def run(x, devices, many, other):
     mesh = {mesh}
 
     def body(x):
         return pl.pallas_call(
-            shift,
+            lambda *refs: shift(*refs, many, other),
             out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
             scratch_shapes=[pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA],
         )(x)
@@ -52,6 +52,7 @@ def found(device: str, mesh: str, more: str = "") -> list[str]:
         ("{'x': me + 1}", RING, "", "ERROR device id 8 for axis `x` of size 8, on device 7"),
         ("me + 1", RING, LOGICAL, "ERROR device id 8 for a mesh of size 8, on device 7"),
         ("(lax.rem(me - 1, n),)", UNSIZED, "", "WARNING device id -1 for axis `x`, on device 0"),
+        ("(lax.rem(me - 1, many),)", RING, "", "WARNING device id -1 for axis `x` of size 8, on device 0"),
         ("lax.rem(me + 1, n)", GRID, "", "ERROR 1 device id for a mesh with the axes `x`, `y`"),
         ("(me, lax.axis_index('y') + 1)", GRID, "", "ERROR device id 4 for axis `y` of size 4, on device (0, 3)"),
         ("(me, 0, 0)", GRID, "", "ERROR 3 device ids for a mesh with the axes `x`, `y`"),
@@ -69,6 +70,8 @@ def test_outside(device: str, mesh: str, more: str, text: str) -> None:
         ("(lax.select(me == n - 1, 0, me + 1),)", RING, ""),
         ("(jnp.where(me == n - 1, 0, me + 1),)", RING, ""),
         ("(lax.rem(me + 1, n),)", UNSIZED, ""),
+        ("(lax.rem(me + many - 1, many),)", RING, ""),
+        ("(lax.rem(me + other - 1, many),)", RING, ""),
         ("(1 - me,)", UNSIZED, ""),  # right for two devices
         ("(me + 1,)", UNSIZED, ""),  # how many there are is not known
         ("{'y': lax.axis_index('y')}", GRID, ""),

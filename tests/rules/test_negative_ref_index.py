@@ -133,3 +133,12 @@ def test_fix(before: str, after: str) -> None:
 def test_no_fix_through_a_name() -> None:
     code = launch("o_ref[...] = x_ref[LAST]", prelude="LAST = -1")
     assert fixed(code, select=CODE) == code.rstrip() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("condition", "severities"),
+    [("i >= 0", [Severity.WARNING]), ("i > -1", [Severity.WARNING]), ("i >= 1", []), ("i > 0", []), ("i != 0", [])],
+)
+def test_conditions_around_a_load_of_the_row_before(condition: str, severities: list[Severity]) -> None:
+    body = f"i = pl.program_id(0)\n@pl.when({condition})\ndef _():\n    o_ref[...] = x_ref[i - 1]"
+    assert found(body) == severities

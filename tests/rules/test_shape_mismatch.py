@@ -178,3 +178,53 @@ def test_carries_branches_and_axes(value: str, reason: str) -> None:
 )
 def test_carries_and_branches_of_one_type(value: str) -> None:
     assert not found(("(8, 128)", "float32", f"{_ONE.format('(8, 128)')}{value}"), "0.12.0.1")
+
+
+_NAMED = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, y_ref, o_ref, *, heads):
+    x, y = x_ref[...], y_ref[...]
+    o_ref[...] = {value}
+
+def run(x, y, bm=64, bn=32, heads=4):
+    m, k = x.shape
+    n, _ = y.shape
+    {before}
+    return pl.pallas_call(
+        lambda *refs: kernel(*refs, heads=heads),
+        grid=(m // bm, n // bn),
+        in_specs=[pl.BlockSpec((bm, k), lambda i, j: (i, 0)), pl.BlockSpec({block}, lambda i, j: (j, 0))],
+        out_specs=pl.BlockSpec((bm, bn), lambda i, j: (i, j)),
+        out_shape=jax.ShapeDtypeStruct((m, n), jnp.float32),
+    )(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "block", "before", "text"),
+    [
+        ("jnp.dot(x, y)", "(bn, k)", "", "x.shape[1] is summed with bn"),
+        ("x @ y", "(bn, k)", "", "x.shape[1] is summed with bn"),
+        ("x @ y", "(bn, k)", "assert bn == k", None),
+        ("x @ y.T", "(bn, k)", "", None),
+        ("x @ y", "(y.shape[0], bn)", "", None),  # the two may be one
+        ("x @ y", "(bm, k)", "", None),  # of one shape: square
+        ("x * y.T", "(bm, 1)", "", "broadcast only where x.shape[1] is bm"),
+        ("x * y", "(bm, 1)", "", None),
+        ("x * y", "(1, bn)", "", None),
+        ("x.reshape(bm, heads, k)", "(bm, 1)", "", None),
+        ("x.reshape(x.shape[0], heads, x.shape[1])", "(bm, 1)", "", "is another number of elements"),
+        ("x.reshape(x.shape[0], heads, x.shape[1] // heads)", "(bm, 1)", "", None),
+        ("x.reshape(x.shape[0], 2, x.shape[1])", "(bm, 1)", "", "is another number of elements"),
+        ("x.reshape(x.shape[0], 1, x.shape[1])", "(bm, 1)", "", None),
+        ("x.reshape(x.shape[1], x.shape[0])", "(bm, 1)", "", None),
+    ],
+)
+def test_sizes_that_have_only_names(value: str, block: str, before: str, text: str | None) -> None:
+    code = _NAMED.format(value=value, block=block, before=before or "pass").replace("(bm, heads, k)", "(64, 4, -1)")
+    found = [f"{f.severity.name} {f.message}" for f in lint(code, "0.12.0.1", select="PAL509")]
+    assert len(found) == (text is not None)
+    assert all(each.startswith("WARNING") and text is not None and text in each for each in found)

@@ -257,3 +257,45 @@ def test_numbers_show_the_same(rows: int, block: int, out: int, swapped: bool, m
         if found(code, **given):
             # As many rows as columns of blocks would hide what is swapped.
             assert found(code, **given, before="x = jnp.ones((1920, 256), x.dtype); m, n = x.shape"), (code, given)
+
+
+class TestBlocksOfOtherNames:
+    """The grid is counted by one parameter, the blocks by another: they are what they are by default."""
+
+    @pytest.mark.parametrize(("rows", "steps", "count"), [(16, 8, 1), (8, 8, 0), (8, 16, 0)])
+    def test_defaults(self, rows: int, steps: int, count: int) -> None:
+        given = {"more": f", rows={rows}, steps={steps}", "grid": "(m // steps, n // 128)", "block": "(rows, 128)"}
+        texts = found("PAL307", **given, out="(m // rows * steps, n)", tile="(8, 128)")
+        assert len(texts) == count
+        assert all("grid axis 0 has x.shape[0] // steps steps" in text for text in texts)
+
+    def test_a_parameter_without_a_default(self) -> None:
+        given = {"more": ", rows, steps=8", "grid": "(m // steps, n // 128)", "block": "(rows, 128)"}
+        assert found("PAL307", **given, out="(m // 8 * 8, n)", tile="(8, 128)") == []
+
+
+_CACHE = """
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(slot_ref, new_ref, cache_hbm, out_hbm):
+    pltpu.sync_copy(new_ref, out_hbm.at[slot_ref[0]])
+
+def write(slot, new, cache, other):
+    hbm = pl.BlockSpec(memory_space=pl.ANY)
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec(memory_space=pltpu.VMEM), hbm],
+        out_specs=hbm,
+        out_shape=jax.ShapeDtypeStruct({like}.shape, {like}.dtype){more},
+    )(slot, new, cache)
+"""
+
+
+@pytest.mark.parametrize(
+    ("like", "more", "count"), [("cache", "", 1), ("other", "", 0), ("cache", ", input_output_aliases={2: 0}", 0)]
+)
+def test_an_output_declared_like_an_input_that_is_not_used(like: str, more: str, count: int) -> None:
+    codes = [finding.code for finding in lint(_CACHE.format(like=like, more=more))]
+    assert codes.count("PAL421") == count

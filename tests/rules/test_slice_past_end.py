@@ -345,7 +345,7 @@ def run():
 def test_conditions_that_let_the_last_step_through(condition: str) -> None:
     (finding,) = lint(_PREFETCH.format(condition=condition), "0.12.0.1", "tpu", "PAL412")
     assert "the condition lets a slice through that ends at 1152" in finding.message
-    assert finding.span.start.line == 17
+    assert (finding.span.start.line, finding.related[0].span.start.line) == (10, 17)
 
 
 @pytest.mark.parametrize("condition", ["i + 1 < n", "i < n - 1", "i != n - 1", "(i < n) & (i < 7)", "o_ref[0, 0] > i"])
@@ -395,3 +395,45 @@ def test_conditions_on_a_number_of_steps_that_has_only_a_name(condition: str, *,
         return pl.pallas_call(functools.partial(kernel, rows=rows), out_shape=out_shape)(x)
     """
     assert [f.severity.name for f in lint(code, "0.12.0.1", select="PAL412")] == ["WARNING"] * found
+
+
+_COUNTING = """
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, o_ref):
+    n = x_ref.shape[0]
+
+    @pl.loop({first}, n{more})
+    def _(i):
+        @pl.when({condition})
+        def _():
+            o_ref[i] = x_ref[i{ahead}]
+
+def run(x):
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "condition", "ahead", "wrong"),
+    [
+        (0, "", "i >= 0", "", False),
+        (1, "", "i >= 1", "", False),
+        (1, " + 1", "i >= 0", "", True),
+        (0, "", "i + 1 < n + 1", " + 1", True),
+        (0, "", "i + 1 < n", " + 1", False),
+        (0, "", "n > i", " + 1", True),
+        (0, "", "n != i", " + 1", True),
+        (0, "", "i <= n - 1", " + 1", True),
+        (0, "", "i < n - 1", " + 1", False),
+        (0, " - 1", "i != n - 1", " + 1", False),
+        (0, " - 1", "i < n", " + 1", False),
+        (1, " + 1", "i > 0", " - 1", False),
+    ],
+)
+def test_an_index_that_counts_to_a_named_size(first: int, more: str, condition: str, ahead: str, wrong: bool) -> None:
+    code = _COUNTING.format(first=first, more=more, condition=condition, ahead=ahead)
+    found = lint(code, "0.12.0.1", "tpu", "PAL412")
+    assert bool(found) is wrong and all("is past the end" in finding.message for finding in found)

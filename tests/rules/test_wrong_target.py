@@ -44,7 +44,14 @@ def found(module: str, target: str, more: str = "", value: str = "x_ref[...]") -
             "WARNING `pltpu.roll` is for TPU: it does not run on Triton",
         ),
         ("triton", "tpu:v5e", "", "plx.load(x_ref)", "WARNING `plgpu.load` is for Triton: it does not run on TPU"),
-        ("tpu", "triton", PARAMS, "x_ref[...]", "INFO `pltpu.CompilerParams` is for TPU: it does not run on Triton"),
+        (
+            "mosaic_gpu",
+            "triton",
+            "compiler_params=plx.CompilerParams(),",
+            "x_ref[...]",
+            "INFO `plgpu.CompilerParams` is for Mosaic GPU: it does not run on Triton",
+        ),
+        ("tpu", "triton", PARAMS, "x_ref[...]", "WARNING `pltpu.CompilerParams` is for TPU: it does not run on Triton"),
     ],
 )
 def test_made_for_another(module: str, target: str, more: str, value: str, text: str) -> None:

@@ -217,6 +217,14 @@ class Miscount:
     arrivals: int | None = None
 
 
+def unmatched(copies: Copies) -> Iterator[BarrierSignal]:
+    """Starts on semaphores on which nothing waits, and waits on those that nothing signals."""
+    for signal in copies.of("start", "wait"):
+        opposite = ("wait",) if signal.kind == "start" else ("start", "arrive")
+        if copies.is_checkable(signal) and not any(other.kind in opposite for other in copies.meeting(signal)):
+            yield signal
+
+
 def miscounts(copies: Copies) -> Iterator[Miscount]:
     """Semaphores, slot by slot, of which the starts and waits do not come out even, each in order of execution.
 

@@ -15,11 +15,11 @@ from pallas_lint.kernels.facts.copies import LOCAL, REMOTE, copies_of
 from pallas_lint.kernels.facts.devices import DevicePoint, axes_around
 from pallas_lint.kernels.facts.loop_unrolling import is_loop_of, recorded_iterations
 from pallas_lint.kernels.grid.blocks import grid_of
-from pallas_lint.kernels.grid.grid_points import loops_in
+from pallas_lint.kernels.grid.grid_points import Point, loops_in
 from pallas_lint.kernels.library.operands import leaves
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer, name_of
-from pallas_lint.kernels.model.trace import Access, Op
+from pallas_lint.kernels.model.trace import LOOP_CARRY, Access, Op
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
     NONE,
@@ -31,6 +31,7 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Slice,
     Value,
+    from_dim,
 )
 from pallas_lint.probe.devices.events import (
     Copy,
@@ -44,9 +45,10 @@ from pallas_lint.probe.devices.events import (
 from pallas_lint.records import define, evolve, field, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pallas_lint.kernels.model.trace import Guard, KernelTrace
+    from pallas_lint.kernels.model.values import Sym
     from pallas_lint.probe.cost.causes import Place
     from pallas_lint.probe.devices.events import Event, Kind
     from pallas_lint.syntax import Site
@@ -74,13 +76,16 @@ class DeviceLines:
         return self.sites[_key(place)]
 
 
-def device_lines(trace: KernelTrace, shared: int | None = None) -> DeviceLines | None:
+def device_lines(
+    trace: KernelTrace, shared: int | None = None, symbols: Mapping[Sym, int] | None = None
+) -> DeviceLines | None:
     """The kernel on each device of its mesh; on each of two cores where these share an axis of the grid.
 
-    None where the text leaves open what decides the order of copies.
+    `symbols`: what sizes that have only names are taken to be. None where the text leaves open what decides the order
+    of copies.
     """
     try:
-        return _Layout(trace, shared).lines()
+        return _Layout(trace, shared, symbols or {}).lines()
     except _NotLaidOut:
         return None
 
@@ -89,6 +94,7 @@ def device_lines(trace: KernelTrace, shared: int | None = None) -> DeviceLines |
 class _Layout:
     trace: KernelTrace
     shared: int | None  # the axis of the grid that two cores share
+    symbols: Mapping[Sym, int]
     axes: dict[str, int] = field(factory=dict)
     line: int = 0
     step: str = ""
@@ -96,6 +102,7 @@ class _Layout:
     sites: dict[tuple[str, int, int], Site] = field(factory=dict)
     count: int = 0
     indices: dict[ById, set[Op]] = field(factory=dict)  # of each loop, as they occur in its events
+    parts: dict[str, object] = field(factory=dict)  # of what copies on each semaphore write, where no size is known
     of_copies: set[object] = field(factory=set)  # buffers of semaphores that copies signal
     copied: set[object] = field(factory=set)  # places where copies are described: what they access is no access there
 
@@ -127,7 +134,13 @@ class _Layout:
                         continue
                     self.step = f"step {number}" if math.prod(grid) > 1 else ""
                     point = DevicePoint(
-                        indices, grid, {}, trace.launch, {}, dict(zip(self.axes, place, strict=True)), self.axes
+                        indices,
+                        grid,
+                        self.symbols,
+                        trace.launch,
+                        {},
+                        dict(zip(self.axes, place, strict=True)),
+                        self.axes,
                     )
                     self._run(events, point, 0, number)
                 result.append(self.events)
@@ -136,12 +149,14 @@ class _Layout:
 
     def _grid(self) -> tuple[int, ...]:
         grid = grid_of(self.trace.launch)
-        sizes = grid.literal if grid is not None else None
         if self.trace.launch.grid is None and grid is None:
             return ()
-        if sizes is None or math.prod(sizes) > _MAX_EVENTS:
+        here = Point((), (), self.symbols)
+        found = [here.value(from_dim(size)) for size in grid.sizes] if grid is not None else [None]
+        sizes = tuple(size for size in found if isinstance(size, int) and size >= 0)
+        if len(sizes) < len(found) or math.prod(sizes) > _MAX_EVENTS:
             raise _NotLaidOut
-        return tuple(sizes)
+        return sizes
 
     # -- loops and conditions --------------------------------------------------------------------------------------
 
@@ -162,10 +177,26 @@ class _Layout:
                 self._run(inside, point, depth + 1, step)
                 continue
             index, steps = self._steps(loops[depth], inside, point)
-            recorded = recorded_iterations(inside, depth)
+            recorded, carried = recorded_iterations(inside, depth), self._carried(loops[depth])
+            carry = {op: point.value(op.args[0]) for op in carried}
             for iteration in steps:
-                here = evolve(point, loops={**point.loops, **dict.fromkeys(index, iteration)})
+                known = {op: value for op, value in carry.items() if isinstance(value, int)}
+                here = evolve(point, loops={**point.loops, **dict.fromkeys(index, iteration), **known})
                 self._run(recorded[(iteration - steps.start) % len(recorded)], here, depth + 1, step)
+                carry = {op: here.value(result) for op, result in carried.items()}
+
+    def _carried(self, loop: Guard) -> dict[Op, Value]:
+        """The numbers that a loop carries, by their origins, and what its body returns for them."""
+        found: dict[Op, Value] = {}
+        for agreement in self.trace.agreements():
+            around = [guard for guard in agreement.guards if guard.kind == "loop"]
+            if agreement.kind == "carry" and around and around[-1] == loop:
+                entering, returned = (list(leaves(value)) for value in agreement.values)
+                pairs = zip(entering, returned, strict=False) if len(entering) == len(returned) else ()
+                found |= {
+                    one.origin: other for one, other in pairs if isinstance(one, Array) and one.origin is not None
+                }
+        return {op: value for op, value in found.items() if op.name == LOOP_CARRY}
 
     def _steps(
         self, loop: Guard, events: Sequence[tuple[int, Access | Op]], point: DevicePoint
@@ -207,12 +238,7 @@ class _Layout:
         elif event.name in _SIGNALS:
             self._signal(event, point)
         elif event.name in _WAITS:
-            amount = point.value(event.argument("value", 1) or event.argument("dec", 1) or Const(1))
-            if not isinstance(amount, int):
-                raise _NotLaidOut
-            self._add(
-                Wait(self._place(event.site), self.step, self._semaphore(event.argument("sem", 0), point), amount)
-            )
+            self._wait(event, point)
 
     def _matters(self, event: Access | Op) -> bool:
         if isinstance(event, Access):
@@ -256,10 +282,12 @@ class _Layout:
         to = self._device(made, point) if remote and method == "start" else self.line
         reads, writes = self._region(source, None, point, step), self._region(target, None, point, step, to)
         scattered = _numbering(target) is not None
-        size, place = _bytes(source if scattered else target), self._place(op.site)
+        place = self._place(op.site)
         numbered = (self._region(each, None, point, step) for each in map(_numbering, (source, target)) if each)
         received = self._semaphore(made.argument("recv_sem" if remote else "sem", 3 if remote else 2), point, to)
         sent = self._semaphore(made.argument("send_sem", 2), point) if remote else None
+        moved, region = (source, reads) if scattered else (target, writes)
+        size = self._amount(_bytes(moved, point), region, received)
         if method == "start":
             self._add(Copy(place, self.step, (reads, *numbered), (writes,), size, received, sent))
             return
@@ -268,6 +296,13 @@ class _Layout:
         if method != "wait_send":
             self._add(Wait(place, self.step, received, size))
 
+    def _amount(self, size: int | None, region: Region, semaphore: Semaphore) -> int:
+        """What a copy adds to its semaphore: 1 where all on it are of parts alike, of a size that is not known."""
+        part = (region.buffer, tuple(size for _, size, _ in region.box)) if size is None else None
+        if self.parts.setdefault(semaphore.name, part) != part:
+            raise _NotLaidOut
+        return 1 if size is None else size
+
     def _signal(self, op: Op, point: DevicePoint) -> None:
         amount = point.value(op.argument("inc", 1) or Const(1))
         if not isinstance(amount, int) or op.argument("core_index") not in (None, NONE):
@@ -275,6 +310,13 @@ class _Layout:
         to = self._device(op, point) if op.argument("device_id") not in (None, NONE) else self.line
         semaphore = self._semaphore(op.argument("sem", 0), point, to)
         self._add(Signal(self._place(op.site), self.step, semaphore, amount))
+
+    def _wait(self, op: Op, point: DevicePoint) -> None:
+        amount = point.value(op.argument("value", 1) or op.argument("dec", 1) or Const(1))
+        semaphore = self._semaphore(op.argument("sem", 0), point)
+        if not isinstance(amount, int) or semaphore.kind == "dma":  # what a copy adds to a regular one is not bytes
+            raise _NotLaidOut
+        self._add(Wait(self._place(op.site), self.step, semaphore, amount))
 
     def _device(self, made: CallResult | Op, point: DevicePoint) -> int:
         """The line of the device that a copy or a signal goes to."""
@@ -332,18 +374,15 @@ class _Layout:
             if index is not None and index != ELLIPSIS and not _is_all(index):
                 raise _NotLaidOut
             root, index = ref.parent, ref.indexer
-        shape = root.shape
-        if shape is None or not all(isinstance(size, int) for size in shape):
-            raise _NotLaidOut
-        whole = tuple(size for size in shape if isinstance(size, int))
+        box = _box(index, _sizes(root, point), point)
         moves = root.role in ("in", "out") and root.space not in ("hbm", "any")
         buffer = (root.buffer, step) if moves else root.buffer
         return Region(
             self.line if to is None else to,
             buffer,
             root.parameter,
-            whole,
-            _box(index, whole, point),
+            tuple(whole for *_, whole in box),
+            tuple((start, size, 1) for start, size, _ in box),
             root.space or "vmem",
         )
 
@@ -380,15 +419,31 @@ def _is_all(index: Value) -> bool:
     )
 
 
-def _box(index: Value | None, shape: tuple[int, ...], point: DevicePoint) -> tuple[tuple[int | None, int, int], ...]:
-    """(start, size, stride) for each dimension."""
+def _sizes(ref: Ref, point: DevicePoint) -> tuple[int | None, ...] | None:
+    """The shape of a buffer, with None for sizes that are not known."""
+    if ref.shape is None:
+        return None
+    found = (point.value(from_dim(size)) for size in ref.shape)
+    return tuple(size if isinstance(size, int) else None for size in found)
+
+
+_Interval = tuple[int | None, int, int]  # start, size, and the size of the dimension
+_EVERYTHING = Slice(NONE, NONE, NONE)
+
+
+def _box(index: Value | None, shape: tuple[int | None, ...] | None, point: DevicePoint) -> tuple[_Interval, ...]:
+    """The interval of each dimension; of a shape that is not known, of those that are indexed."""
     parts = [] if index is None else list(index.items) if isinstance(index, Seq) else [index]
     if isinstance(index, Seq) and (index.open or index.kind == "list"):
         raise _NotLaidOut
+    if shape is None:
+        if ELLIPSIS in parts[:-1]:
+            raise _NotLaidOut
+        shape = (None,) * len(parts)
     if ELLIPSIS in parts:
         at = parts.index(ELLIPSIS)
-        parts[at : at + 1] = [Slice(NONE, NONE, NONE)] * (len(shape) - len(parts) + 1)
-    parts += [Slice(NONE, NONE, NONE)] * (len(shape) - len(parts))
+        parts[at : at + 1] = [_EVERYTHING] * (len(shape) - len(parts) + 1)
+    parts += [_EVERYTHING] * (len(shape) - len(parts))
     if len(parts) != len(shape):
         raise _NotLaidOut
     return tuple(_interval(part, size, point) for part, size in zip(parts, shape, strict=True))
@@ -401,29 +456,45 @@ def _numbering(ref: Ref) -> Ref | None:
     return next((part for part in parts if isinstance(part, Ref)), None)
 
 
-def _interval(part: Value, whole: int, point: DevicePoint) -> tuple[int | None, int, int]:
+def _interval(part: Value, whole: int | None, point: DevicePoint) -> _Interval:
+    if part == _EVERYTHING:  # one element stands for all, where their number is not known
+        return 0, whole or 1, whole or 1
     if isinstance(part, Ref):  # rows that it numbers
-        return None, whole, 1
-    if isinstance(part, Slice):
-        if part.size is not None:
-            size = point.value(part.size)
-            start = point.value(part.start)
-        else:
-            start = 0 if part.start == NONE else point.value(part.start)
-            stop = whole if part.stop == NONE else point.value(part.stop)
-            size = stop - start if isinstance(start, int) and isinstance(stop, int) else None
-        if not isinstance(size, int) or part.step not in (NONE, Const(1)):
-            raise _NotLaidOut
-        return (start if isinstance(start, int) else None), size, 1
+        return None, _known(whole), _known(whole)
+    start, size = _slice(part, whole, point) if isinstance(part, Slice) else (_element(part, point), 1)
+    return start, size, (start or 0) + size + 1 if whole is None else whole
+
+
+def _slice(part: Slice, whole: int | None, point: DevicePoint) -> tuple[int | None, int]:
+    start = 0 if part.start == NONE else point.value(part.start)
+    if part.size is not None:
+        size = point.value(part.size)
+    else:
+        stop = _known(whole) if part.stop == NONE else point.value(part.stop)
+        size = stop - start if isinstance(start, int) and isinstance(stop, int) else None
+    if not isinstance(size, int) or part.step not in (NONE, Const(1)):
+        raise _NotLaidOut
+    return (start if isinstance(start, int) else None), size
+
+
+def _element(part: Value, point: DevicePoint) -> int | None:
     if not isinstance(part, Const | Array) and integer(part) is None and not hasattr(part, "operation"):
         raise _NotLaidOut
     if isinstance(part, Array) and part.shape not in ((), None):
         raise _NotLaidOut
     at = point.value(part)
-    return (at if isinstance(at, int) else None), 1, 1
+    return at if isinstance(at, int) else None
 
 
-def _bytes(ref: Ref) -> int:
-    if ref.shape is None or ref.dtype is None or not all(isinstance(size, int) for size in ref.shape):
+def _known(size: int | None) -> int:
+    if size is None:
         raise _NotLaidOut
-    return math.prod(size for size in ref.shape if isinstance(size, int)) * bits(ref.dtype) // 8
+    return size
+
+
+def _bytes(ref: Ref, point: DevicePoint) -> int | None:
+    """The size of what a copy writes; None where it is not known."""
+    sizes = _sizes(ref, point)
+    if sizes is None or None in sizes or ref.dtype is None:
+        return None
+    return math.prod(map(_known, sizes)) * bits(ref.dtype) // 8

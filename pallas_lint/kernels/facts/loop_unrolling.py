@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Op, is_full_index
+from pallas_lint.kernels.model.trace import LOOP_CARRY, LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Sym, SymbolOwner, Value
 from pallas_lint.records import frozen
 
@@ -128,7 +128,7 @@ def _number(index: Value, instance: EventInstance) -> object:
     if number is not None:
         return Const(number)
     op = index.origin
-    loops = None if op is None or op.name == LOOP_INDEX else _loops(op)
+    loops = None if op is None or op.name in (LOOP_INDEX, LOOP_CARRY) else _loops(op)
     return ById(index), tuple(iteration for iteration in instance.iterations if loops is None or iteration[0] in loops)
 
 

@@ -10,11 +10,12 @@ from pallas_lint.kernels.library.arrays import promotes
 from pallas_lint.kernels.library.operands import argument, axes, shape
 from pallas_lint.kernels.library.products import PRODUCTS, contracted, operands, subscripts
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import Array, Const, Seq, shape_of, spelled_shape
+from pallas_lint.kernels.model.symbols import default_of
+from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, shape_of, spelled_shape
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pallas_lint.kernels.model.trace import Op
     from pallas_lint.kernels.model.values import Dim, Shape, Value
@@ -215,6 +216,77 @@ def _einsum(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | No
                 reason = f"`{letter}` is {found[letter]} and {size} in shapes {_listed(s for s in shapes if s)}"
                 return ShapeMismatch(reason, "one letter stands for one size")
     return None
+
+
+# -- sizes that have only names ------------------------------------------------------------------------------------
+
+
+def named_mismatch(op: Op) -> ShapeMismatch | None:
+    """Why shapes of named sizes fit only where two names stand for one number, and would fit if an operand was
+    transposed, or with a number that a parameter is not by default.
+    """
+    args, keywords = list(op.args), dict(op.keywords)
+    if op.open or op.short == "reshape":
+        return None if op.open else _named_reshape(args, keywords)
+    factors = operands(args, keywords) if op.short in _PRODUCTS else args
+    left, right = map(shape, factors) if len(factors) == 2 else (None, None)
+    if left is None or right is None or len(left) != 2 or len(right) != 2 or None in (*left, *right):
+        return None
+    if op.short in _PRODUCTS:
+        return _named_product(contracted(op.name, left, right, args, keywords), left, right)
+    fits = [_broadcasts(*shapes) for shapes in ((left, right), (left, right[::-1]), (left[::-1], right))]
+    if not promotes(op.name) or fits[0] or not any(fits[1:]):
+        return None
+    reason = f"shapes {_listed((left, right))} broadcast only where {_spelled_pairs(left, right)}"
+    return ShapeMismatch(reason, "transpose one of the operands")
+
+
+def _named_product(pairs: Sequence[tuple[Dim, Dim]] | None, left: Shape, right: Shape) -> ShapeMismatch | None:
+    if pairs is None or len(pairs) != 1:
+        return None
+    [(one, other)] = pairs
+    free = right[1] if right[0] == other else right[0]
+    if one == other or free != one or left == right:  # of one shape they are square
+        return None
+    reason = f"shapes {_listed((left, right))}: {_spelled(one)} is summed with {_spelled(other)}"
+    return ShapeMismatch(reason, "transpose an operand: the other dimension has the size that is summed over")
+
+
+def _named_reshape(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    """Elements that have a factor too many on one side, a number or a parameter that is not 1 by default."""
+    before = shape(args[0]) if args else None
+    wanted = [*args[1:], *(value for name, value in keywords.items() if name in ("shape", "new_sizes", "newshape"))]
+    after = shape_of(wanted[0] if len(wanted) == 1 else Seq(tuple(wanted)))
+    if before is None or after is None or None in (*before, *after) or -1 in after:
+        return None
+    more, less = _without(after, before), _without(before, after)
+    factors = [size for size in (more or less) if size != 1]
+    if (more and less) or not factors or not all(_is_more_than_one(size) for size in factors):
+        return None
+    reason = f"the value has shape {spelled_shape(before)}, and {spelled_shape(after)} is another number of elements"
+    return ShapeMismatch(reason, "a reshape keeps the number of elements: check the sizes that it is computed from")
+
+
+def _without(sizes: Shape, others: Shape) -> list[Dim]:
+    """The sizes that the others do not have, or less often."""
+    return [size for at, size in enumerate(sizes) if sizes[: at + 1].count(size) > others.count(size)]
+
+
+def _is_more_than_one(size: Dim) -> bool:
+    return size > 1 if isinstance(size, int) else (default_of(size) or 0) > 1
+
+
+def _broadcasts(one: Shape, other: Shape) -> bool:
+    return all(a == b or 1 in (a, b) for a, b in zip(one, other, strict=True))
+
+
+def _spelled_pairs(one: Shape, other: Shape) -> str:
+    pairs = ((a, b) for a, b in zip(one, other, strict=True) if a != b and 1 not in (a, b))
+    return " and ".join(f"{_spelled(a)} is {_spelled(b)}" for a, b in pairs)
+
+
+def _spelled(size: Dim) -> str:
+    return size.text if isinstance(size, Sym) else str(size)
 
 
 # -- joins ---------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.grid.grid_points import axis_of, terms_in
 from pallas_lint.kernels.grid.index_ranges import divided, number
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
+from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.trace import KernelTrace
 from pallas_lint.kernels.model.values import Array, Const, Sym, SymbolOwner, Value
 from pallas_lint.records import frozen
@@ -49,7 +50,7 @@ class Walk:
     def excess(self) -> int | None:
         """Whether it reaches more blocks than there are (1), all (0) or fewer (-1), for every size but small ones.
 
-        None where that is not known.
+        Blocks of different names have their defaults. None where that is not known.
         """
         if isinstance(self.steps, int) and isinstance(self.blocks, int):
             return _sign(-(-self.steps // self.divisor) - self.blocks)
@@ -60,7 +61,10 @@ class Walk:
         # What is common to both does not matter: `m // (2 * bm)` steps along `m // bm` blocks.
         step, one = _factored(self.steps.block)
         block, other = _factored(self.blocks.block)
-        return _sign(block - step * self.divisor) if one == other else None
+        if one == other:
+            return _sign(block - step * self.divisor)
+        default, its = default_of(self.steps.block), default_of(self.blocks.block)
+        return None if default is None or its is None else _sign(its - default * self.divisor)
 
     @property
     def spelled_steps(self) -> str:

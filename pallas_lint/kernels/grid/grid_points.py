@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS, PROGRAM_ID, is_integer
-from pallas_lint.kernels.model.trace import LOOP_INDEX
+from pallas_lint.kernels.model.trace import LOOP_CARRY, LOOP_INDEX
 from pallas_lint.kernels.model.values import Array, Const, OneOf, Slice, Sym, Value
 from pallas_lint.records import field, frozen
 
@@ -189,12 +189,12 @@ class Point:
 
 @frozen
 class LoopPoint(Point):
-    """A step of the grid, and of the loops in the kernel."""
+    """A step of the grid, and of the loops in the kernel: their indices, and what they carry."""
 
     loops: Mapping[Op, int] = field(factory=dict)
 
     def _operation(self, op: Op, depth: int, known: Known) -> Scalar | None:
-        return self.loops.get(op) if op.name == LOOP_INDEX else super()._operation(op, depth, known)
+        return self.loops.get(op) if op.name in (LOOP_INDEX, LOOP_CARRY) else super()._operation(op, depth, known)
 
 
 def loops_in(value: Value) -> Iterator[Op]:

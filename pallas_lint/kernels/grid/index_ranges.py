@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.grid.grid_points import LoopPoint, axes_in, loops_in
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.launch import block_spec
+from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
     NONE,
+    UNKNOWN,
     Array,
     Const,
     Ref,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 _MAX_POINTS = 4096
 _MULTIPLY = frozenset(("jax.numpy.multiply", "jax.lax.mul"))
 _ADD = frozenset(("jax.numpy.add", "jax.lax.add"))
+_SUBTRACT = frozenset(("jax.numpy.subtract", "jax.lax.sub"))
+_MAX_SUMMANDS = 8
 _SAME = frozenset(
     (
         "jax.numpy.astype", "jax.lax.convert_element_type", "jax.numpy.asarray", "jax.numpy.int32",
@@ -82,7 +86,7 @@ def reach_of(value: Value, launch: Launch, depth: int = 0) -> IndexRange | None:
     if op is None:
         return None
     if op.name == LOOP_INDEX:
-        return IndexRange(op.args[1], Const(1)) if op.args[0] == Const(0) else None
+        return _of_loop(op.args[0], op.args[1])
     if op.name == PROGRAM_ID:
         return _of_grid(op, launch)
     if op.name in _SAME and op.args:
@@ -91,26 +95,42 @@ def reach_of(value: Value, launch: Launch, depth: int = 0) -> IndexRange | None:
         return _product(op.args[0], op.args[1], launch, depth)
     if op.name in _ADD and len(op.args) == 2:
         return _sum(op.args[0], op.args[1], launch, depth)
+    if op.name in _SUBTRACT and len(op.args) == 2 and (less := number(op.args[1])) is not None:
+        return _sum(op.args[0], Const(-less), launch, depth)
     return None
 
 
-_BELOW = frozenset(("less", "lt"))
 _AT_MOST = frozenset(("less_equal", "le"))
 _ABOVE = frozenset(("greater", "gt"))
 _AT_LEAST = frozenset(("greater_equal", "ge"))
+_COMPARISONS = {  # and what they are with their sides exchanged
+    "less": "greater", "lt": "gt", "greater": "less", "gt": "lt", "less_equal": "greater_equal", "le": "ge",
+    "greater_equal": "less_equal", "ge": "le", "not_equal": "not_equal", "ne": "ne",
+}  # fmt: skip
 
 
 def always_holds(guard: Guard, launch: Launch) -> bool:
-    """Whether a condition lets all steps through: `i < n`, where i counts from 0 to n - 1."""
+    """Whether a condition lets all steps through: `i < n`, `i != n` or `i >= 0`, where i counts from 0 to n - 1."""
     op = guard.condition.origin if isinstance(guard.condition, Array) else None
-    if op is None or guard.negated or len(op.args) != 2:
+    if op is None or guard.negated or len(op.args) != 2 or op.short not in _COMPARISONS:
         return False
-    index, bound = reversed(op.args) if op.short in _ABOVE | _AT_LEAST else op.args
+    return any(
+        _holds(index, bound, short, launch)
+        for index, bound, short in ((*op.args, op.short), (*op.args[::-1], _COMPARISONS[op.short]))
+    )
+
+
+def _holds(index: Value, bound: Value, short: str, launch: Launch) -> bool:
     reach = reach_of(index, launch)
-    if op.short not in _BELOW | _AT_MOST | _ABOVE | _AT_LEAST or reach is None or reach.factor != Const(1):
+    if reach is None or reach.factor != Const(1):
         return False
-    least = 0 if op.short in _BELOW | _ABOVE else 1
-    return reach.offset <= least and _count_is(bound, reach.count, index, launch)
+    if short in _ABOVE | _AT_LEAST:
+        least = number(bound)
+        return least is not None and reach.offset >= least + (short in _ABOVE)
+    count, more = summed(reach.count)
+    limit, extra = summed(bound)
+    room = more + reach.offset - extra  # the last one is less than the bound by 1 - room
+    return room <= (1 if short in _AT_MOST else 0) and _count_is(limit, count, index, launch)
 
 
 def _count_is(bound: Value, count: Value, index: Value, launch: Launch) -> bool:
@@ -118,9 +138,41 @@ def _count_is(bound: Value, count: Value, index: Value, launch: Launch) -> bool:
     op = bound.origin if isinstance(bound, Array) else None
     if op is None or op.name != NUM_PROGRAMS:
         return bound == count
-    step = index.origin if isinstance(index, Array) else None
+    step = _counted(index)
     of_grid = step is not None and step.name == PROGRAM_ID and launch.form.is_over_blocks
     return of_grid and step is not None and step.argument("axis", 0) == op.argument("axis", 0)
+
+
+def _counted(index: Value) -> Op | None:
+    """What made an index that something may have been added to."""
+    counted, _ = summed(index)
+    return counted.origin if isinstance(counted, Array) else None
+
+
+def summed(value: Value) -> tuple[Value, int]:
+    """What a constant is added to, and the constant: (n, 1) of `n + 1`, (0, 8) of 8."""
+    offset = 0
+    for _ in range(_MAX_SUMMANDS):
+        parts = _sides(value)
+        known = None if parts is None else number(parts[2])
+        if parts is None or known is None:
+            break
+        offset += known if parts[0] == "+" else -known
+        value = parts[1]
+    known = number(value)
+    return (value, offset) if known is None else (Const(0), offset + known)
+
+
+def _sides(value: Value) -> tuple[str, Value, Value] | None:
+    """The sign and the operands of a sum or a difference, the constant behind."""
+    op = value.origin if isinstance(value, Array) else None
+    if op is not None and op.name in _ADD | _SUBTRACT and len(op.args) == 2:
+        sign, (left, right) = "+" if op.name in _ADD else "-", op.args
+    elif isinstance(value, Sym) and value.operation is not None and value.operation[0] in "+-":
+        sign, left, right = value.operation
+    else:
+        return None
+    return (sign, right, left) if sign == "+" and number(left) is not None else (sign, left, right)
 
 
 def _of_name(value: Sym, launch: Launch, depth: int) -> IndexRange | None:
@@ -129,10 +181,22 @@ def _of_name(value: Sym, launch: Launch, depth: int) -> IndexRange | None:
         return None
     symbol, left, right = value.operation
     if symbol == "range":
-        return IndexRange(right, Const(1)) if left == Const(0) else None
+        return _of_loop(left, right)
     if symbol == "*":
         return _product(left, right, launch, depth)
+    if symbol == "-" and (less := number(right)) is not None:
+        return _sum(left, Const(-less), launch, depth)
     return _sum(left, right, launch, depth) if symbol == "+" else None
+
+
+def _of_loop(lower: Value, upper: Value) -> IndexRange | None:
+    first, end = number(lower), number(upper)
+    if first is None:
+        return None
+    if end is not None:
+        return IndexRange(Const(end - first), Const(1), first)
+    count = symbolic("-", upper, Const(first)) if isinstance(upper, Sym) else upper if first == 0 else UNKNOWN
+    return IndexRange(count, Const(1), first) if count is not UNKNOWN else None
 
 
 def _of_grid(op: Op, launch: Launch) -> IndexRange | None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.model.arguments import Arguments
-from pallas_lint.kernels.model.dtypes import canonical, operand_element
+from pallas_lint.kernels.model.dtypes import canonical, is_integer, operand_element
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import join_elements
 from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS, is_tensorcore_mesh
 from pallas_lint.kernels.model.launch import ACCUMULATORS
 from pallas_lint.kernels.model.refs import scratch_ref
-from pallas_lint.kernels.model.trace import Guard, Op, loop_index, refs_in, stepped_index
+from pallas_lint.kernels.model.trace import LOOP_CARRY, Guard, Op, loop_index, refs_in, stepped_index
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
     NONE,
@@ -57,16 +57,17 @@ def _loop_body(
     interp: Tracer, name: str, body: Value, arguments: list[Value], carry: Value | None, node: nodes.Node
 ) -> Value:
     """Call a loop body until the carry is stable: once as it enters, once more widened by what came out."""
-    carry = None if carry is None else _traced(carry)
-    given = [*arguments, *([] if carry is None else [carry])]
-    with interp.under(_under(interp, "loop", UNKNOWN, node)):
+    index = next((each for each in arguments if isinstance(each, Array)), UNKNOWN)
+    with interp.under(_under(interp, "loop", index, node)):
+        carry = None if carry is None else _carried(interp, carry, node)
+        given = [*arguments, *([] if carry is None else [carry])]
         result = interp.call(body, Arguments(list(given)), node)
         if carry is None:
             return result
         interp.agree("carry", name, carry, result, node)
         widened = _widen(carry, result)
         if widened != carry:
-            result = interp.call(body, Arguments([*arguments, widened]), node)
+            result = interp.call(body, Arguments([*arguments, _of_same_loop(widened, carry)]), node)
     return _widen(widened, result)
 
 
@@ -78,6 +79,23 @@ def _traced(carry: Value) -> Value:
     if isinstance(carry, Seq):
         return evolve(carry, items=tuple(map(_traced, carry.items)))
     return carry
+
+
+def _carried(interp: Tracer, carry: Value, node: nodes.Node) -> Value:
+    """The same in the loop's body: the origin of single integers, no event of its own, keeps what they start with."""
+    if isinstance(carry, Seq):
+        return evolve(carry, items=tuple(_carried(interp, item, node) for item in carry.items))
+    traced = _traced(carry)
+    if not isinstance(traced, Array) or traced.shape != () or not is_integer(traced.dtype or ""):
+        return traced
+    return traced.made_by(Op(LOOP_CARRY, interp.site(node), (carry,), (), guards=interp.frame.guards))
+
+
+def _of_same_loop(widened: Value, carry: Value) -> Value:
+    """A wider carry, with the origins of the carry."""
+    if isinstance(widened, Seq) and isinstance(carry, Seq):
+        return evolve(widened, items=tuple(map(_of_same_loop, widened.items, carry.items)))
+    return widened.made_by(carry.origin) if isinstance(widened, Array) and isinstance(carry, Array) else widened
 
 
 def _widen(carry: Value, result: Value) -> Value:

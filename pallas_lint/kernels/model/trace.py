@@ -24,7 +24,8 @@ class Guard:
 
     "checkify" is not a condition: the code runs inside a function made by `checkify.checkify`. Outside kernels,
     "raises" is not one either: the code is in `with pytest.raises(...)`; nor is "caught": an `except` handles its
-    exceptions. In kernels, "caught" is an `except` that handles concretization errors.
+    exceptions. In kernels, "caught" is an `except` that handles concretization errors. The condition of a loop is its
+    index, where it has one.
     """
 
     kind: Literal["when", "cond", "if", "loop", "checkify", "raises", "caught"]
@@ -162,6 +163,7 @@ class Agreement:
 Event = Op | Access | Capture | Concretization | Agreement
 
 LOOP_INDEX = "loop index"
+LOOP_CARRY = "loop carry"  # of what a loop carries from one iteration to the next, with what it starts with
 
 
 def loop_index(site: Site, lower: Value, upper: Value) -> Array:
