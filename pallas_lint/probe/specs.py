@@ -33,7 +33,7 @@ DTYPES = frozenset(
 _LONG_NAMES = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
 _ARRAY_CALL = "_array"  # what stands for an array while Python parses the rest
 # A comment about a function: line, word, what is in parentheses, and the function below; None without one.
-_Annotation = tuple[int, str, str, "str | None"]
+_Annotation = tuple[int, str, str, str | None]
 
 
 class SpecError(ValueError):

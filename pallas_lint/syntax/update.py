@@ -138,7 +138,7 @@ def _edited(before: Outline, text: str) -> tuple[tree_sitter.Tree, bytes] | None
     (tree, old), new = before.whole, parsed_bytes(text)
     most = min(len(old), len(new))
     start = common_start(old, new, most)
-    start = new.rfind(b"\n", 0, start) + 1  # whole lines: tree-sitter may keep a quote that is now part of another
+    start = new.rfind(b"\n", 0, start) + 1  # whole lines, so that rows and columns are easily computed
     rest = common_end(old, new, most - start)
     after = new.find(b"\n", len(new) - rest)
     rest = 0 if after < 0 else len(new) - after - 1

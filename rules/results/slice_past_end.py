@@ -317,12 +317,14 @@ def _one_too_far(part: SliceUse, reach: IndexRange, trace: KernelTrace, context:
         return None
     count, more = summed(reach.count)
     end = more + reach.offset + size - 1
-    if count == Const(0) or not any(base == count and end > extra for base, extra in map(summed, extents(part, trace))):
+    lengths = (each for each in extents(part, trace) if isinstance(each, Sym) and count != Const(0))
+    length = next((each for each in lengths if summed(each)[0] == count and end > summed(each)[1]), None)
+    if length is None:
         return None
     return context.finding(
         part.access.site,
         f"the last index is past the end of dimension {part.axis} of `{part.ref.parameter}`, which has size"
-        f" {next(each.text for each in extents(part, trace) if isinstance(each, Sym))}",
+        f" {length.text}",
         help="the last one is the size less 1",
         severity=Severity.WARNING,
     )

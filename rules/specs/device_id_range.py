@@ -11,7 +11,7 @@ from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.devices import DevicePoint, axes_around, axes_of
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.library.operands import leaves
-from pallas_lint.kernels.model.known_names import PALLAS, name_of
+from pallas_lint.kernels.model.known_names import PALLAS, REMAINDERS, name_of
 from pallas_lint.kernels.model.values import Const
 
 # By the position of the device id, None where it has a keyword only.
@@ -25,7 +25,6 @@ _DEVICE_AT = {
 }
 _MAX_DEVICES = 4096
 _ADD_THE_SIZE = "`lax.rem` keeps the sign of what is divided: add the size before, `lax.rem(me + n - 1, n)`"
-_REMAINDERS = ("rem", "remainder", "mod")
 _ASSUMED = (2, 3, 4, 8)  # devices along an axis of unknown size
 
 
@@ -230,6 +229,6 @@ def _divisors(value: Value) -> set[Sym]:
         op = current.origin if isinstance(current, Array) else None
         if op is not None:
             stack += op.args
-            if op.short in _REMAINDERS and isinstance(op.args[-1], Sym):
+            if op.short in REMAINDERS and isinstance(op.args[-1], Sym):
                 found.add(op.args[-1])
     return found

@@ -42,12 +42,6 @@ def launch_name(launch: Launch) -> str:
 
 def backend_of(launch: Launch, state: DocumentState) -> Backend | None:
     """The backend that a launch is judged for: the one that was chosen, else its own, else the one presumed."""
-    if launch not in state.backends:
-        state.backends[launch] = _backend_of(launch, state)
-    return state.backends[launch]
-
-
-def _backend_of(launch: Launch, state: DocumentState) -> Backend | None:
     assert state.file_analysis is not None and state.file_analysis.analysis is not None
     targets = targets_of(launch, state.settings) if state.settings is not None else None
     backends = {target.backend for target in targets or ()}

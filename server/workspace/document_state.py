@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pallas_lint.server.workspace.client_settings import ClientSettings
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pallas_lint.config.settings import Settings, SettingsError
-    from pallas_lint.config.targets import Backend
     from pallas_lint.finding import Finding
-    from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.lint import FileAnalysis
     from pallas_lint.probe.stored_runs import StoredRun
@@ -35,7 +32,7 @@ class CallSnapshot:
     waits: bool = False
 
 
-@frozen(slots=False)
+@frozen
 class DocumentState:
     """One version of a document with its verdict. `problem`: why there is none."""
 
@@ -55,11 +52,6 @@ class DocumentState:
     probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
     picked: Mapping[str, KnownCall] = field(factory=dict)  # by function: the known call that the user wants to see
     before: Source | None = None  # the text before the last edit: what was typed there may be half written
-
-    @cached_property
-    def backends(self) -> dict[Launch, Backend | None]:
-        """The backends that launches are judged for, as far as they are known by now."""
-        return {}
 
     @property
     def findings(self) -> tuple[Finding, ...]:

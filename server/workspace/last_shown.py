@@ -23,9 +23,6 @@ class _ShownItems(Generic[T]):
     client: ClientSettings
     found: list[T]
 
-    def is_of(self, lines: list[str], client: ClientSettings) -> bool:
-        return self.client == client and self.lines == lines
-
 
 @define(eq=False)
 class LastShown(Generic[T]):
@@ -40,13 +37,15 @@ class LastShown(Generic[T]):
         `visible`: the lines on which it was searched for, from 0; None for all.
         """
         lines, last = state.source.text.split("\n"), self._last.get(state.uri)
+        if last is not None and last.client != state.client:
+            last = None
         if not state.half_written:
             others: list[T] = []
-            if visible is not None and last is not None and last.is_of(lines, state.client):
+            if visible is not None and last is not None and last.lines == lines:
                 others = [each for each in last.found if self.line_of(each) not in visible]
             self._last[state.uri] = _ShownItems(lines, state.client, [*found, *others])
             return found
-        if last is None or last.client != state.client:
+        if last is None:
             return found
         taken = set(map(self.line_of, found))
         before = (each for each in self._where_they_are_now(last, lines) if self.line_of(each) not in taken)

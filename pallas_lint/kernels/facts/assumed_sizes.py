@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.grid.blocks import grid_of
 from pallas_lint.kernels.grid.grid_points import terms_in
-from pallas_lint.kernels.model.known_names import integer
+from pallas_lint.kernels.model.known_names import REMAINDERS, integer
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Ref, Seq, Slice, Sym, Value
 
@@ -22,7 +22,6 @@ _BLOCKS = (3, 4, 5, 6)  # enough for a ring of three slots to come round, even a
 _BLOCK = 8  # elements of a block of which the text gives no default
 _SLOTS = 2  # and the slots of a buffer
 _DIVISIONS = ("//", "%", "cdiv")
-_REMAINDERS = ("rem", "remainder", "mod")
 
 
 def assumed_sizes(trace: KernelTrace, effects: Effects) -> Iterator[dict[Sym, int]]:
@@ -44,7 +43,7 @@ def _fixed(values: list[Value]) -> dict[Sym, int]:
         if isinstance(value, Sym) and (default := integer(value.default)):
             found[value] = default
         op = value.origin if isinstance(value, Array) else None
-        if op is not None and op.short in _REMAINDERS and isinstance(op.args[-1], Sym):
+        if op is not None and op.short in REMAINDERS and isinstance(op.args[-1], Sym):
             found.setdefault(op.args[-1], _SLOTS)
         elif isinstance(value, Sym) and value.operation is not None and value.operation[0] in _DIVISIONS:
             divisor = value.operation[2]

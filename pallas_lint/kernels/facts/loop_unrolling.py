@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.identity import ById
-from pallas_lint.kernels.model.known_names import integer
+from pallas_lint.kernels.model.known_names import REMAINDERS, integer
 from pallas_lint.kernels.model.trace import LOOP_CARRY, LOOP_INDEX, Access, Op, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Sym, SymbolOwner, Value
 from pallas_lint.records import frozen
@@ -149,7 +149,7 @@ def _evaluate_number(value: Value, instance: EventInstance, depth: int) -> int |
     if function is None or len(op.args) != 2:
         return None
     left, right = (_evaluate_number(operand, instance, depth - 1) for operand in op.args)
-    if left is None or right is None or (right == 0 and op.short in ("rem", "remainder", "mod")):
+    if left is None or right is None or (right == 0 and op.short in REMAINDERS):
         return None
     return function(left, right)
 

@@ -12,6 +12,7 @@ from pallas_lint.kernels.model.values import CallResult, Const, External, Value
 
 PALLAS = "jax.experimental.pallas"
 PROGRAM_ID, NUM_PROGRAMS = f"{PALLAS}.program_id", f"{PALLAS}.num_programs"
+REMAINDERS = ("rem", "remainder", "mod")  # in jnp and lax
 RUN_STATE = f"{PALLAS}.run_state"
 LOOP_INFO = f"{PALLAS}.mosaic_gpu.NDLoopInfo"  # what loops over grids hand to their bodies
 PARTIAL = "functools.partial"

@@ -128,7 +128,7 @@ test(
     await expect(editor.page.locator(".notification-toast", { hasText: "The report is in" })).toBeVisible();
     expect(editor.onDisk("matmul-pallas.html")).toContain("matmul_kernel");
 
-    // Its tab has the name of what is shown; a notebook is followed, too, of which nothing is.
+    // The tab is named for the file that is shown; of this notebook nothing was probed.
     await expect(editor.page.getByRole("tab", { name: "Layout of matmul.py" })).toBeVisible();
     await editor.command("View: Focus First Editor Group");
     await editor.openNotebook("glu.ipynb");
