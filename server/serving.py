@@ -8,16 +8,20 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
-from pygls.io_ import run_async
+from pygls.io_ import StdoutWriter, run_async
 
 from pallas_lint.start import collect_in_server
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from pallas_lint.server.app import PallasServer
 
 _BETWEEN_LOOKS = 2.0  # seconds from one look at the client's process to the next
+_MAX_READ = 1 << 16  # bytes
 _LEFT_UNASKED = 1  # LSP's exit status for a client that leaves without `shutdown`
 
 logger = logging.getLogger(__name__)
@@ -37,17 +41,21 @@ def keep_log(level: str, file: str | None) -> None:
 def on_standard_streams(server: PallasServer) -> int:
     """Serve one client on standard input and output; the exit status."""
     stdin, stdout = _take_streams()
-    collect_in_server()
     server.protocol.started = _leave_with
-    server.start_io(stdin, stdout)
-    return _status(server)
+    return _run(server, _serve_streams(server, stdin, stdout))
 
 
 def on_port(server: PallasServer, host: str, port: int) -> int:
     """Serve the first client that connects; the exit status. Raises OSError where the port cannot be had."""
+    return _run(server, _serve_first(server, host, port))
+
+
+def _run(server: PallasServer, serving: Coroutine[Any, Any, None]) -> int:
     collect_in_server()
     try:
-        asyncio.run(_serve_one(server, host, port))
+        asyncio.run(serving)
+    except (ConnectionError, asyncio.IncompleteReadError):
+        logger.warning("the client has left")
     except (KeyboardInterrupt, SystemExit):
         pass
     finally:
@@ -114,7 +122,21 @@ def _runs(process: int) -> bool:
     return True
 
 
-async def _serve_one(server: PallasServer, host: str, port: int) -> None:
+async def _serve_streams(server: PallasServer, stdin: BinaryIO, stdout: BinaryIO) -> None:
+    """One thread reads what there is: pygls would change threads for each line of each message."""
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=sys.maxsize)
+
+    def read() -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            while data := os.read(stdin.fileno(), _MAX_READ):
+                loop.call_soon_threadsafe(reader.feed_data, data)
+            loop.call_soon_threadsafe(reader.feed_eof)
+
+    threading.Thread(target=read, name="pallas-lint-input", daemon=True).start()
+    await _serve(server, reader, StdoutWriter(stdout))
+
+
+async def _serve_first(server: PallasServer, host: str, port: int) -> None:
     first: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
     first = asyncio.get_running_loop().create_future()
 
@@ -130,8 +152,14 @@ async def _serve_one(server: PallasServer, host: str, port: int) -> None:
         print(f"pallas-lint: listening on {name}:{number}", file=sys.stderr, flush=True)
     reader, writer = await first
     listening.close()
-    server.protocol.set_writer(writer)
     try:
-        await run_async(threading.Event(), reader, server.protocol, logger, server.report_server_error)
+        await _serve(server, reader, writer)
     finally:
         writer.close()
+
+
+async def _serve(
+    server: PallasServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter | StdoutWriter
+) -> None:
+    server.protocol.set_writer(writer)
+    await run_async(threading.Event(), reader, server.protocol, logger, server.report_server_error)

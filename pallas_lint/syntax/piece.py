@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
 Kind = Literal["import", "def", "class", "assign", "block", "other"]
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(r"[^\W\d]\w*")
 # The parser's names of invisible tokens.
 _TOKENS = {"INDENT": "an indented block", "DEDENT": "the end of the block", "NEWLINE": "the end of the line"}
@@ -198,6 +199,9 @@ class Piece:
             return self._problem(error, shift)
         except cst.CSTValidationError as error:
             return self._refused(error)
+        except UnicodeEncodeError:  # editors may send half of a pair of UTF-16, which no file can have
+            at = self.source.line_starts[self.first - 1] + next(_SURROGATES.finditer(self.text)).start()
+            return SyntaxProblem(self.source.position(at), "a surrogate code point is no character")
         except RecursionError:
             return SyntaxProblem(Position(self.first, 1), _TOO_DEEP, limit=True)
 

@@ -315,6 +315,7 @@ def test_options_that_are_none(uri: str, options: object) -> None:
         b"Content-Length: many\r\n\r\n",
         b"\r\n\r\n\r\n",
         b"hello\n\n",
+        pytest.param(b"x" * 1_000_000 + b"\n", id="a long line"),
         b"Content-Type: application/vscode-jsonrpc\r\nContent-Length: 2\r\n\r\n{}",
     ],
 )
@@ -357,6 +358,7 @@ def test_input_that_ends(begun: bool, uri: str) -> None:
         assert wire.process.stdin is not None
         wire.process.stdin.close()
         assert wire.wait() == 1
+        assert b"Traceback" not in wire.errors
 
 
 def test_a_client_that_dies() -> None:

@@ -301,6 +301,14 @@ def test_an_error_that_ends_in_the_middle_of_a_line_does_not_change_what_stands_
     assert pieces(text)[-1] == ("assign", 5, 5, ("b",))
 
 
+def test_half_of_a_surrogate_pair_is_a_syntax_error() -> None:
+    """Editors may send one, between two keystrokes."""
+    (broken,) = problems("a = 1\nb = '\ud83d'\nc = 2\n")
+    assert broken.problem is not None
+    assert broken.problem.message == "a surrogate code point is no character"
+    assert broken.problem.position == Position(2, 6)
+
+
 def test_a_body_of_comments_alone_has_a_message() -> None:
     (broken,) = problems("def kernel(x_ref, o_ref):\n    # your code here\n\nx = 1\n")
     assert broken.problem is not None

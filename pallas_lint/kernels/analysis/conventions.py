@@ -85,7 +85,7 @@ def _beside(module: Module, name: str) -> Module | None:
     """The other module with a name in the folder of a module, where code of that module imports it by the name."""
     if module.file is None:
         return None
-    file = module.file.with_name(f"{name}.py")
+    file = module.file.parent / f"{name}.py"
     if file not in module.graph.overlay and not paths.is_file(file):
         return None  # in most folders: resolving the name would search all import roots
     found = module.graph.find(name, module)
