@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pallas_lint.kernels.model.launch_forms import FORMS
-from pallas_lint.text.quick_patterns import in_any_case, starting_word
+from pallas_lint.text.quick_patterns import in_any_case, matches_at_lines, starting_word
 
 TEXTS = (
     "", "dir(", "x.dir(y)", "subdir(y)", "_dir(", "1dir(", "é.dir(", "édir(", "dir (", "JAX_9", "Jax9", "jaX_12", "jax",
@@ -24,6 +26,17 @@ def test_quick_patterns_match_what_plain_ones_do(text: str) -> None:
         assert [match.span() for match in re.finditer(quick, text)] == [
             match.span() for match in re.finditer(plain, text)
         ]
+
+
+@given(
+    st.lists(st.sampled_from(["from a import b", "import c", "import ", "(b,\n c)", "\n", " ", "\t", ";", "#"])).map(
+        "".join
+    )
+)
+def test_matches_at_lines_are_those_at_line_breaks(text: str) -> None:
+    plain = r"[ \t]*(?:from[ \t]+\w+[ \t]+import[ \t]*(\([^()#]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
+    expected = [match[0] for match in re.finditer(rf"(?<![^\n]){plain}", text)]
+    assert [match[0] for match in matches_at_lines(re.compile(plain), text, "import")] == expected
 
 
 @pytest.mark.parametrize(

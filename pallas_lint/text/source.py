@@ -7,7 +7,7 @@ import io
 import re
 import tokenize
 from bisect import bisect_right
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -149,10 +149,7 @@ class Source:
     @cached_property
     def line_starts(self) -> list[int]:
         """Offset of each line's first character; Python's line ends only (no form feeds or U+2028)."""
-        if "\r" in self.text:
-            return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
-        lengths = map(len, self.text.split("\n")[:-1])
-        return [0, *accumulate(map((1).__add__, lengths))]
+        return _line_starts(self.text)
 
     @property
     def line_count(self) -> int:
@@ -189,3 +186,11 @@ class Source:
         starts = self.line_starts
         end = starts[last] if last < len(starts) else len(self.text)
         return self.text[starts[first - 1] : end]
+
+
+@lru_cache(maxsize=2)  # a text that is edited is in several sources
+def _line_starts(text: str) -> list[int]:
+    if "\r" in text:
+        return [0, *(match.end() for match in _LINE_END.finditer(text))]
+    lengths = map(len, text.split("\n")[:-1])
+    return [0, *accumulate(map((1).__add__, lengths))]

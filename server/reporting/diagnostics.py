@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,14 @@ from pallas_lint.records import define, field
 from pallas_lint.text.digests import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable
 
     from cattrs import Converter
-    from pallas_lint.server.workspace.document_state import DocumentState
     from pygls.workspace import PositionCodec
 
     from pallas_lint.finding import Finding, Span
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.syntax import Piece
     from pallas_lint.text.source import Source
 
 _SEVERITIES = {
@@ -68,7 +69,6 @@ class Diagnostics:
     """The diagnostics of one file. After an edit most findings are the same objects: so are their diagnostics."""
 
     _made: dict[ById, tuple[Finding, Related | None, lsp.Diagnostic]] = field(factory=dict, init=False)
-    _kernels: dict[Launch, tuple[object, Span, Related]] = field(factory=dict, init=False)
 
     def of(
         self,
@@ -76,17 +76,14 @@ class Diagnostics:
         source: Source,
         codec: PositionCodec,
         text_of: Callable[[str], Source | None],
-        launched: Mapping[int, Sequence[tuple[Span, Related]]],
+        launches: Iterable[Launch],
     ) -> list[lsp.Diagnostic]:
-        """Those of the findings in the file. Those in a kernel point at its launch.
-
-        Those in a launch point at the kernel, where `launched` has it by the launch's lines.
-        """
+        """Those of the findings in the file. Those in a kernel point at its launch, those in a launch at the kernel."""
         known, self._made = self._made, {}
         text_of = cache(text_of)
+        launched = _LaunchedKernels(launch for launch in launches if launch.called_at.piece.source.path == source.path)
         for finding in findings:
-            around = launched.get(finding.span.start.line, ())
-            kernel = next((kernel for place, kernel in around if _within(finding.span, place)), None)
+            kernel = launched.kernel_of(finding.span)
             before = known.get(ById(finding))
             if before is None or before[1] != kernel:
                 pointing = (*finding.related, kernel) if kernel is not None else finding.related
@@ -94,34 +91,34 @@ class Diagnostics:
             self._made[ById(finding)] = before
         return [diagnostic for _, _, diagnostic in self._made.values()]
 
-    def launched_kernels(self, state: DocumentState) -> dict[int, list[tuple[Span, Related]]]:
-        """The kernel behind each launch in a document, with the launch's place, by every line of that."""
-        found: dict[int, list[tuple[Span, Related]]] = {}
-        known, self._kernels = self._kernels, {}
-        analysis = state.file_analysis.analysis if state.file_analysis is not None else None
-        for launch in analysis.launches if analysis is not None else ():
+
+class _LaunchedKernels:
+    """The kernels of the launches in a file, by what is in the launch."""
+
+    def __init__(self, launches: Iterable[Launch]) -> None:
+        self._in: dict[Piece, list[Launch]] = {}
+        for launch in launches:
+            self._in.setdefault(launch.called_at.piece, []).append(launch)
+        self._pieces = sorted(self._in, key=lambda piece: piece.first)
+        self._firsts = [piece.first for piece in self._pieces]
+
+    def kernel_of(self, span: Span) -> Related | None:
+        """The kernel of the launch that a span is part of."""
+        at = bisect_right(self._firsts, span.start.line) - 1
+        piece = self._pieces[at] if at >= 0 else None
+        if piece is None or span.end.line > piece.last:
+            return None
+        for launch in self._in[piece]:
             for body in launch.bodies[:1]:
-                # Between edits a piece moves as a whole, or has other comments.
-                where = [(piece.source.path, piece.first, piece.edition) for piece in (launch.site.piece, body.piece)]
-                before = known.get(launch)
-                if before is None or before[0] != where:
-                    span = body.piece.span(getattr(body.node, "name", body.node))
-                    before = where, launch.called_at.span, Related(span, f"the kernel `{body.name}`")
-                _, place, kernel = self._kernels[launch] = before
-                if place.path == state.source.path:
-                    for line in range(place.start.line, place.end.line + 1):
-                        found.setdefault(line, []).append((place, kernel))
-        return found
+                if launch.called_at.span.start <= span.start and span.end <= launch.called_at.span.end:
+                    return Related(body.piece.span(getattr(body.node, "name", body.node)), f"the kernel `{body.name}`")
+        return None
 
 
 def identify(found: Iterable[lsp.Diagnostic]) -> str:
     """The same for the same diagnostics, those that are no finding's included."""
     spelled = "".join(each.identity if isinstance(each, FindingDiagnostic) else repr(each) for each in found)
     return digest(spelled.encode("utf-8", "surrogatepass"))
-
-
-def _within(span: Span, around: Span) -> bool:
-    return span.path == around.path and around.start <= span.start and span.end <= around.end
 
 
 def problem_at(

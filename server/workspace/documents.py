@@ -90,7 +90,6 @@ class Documents:
         earlier = self._texts.get(uri)
         changed = earlier is not None
         self._touch(uri)
-        before = self._backends_named(uri)
         if isinstance(text, str):
             # The JSON of a notebook, shown as such, is no code.
             text = "" if uri.endswith(SUFFIX) else text
@@ -108,7 +107,9 @@ class Documents:
             self._stop(uri)  # its text is outdated; requests that wait for it schedule it again
             return
         self._schedule(uri)
-        self.invalidate_dependents({self.path(uri)}, inferred_backends=before != self._backends_named(uri))
+        if len(self._texts) > 1:
+            before, now = (self._backends_named(uri, each) for each in (earlier, self._texts[uri]))
+            self.invalidate_dependents({self.path(uri)}, inferred_backends=before != now)
 
     def _waits_for_saving(self, uri: str) -> bool:
         return self.folders.of(self.path(uri)).client.run == "onSave"
@@ -213,11 +214,11 @@ class Documents:
         if self._project is not None:
             self._project.calls.saved(file)
 
-    def _backends_named(self, uri: str) -> Named:
-        """What a document as it is now has others presume: it may be none yet."""
-        source, known = self.source(uri), self._named.get(uri)
-        if source is None:
+    def _backends_named(self, uri: str, text: tuple[int | None, Source] | None) -> Named:
+        """The backends that a text of a document names, by which those of others are inferred."""
+        if text is None:
             return {}
+        source, known = text[1], self._named.get(uri)
         if known is None or known[0] is not source:
             known = self._named[uri] = source, backends_named(source.text.encode("utf-8", "surrogatepass"))
         return known[1]

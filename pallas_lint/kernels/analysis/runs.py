@@ -118,7 +118,7 @@ def _text_of(file: Path, graph: ModuleGraph) -> str | None:
 def _facts(interp: Interpreter, module: Module) -> Hashable:
     text = module.source.text
     markers = tuple(word in text for word in _MARKERS)
-    newline = "\r\n" in text
+    newline = "\r" in text and "\r\n" in text
     imports = tuple(module.outline.stars), frozenset(backend_aliases(module).items())
     assumptions = tuple(sorted(interp.assumptions.items()))
     layout = module.graph.layout_of(module)
