@@ -20,7 +20,7 @@ from pallas_lint.records import define, field
 
 _T = TypeVar("_T")
 Query = tuple["Hashable", ...]  # its kind and its arguments
-_MAX_REVISIONS = 12  # an entry that was not used for so many revisions is dropped
+_REVISIONS_KEPT = 12  # an entry that was not used for so many revisions may be dropped
 _MAX_INPUTS = 4
 
 
@@ -65,10 +65,11 @@ class Memo:
         self._changed.clear()
         if not self.persistent:
             self.clear()
-        oldest = self._revision - _MAX_REVISIONS
-        outdated = [entry for entries in self._entries.values() for entry in entries if entry.used < oldest]
-        for entry in outdated:
-            self._drop(entry)
+        if self._revision % _REVISIONS_KEPT == 0:
+            oldest = self._revision - _REVISIONS_KEPT
+            outdated = [entry for entries in self._entries.values() for entry in entries if entry.used < oldest]
+            for entry in outdated:
+                self._drop(entry)
 
     def _drop(self, entry: CacheEntry[Any]) -> None:
         """Drop an entry, and queries that no other depends on."""
@@ -164,8 +165,8 @@ class Memo:
     def lookup(self, key: Hashable) -> CacheEntry[Any] | None:
         """The entry of a key that is valid in this revision."""
         revision, inputs = self._revision, self.inputs[-1]
-        entries: list[CacheEntry[Any]] = self._entries.get(key, [])
-        for entry in entries[::-1]:
+        entry: CacheEntry[Any]
+        for entry in reversed(self._entries.get(key, [])):
             if entry.used == revision:
                 return entry
             if entry.inputs is inputs and self._is_valid(entry):
@@ -179,9 +180,8 @@ class Memo:
             return all(self._evaluate(query) == value for query, value in dependencies.items())
         if self._changed and not self._changed.isdisjoint(dependencies):
             return False
-        if not entry.unsettled:
-            return True
-        return all(self._evaluate(query) == dependencies[query] for query in entry.unsettled)
+        unsettled = entry.unsettled
+        return not unsettled or all(self._evaluate(query) == dependencies[query] for query in unsettled)
 
     def store(self, key: Hashable, value: _T, read: Iterable[Query]) -> CacheEntry[_T]:
         """Add an entry."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pallas_lint.finding import Position, Span
 from pallas_lint.records import define, evolve, field, frozen
@@ -14,13 +14,14 @@ from pallas_lint.syntax.scopes import Scopes
 from pallas_lint.text.source import SyntaxProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import libcst as cst
     import tree_sitter
 
     from pallas_lint.text.source import Source
 
+_T = TypeVar("_T")
 Kind = Literal["import", "def", "class", "assign", "block", "other"]
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -61,6 +62,7 @@ class Piece:
     _read_text: str | None = field(default=None, init=False, repr=False)
     _read_lines: Sequence[int] = field(default=(), init=False, repr=False)
     _had: dict[re.Pattern[str], bool] = field(factory=dict, init=False)
+    _kept: dict[Callable[[Piece], Any], Any] = field(factory=dict, init=False, repr=False)
 
     @cached_property
     def text(self) -> str:
@@ -70,6 +72,13 @@ class Piece:
     def words(self) -> frozenset[str]:
         """Every identifier-like word in the text, comments and strings included: a cheap over-estimate of uses."""
         return frozenset(_WORD.findall(self.text))
+
+    def kept(self, compute: Callable[[Piece], _T]) -> _T:
+        """What a function makes of the text, kept until that changes."""
+        if compute not in self._kept:
+            self._kept[compute] = compute(self)
+        found: _T = self._kept[compute]
+        return found
 
     def may_bind(self, name: str) -> bool:
         """Whether the statement may bind a name at its level; for a block, any name in it."""
@@ -84,6 +93,7 @@ class Piece:
         """The text between the members of a class has changed."""
         vars(self).pop("text", None)
         vars(self).pop("words", None)
+        self._kept.clear()
         self._had.clear()
 
     def extend(self, last: int) -> None:
@@ -118,6 +128,7 @@ class Piece:
     def _take_text(self, new: Piece) -> None:
         for kept in ("text", "words", "_parsed", "_concrete"):
             vars(self).pop(kept, None)
+        self._kept.clear()
         self.edition += 1
         self.in_file = new.in_file
 
@@ -138,7 +149,7 @@ class Piece:
         """Move to `source`, where the same text is so many lines further down, with the position of a syntax error."""
         if self.header_end:
             self.header_end += source.line_starts[self.first + lines - 1] - self.source.line_starts[self.first - 1]
-        self.source = source
+        self.source, self.in_file = source, None
         if not lines:
             return
         self.first, self.last = self.first + lines, self.last + lines
@@ -231,6 +242,11 @@ class Piece:
     def was_parsed(self) -> bool:
         """Whether it was parsed already."""
         return "_read" in vars(self)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it has an error that only parsing showed."""
+        return not self.suspect and isinstance(vars(self).get("_read"), SyntaxProblem)
 
     @property
     def problem(self) -> SyntaxProblem | None:

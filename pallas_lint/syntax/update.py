@@ -32,8 +32,6 @@ _MAX_REVISIONS = 12  # so many texts ago a piece was there that may come back
 
 def updated(before: Outline, source: Source) -> Outline:
     """The same as `outline(source)`, with pieces of `before` in it; `before` is used up."""
-    for piece in before.walk():
-        piece.in_file = None
     untouched = _Untouched(before, source)
     result = outline(source, _edited(before, source.text), untouched)
     result.whole = result.whole or before.whole
@@ -78,7 +76,7 @@ class _Untouched:
 
     def split(self, root: tree_sitter.Node) -> tuple[list[Piece], list[tree_sitter.Node], list[Piece]]:
         pieces, whole = self._before.pieces, self._before.whole
-        if whole is None or whole[0] is not self._before.tree or any(map(_is_refused, self._before.walk())):
+        if whole is None or whole[0] is not self._before.tree or any(piece.is_refused for piece in self._before.walk()):
             return [], root.children, []
         # The last statement above the edit may go on in it. The first one below is looked for in the tree: where it
         # is one again, so are all that follow.
@@ -112,7 +110,7 @@ class _Untouched:
             left = (piece for piece in self._before.pieces if piece not in self.taken)
             self._known = {(kept.first, kept.last): kept for piece in left for kept in (piece, *piece.members)}
         piece = self._known.get((first - shift, last - shift))
-        if piece is None or piece.nested is not nested or not piece.in_tree or piece.suspect or _is_refused(piece):
+        if piece is None or piece.nested is not nested or not piece.in_tree or piece.suspect or piece.is_refused:
             return None
         self._move(piece, shift)
         return piece
@@ -170,7 +168,7 @@ def _adopted(
     """
     left: dict[Hashable, deque[Piece]] = {}
     for piece in earlier:
-        if piece not in taken and not _is_refused(piece):
+        if piece not in taken and not piece.is_refused:
             left.setdefault(_content(piece), deque()).append(piece)
     result = list(found)
     for at, piece in enumerate(found):
@@ -178,7 +176,7 @@ def _adopted(
         if same:
             result[at] = _moved(same.popleft(), piece, kept, alike, taken)
     rest = [piece for same in left.values() for piece in same]
-    rest += [piece for piece in earlier if piece not in taken and _is_refused(piece)]
+    rest += [piece for piece in earlier if piece not in taken and piece.is_refused]
     if len(rest) > _MAX_EDITED:  # the text changed all over
         return result
     for at, piece in enumerate(found) if rest else ():
@@ -318,7 +316,7 @@ class _Gone:
         ]
         lately += [GonePiece(piece, ago + 1, lines) for piece, ago, lines in before.gone if ago < _MAX_REVISIONS]
         self._pieces = [each for each in lately if each.piece not in self._present]
-        self._left = {_content(each.piece): each.piece for each in self._pieces[::-1] if not _is_refused(each.piece)}
+        self._left = {_content(each.piece): each.piece for each in self._pieces[::-1] if not each.piece.is_refused}
         self._alike_left: dict[Hashable, GonePiece] = {
             code: each for each in self._pieces[::-1] if (code := _code(each.lines)) is not None
         }
@@ -351,18 +349,13 @@ class _Gone:
 
 def _code_of(tree: tree_sitter.Tree | None, piece: Piece) -> list[CodeLine] | None:
     """The lines of a piece of that tree; None where others cannot be like it."""
-    if piece.suspect or not _may_be_alike(piece) or _is_refused(piece):
+    if piece.suspect or not _may_be_alike(piece) or piece.is_refused:
         return None
     return _lines_of(tree, piece)
 
 
 def _code(lines: list[CodeLine] | None) -> Hashable:
     return None if lines is None else tuple(line.code for line in lines if line.code is not None)
-
-
-def _is_refused(piece: Piece) -> bool:
-    """Whether it has an error that only parsing shows."""
-    return not piece.suspect and piece.was_parsed and piece.problem is not None
 
 
 def _content(piece: Piece) -> Hashable:

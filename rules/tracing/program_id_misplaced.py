@@ -138,12 +138,15 @@ class ProgramIdMisplaced(Rule):
                 yield found
 
     def check_module(self, context: Context) -> Iterator[Finding]:
+        outside = context.analysis.outcome.effects.outside
+        if not outside:
+            return
         launchers = {
             launch.callers[-1].node
             for launch in context.analysis.launches
             if launch.form.is_program and launch.callers and launch.is_pallas
         }
-        for op, stack in context.analysis.outcome.effects.outside:
+        for op, stack in outside:
             if op.certain and any(func.node in launchers for func in stack):
                 yield context.finding(
                     op.site,

@@ -128,7 +128,7 @@ def analyse(
     roots = _roots(module)
     try:
         # Each function is analysed with unknown arguments first: known callers only add to that.
-        kernels = [piece for piece in reversed(roots) if _is_kernel(piece)]
+        kernels = dict.fromkeys(piece for piece in reversed(roots) if piece.kept(_is_kernel))
         for piece in (*(piece for piece in reversed(roots) if piece not in kernels), *kernels):
             if piece not in kernels or not _has_run(interpreter, piece):
                 _run(runs, piece, "root")
@@ -174,13 +174,14 @@ def _roots(module: Module) -> list[Piece]:
         for piece in module.outline.walk()
         if piece.kind in ("def", "class", "block", "other", "assign")
         and not piece.members
-        and (
-            not leading.isdisjoint(piece.words)
-            or (not _DERIVERS.isdisjoint(piece.words) and piece.has(_DERIVING))
-            or (FORMS.may_prepare(piece.text) and piece.has(FORMS.preparing))
-            or (foreign and piece.has(FOREIGN_CALL))
-        )
+        and (piece.kept(_may_launch) or not leading.isdisjoint(piece.words) or (foreign and piece.has(FOREIGN_CALL)))
     ]
+
+
+def _may_launch(piece: Piece) -> bool:
+    return (FORMS.may_prepare(piece.text) and piece.has(FORMS.preparing)) or (
+        not _DERIVERS.isdisjoint(piece.words) and piece.has(_DERIVING)
+    )
 
 
 def _is_kernel(piece: Piece) -> bool:
@@ -209,15 +210,12 @@ def _launches_by_name(module: Module) -> set[str]:
 
     Their callers pass the operands.
     """
-    return {
-        name
-        for piece in module.outline.pieces
-        if (piece.kind == "assign" and piece.has(FORMS.preparing)) or _is_decorated_launch(piece)
-        for name in piece.names
-    }
+    return {name for piece in module.outline.pieces if piece.kept(_is_named_launch) for name in piece.names}
 
 
-def _is_decorated_launch(piece: Piece) -> bool:
+def _is_named_launch(piece: Piece) -> bool:
+    if piece.kind == "assign":
+        return piece.has(FORMS.preparing)
     if piece.kind != "def" or not piece.text.startswith("@"):
         return False
     return FORMS.preparing.search(_DEF.split(piece.text, maxsplit=1)[0]) is not None

@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.analysis.conventions import calling, conventional_calls
 from pallas_lint.kernels.analysis.launch_selection import keep_informative
-from pallas_lint.kernels.analysis.runner_calls import has_defaults
+from pallas_lint.kernels.analysis.runner_calls import runs_with_defaults
 from pallas_lint.kernels.model.values import Instance
 from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.known_calls.values import spelled_arguments
 from pallas_lint.records import evolve
-from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pallas_lint.kernels.analysis.runs import RootRuns
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
-    from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Func
     from pallas_lint.syntax import Piece
@@ -41,7 +39,7 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[
     `calls` are those that harnesses make by the settings.
     """
     interp, module = runs.interp, runs.module
-    done = {piece for piece in roots if not _runs_with_defaults(module, piece)}
+    done = {piece for piece in roots if not runs_with_defaults(module, piece)}
     names = {name for launch in interp.outcome.launches for name in _names(launch.callers[:1])}
     left = _MAX_PIECES
     interp.running_callers = True
@@ -70,12 +68,6 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[
             partial(_run, interp, before, calling(call), run, call.shown or call.expression),
         )
     interp.running_callers = False
-
-
-def _runs_with_defaults(module: Module, piece: Piece) -> bool:
-    if piece.kind != "def" or piece.nested:
-        return False
-    return any(isinstance(node, nodes.FunctionDef) and has_defaults(module, node) for node in piece.body)
 
 
 def _run(

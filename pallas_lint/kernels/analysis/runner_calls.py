@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import ModuleGraph
     from pallas_lint.kernels.model.tracer import CodeModule
+    from pallas_lint.syntax import Piece
 
     Row = dict[str, Value]  # what one call gives to some parameters
 
@@ -88,19 +89,33 @@ def calls_of(interp: Interpreter, func: Func, instance: Instance | None) -> Iter
         yield Arguments([] if owner is None else [owner], given)
 
 
-def has_defaults(module: CodeModule, node: nodes.FunctionDef) -> bool:
-    """Whether a function has a default for each parameter, and nothing in its file calls it: others do, as it is."""
+def runs_with_defaults(module: CodeModule, piece: Piece) -> bool:
+    """Whether the piece is a function with a default for each parameter that nothing in its file calls."""
+    if piece.kind != "def" or piece.nested:
+        return False
+    return any(_is_not_called(module, node) for node in piece.kept(_with_defaults))
+
+
+def _with_defaults(piece: Piece) -> list[nodes.FunctionDef]:
+    return [node for node in piece.body if isinstance(node, nodes.FunctionDef) and _has_defaults(node)]
+
+
+def _has_defaults(node: nodes.FunctionDef) -> bool:
     parameters = node.params
     each = (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
-    if not each or any(parameter.default is None for parameter in each):
-        return False
+    return bool(each) and all(parameter.default is not None for parameter in each)
+
+
+def _is_not_called(module: CodeModule, node: nodes.FunctionDef) -> bool:
+    """Whether nothing in its file calls a function: others do, as it is."""
     return not is_test_file(module) and module.mentions(node.name.value) == 1
 
 
 def _runs_with_defaults(interp: Interpreter, func: Func) -> bool:
     if func.module is interp.root:
         interp.memo.record_dependency(MENTIONS, func.name)
-    return isinstance(func.node, nodes.FunctionDef) and has_defaults(func.module, func.node)
+    node = func.node
+    return isinstance(node, nodes.FunctionDef) and _has_defaults(node) and _is_not_called(func.module, node)
 
 
 def _is_run(func: Func) -> bool:

@@ -280,8 +280,10 @@ class Module:
     def _pieces_binding(self, name: str) -> tuple[Piece, ...]:
         known = self._binding.get(name)
         if known is None:
-            blocks = (piece for piece in self._blocks if name in piece.words)
-            every = sorted((*self._binders.get(name, ()), *blocks), key=lambda piece: piece.first)
+            every = self._binders.get(name, [])
+            blocks = [piece for piece in self._blocks if name in piece.words]
+            if blocks:
+                every = sorted((*every, *blocks), key=lambda piece: piece.first)
             known = self._binding[name] = tuple(every)
         return known
 

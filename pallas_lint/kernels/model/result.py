@@ -56,6 +56,8 @@ class Effects:
 
     def add(self, other: Effects) -> None:
         """Merge `other` into this, without duplicates."""
+        if not any(_collections(other)):
+            return
         for name in _LISTS:
             new = getattr(other, name)
             if not new:
@@ -151,8 +153,9 @@ class InterpreterResult:
 
     def add(self, other: InterpreterResult) -> None:
         """Merge the result of another run."""
-        known = set(self.launches)  # launches of a module's top level belong to every run that looks it up
-        self.launches += [launch for launch in other.launches if launch not in known]
+        if other.launches:
+            known = set(self.launches)  # launches of a module's top level belong to every run that looks it up
+            self.launches += [launch for launch in other.launches if launch not in known]
         for call in other.foreign_calls:
             self.keep_foreign_call(call)
         self.effects.add(other.effects)
