@@ -73,6 +73,11 @@ def kept_arrays(device: str) -> int:
     return 0 if capacity == default else capacity
 
 
+def stays_in_hbm(size: int) -> bool:
+    """Whether an array of so many bytes lies in HBM on every TPU, where copies of its blocks have a bounds check."""
+    return size > max(map(kept_arrays, VMEM))
+
+
 def exceeds_anywhere(parts: Iterable[tuple[int, int | None]], limit: int, capacity: int) -> bool:
     """Whether these parts are too much wherever XLA keeps arrays.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError, Severity
 from pallas_lint.probe import messages, reasons
+from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.probe.mesh import findings as mesh
 from pallas_lint.probe.perf import occupancy, verdicts, whole
 from pallas_lint.probe.places import FindingBuilder, Places, place_of
@@ -229,10 +231,12 @@ class _LaunchFindings(_ExceptionFindings):
     def out_of_range(self, problem: OutOfRange) -> Iterator[Finding]:
         name = problem["operand"]
         point, start = _tuple(problem["point"]), _tuple(problem["start"])
+        at_least = math.prod(problem["shape"])  # bytes: what XLA may keep in VMEM is read there without a check
+        certain = problem["role"] == "out" or (self.launch.backend == "tpu" and stays_in_hbm(at_least))
         yield self.finding_at(
             problem["places"],
             "PAL307",
-            Severity.ERROR,
+            Severity.ERROR if certain else Severity.WARNING,
             f"the block of `{name}` at grid point {point} starts at {start}, outside the array of shape "
             f"{_tuple(problem['shape'])}",
             f"{reasons.why_out_of_range(problem)}; {problem['count']} of {problem['points']} grid points are affected",

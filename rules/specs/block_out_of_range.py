@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from pallas_lint.api import (
@@ -13,6 +14,7 @@ from pallas_lint.api import (
     Example,
     Finding,
     Launch,
+    Ref,
     Rule,
     Severity,
     Value,
@@ -22,6 +24,8 @@ from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.grid.block_counts import walks_of
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
+from pallas_lint.kernels.model.dtypes import bits
+from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.records import frozen
 
 
@@ -29,9 +33,13 @@ class BlockOutOfRange(Rule):
     """An index map that returns, at some step of the grid, a block that lies outside the array.
 
     Index maps return the number of a block, from 0 to `cdiv(size, block) - 1` for each dimension. A block beyond that
-    has nothing of the array in it: on TPU and GPU the kernel reads, or overwrites, whatever memory is there.
-    `interpret=True` moves the block back into the array and returns wrong results without a word. The last block may
-    well reach over the end of the array: that is padded.
+    has nothing of the array in it. On TPU the copy from or to HBM stops the chip; an input that XLA keeps in VMEM is
+    read at its end, and past it. On GPU the kernel reads, or overwrites, whatever memory is there. `interpret=True`
+    moves the block back into the array and returns wrong results without a word. The last block may well reach over
+    the end of the array: that is padded.
+
+    An error for outputs, and on TPU for inputs that are larger than what XLA may keep in VMEM. A warning for other
+    inputs: the kernel gets values that are not the array's, and nothing fails where they do not count.
 
     ## How to fix
 
@@ -53,6 +61,9 @@ class BlockOutOfRange(Rule):
 
     - jax issues 23181, 31707 and 31825: core dumps and "Out-of-bounds block index".
     - Run with jax 0.8.3, 0.10.2 and 0.12.0: `pltpu.InterpretParams()` raises IndexError, `interpret=True` clamps.
+    - Compiled with libtpu 0.0.17 and 0.0.50 for v6e: copies of blocks from HBM have a bounds check that halts the core;
+      of an array in VMEM, where operations before the kernel put it, the index is held at the last tile.
+    - Run with jax 0.11.2 on an H200: Triton reads what lies behind the array.
     """
 
     code = "PAL307"
@@ -125,7 +136,7 @@ class BlockOutOfRange(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.form.refs != "blocks":
+        if launch.form.refs != "blocks" or _is_called_elsewhere(launch, context):
             return
         blocks = blocks_of(launch, context.analysis)
         if blocks is None or not blocks.grid.rank:
@@ -161,13 +172,32 @@ class BlockOutOfRange(Rule):
             limit = f"there {'is 1 block' if count == 1 else f'are {count} blocks'}"
             wanted = "return 0" if count == 1 else f"return block numbers from 0 to {count - 1}"
         sure = block.sure and block.index_map.sure and not launch.only_traced
+        fails = block.role == "out" or _stays_in_hbm(block, launch)
         yield context.finding(
             block.index_map.site_of(node),
             f"{fact}: {limit}",
             help=f"{wanted}: beyond them the kernel works on memory outside the array",
-            certain=sure,
+            certain=sure and fails,
             related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
         )
+
+
+def _is_called_elsewhere(launch: Launch, context: Context) -> bool:
+    """Whether this is a launch without its call (`run = pl.pallas_call(...)`), and `run(x)` is another one."""
+    others = context.analysis.launches if launch.operands is None else ()
+    return any(other.operands is not None and other.site.key == launch.site.key for other in others)
+
+
+def _stays_in_hbm(block: Block, launch: Launch) -> bool:
+    """Whether a copy from HBM, which is checked, reads the array on every TPU: XLA may keep a smaller one in VMEM."""
+    if (launch.form.backend or launch.backend) != "tpu":
+        return False
+    if isinstance(launch.operand(block.index), Ref):
+        return True  # a pipeline in a kernel copies
+    shape = block.array_shape
+    if shape is None or block.dtype is None or not all(isinstance(size, int) for size in shape):
+        return False
+    return stays_in_hbm(math.prod(shape) * bits(block.dtype) // 8)
 
 
 def _outside(block: Block) -> tuple[int, Point, int, int | None] | None:

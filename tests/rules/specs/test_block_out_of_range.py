@@ -70,7 +70,28 @@ CASES: dict[str, tuple[tuple[str, ...], bool]] = {
 def test_flagged(name: str) -> None:
     arguments, wrong = CASES[name]
     found = lint(module(*arguments), select="PAL307")
-    assert [finding.severity.value for finding in found] == (["error"] if wrong else []), found
+    assert [finding.severity.value for finding in found] == (["warning"] if wrong else []), found
+
+
+@pytest.mark.parametrize(
+    ("backend", "columns", "severity"),
+    [
+        ("tpu", 256, "warning"),
+        ("tpu", 1_500_000, "warning"),  # less than 192 MiB
+        ("tpu", 1_600_000, "error"),
+        ("triton", 1_600_000, "warning"),
+    ],
+)
+def test_only_an_input_in_hbm_is_checked(backend: str, columns: int, severity: str) -> None:
+    """As compiled for v6e: operations around the launch keep others in VMEM. As run on an H200: it reads on."""
+    code = module("lambda i, j: (i + 1, j)", shape=f"(32, {columns})")
+    code = code.replace("import functools", f"import functools\nfrom jax.experimental.pallas import {backend}")
+    assert [finding.severity.value for finding in lint(code, select="PAL307")] == [severity]
+
+
+def test_an_output_is_never_right() -> None:
+    code = module("lambda i, j: (0, 0)").replace("lambda *g: (0, 0)", "lambda i, j: (i, 0)")
+    assert [finding.severity.value for finding in lint(code, select="PAL307")] == ["error"]
 
 
 def test_what_is_not_known_is_not_judged() -> None:
@@ -148,7 +169,7 @@ def test_what_is_only_traced_cannot_go_wrong(call: str, severity: str) -> None:
     pipelined = pl.pallas_call(kernel, out_shape=x)
     {call.format("pipelined")}
     copied = pl.pallas_call(
-        body, grid=(5,), in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))], out_specs=pl.BlockSpec((8, 128)),
+        body, grid=(5,), in_specs=[pl.BlockSpec((8, 128))], out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
         out_shape=x,
     )
     {call.format("copied")}
