@@ -6,8 +6,13 @@ from collections.abc import Iterator
 
 from pallas_lint.api import Context, Example, Finding, KernelTrace, Op, Rule, Severity
 from pallas_lint.kernels.facts.agreements import disagreement
-from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch, named_mismatch, shape_mismatch
-from pallas_lint.kernels.grid.block_counts import may_be_any
+from pallas_lint.kernels.facts.operand_shapes import (
+    comes_of_mismatch,
+    lost_dimension,
+    named_mismatch,
+    shape_mismatch,
+)
+from pallas_lint.kernels.grid.block_counts import may_be_any, may_differ
 from pallas_lint.kernels.library.operands import shape
 from pallas_lint.kernels.model.values import from_dim
 from pallas_lint.syntax.nesting import spelled_function
@@ -39,8 +44,9 @@ class ShapeMismatch(Rule):
 
     Sizes that are not known are assumed to fit. Those that have names are a warning where two would have to be one
     number while a transposed operand fits as it is, and where a reshape has a factor too many that is not 1 by default;
-    not where the code compares them. Code after a Python branch that the text leaves open is not checked: its condition
-    may be what the sizes are computed from.
+    not where the code compares them. A warning, too, is an array together with what a reduction made of it without
+    `keepdims`: square ones broadcast, along the wrong dimension. Code after a Python branch that the text leaves open
+    is not checked: its condition may be what the sizes are computed from.
 
     ## References
 
@@ -125,8 +131,9 @@ class ShapeMismatch(Rule):
             if mismatch is not None and not any(map(comes_of_mismatch, op.args)):
                 message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
                 yield context.finding(op.site, message, help=mismatch.instead, op=op)
-            elif mismatch is None and op.certain and trace.launch.known_call is None:
-                yield from _named(op, context)
+            elif mismatch is None and op.certain:
+                yield from _lost(op, context)
+                yield from _named(op, context) if trace.launch.known_call is None else ()
         for agreement in trace.agreements():
             reason = disagreement(agreement) if agreement.certain else None
             if reason is not None:
@@ -134,10 +141,22 @@ class ShapeMismatch(Rule):
                 yield context.finding(agreement.site, message, help=_HELP[agreement.kind])
 
 
+def _lost(op: Op, context: Context) -> Iterator[Finding]:
+    """What a reduction made, with its operand: they broadcast where sizes are equal, along the wrong dimension."""
+    mismatch = lost_dimension(op)
+    if mismatch is not None:
+        message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
+        yield context.finding(op.site, message, help=mismatch.instead, op=op, severity=Severity.WARNING)
+
+
 def _named(op: Op, context: Context) -> Iterator[Finding]:
     """Shapes of sizes that have only names, which the code does not compare."""
     mismatch = named_mismatch(op)
-    sizes = [from_dim(size) for value in op.args for size in shape(value) or ()] if mismatch is not None else []
-    if mismatch is not None and may_be_any(context.analysis.outcome.effects, *sizes):
+    if mismatch is None:
+        return
+    effects = context.analysis.outcome.effects
+    sizes = [from_dim(size) for value in op.args for size in shape(value) or ()]
+    pairs = [(from_dim(one), from_dim(other)) for one, other in mismatch.pairs]
+    if any(may_differ(effects, *pair) for pair in pairs) if pairs else may_be_any(effects, *sizes):
         message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
         yield context.finding(op.site, message, help=mismatch.instead, op=op, severity=Severity.WARNING)

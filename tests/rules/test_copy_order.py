@@ -324,3 +324,35 @@ def test_buffers_of_run_scoped(late: bool) -> None:
     lines = ["        copy.wait()", "        o_ref[...] = buf[...]"]
     source = _SCOPED.format(body="\n".join(reversed(lines) if late else lines))
     assert len(lint(source, "0.12.0.1", "tpu:v5e", "PAL422")) == late
+
+
+_OF_ANY_RANK = """
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_hbm, y_hbm, o_ref, x_buf, y_buf, sems):
+    x_copy = pltpu.make_async_copy(x_hbm, x_buf, sems.at[0])
+    y_copy = pltpu.make_async_copy(y_hbm, y_buf, sems.at[{semaphore}])
+    x_copy.start()
+    y_copy.start()
+    x_copy.wait()
+    {before}
+    o_ref[...] = x_buf[...] + y_buf[...]
+    {after}
+
+def run(x, y):
+    hbm = pl.BlockSpec(memory_space=pl.ANY)
+    scratch = [pltpu.VMEM(x.shape, x.dtype), pltpu.VMEM(y.shape, y.dtype), pltpu.SemaphoreType.DMA((2,))]
+    return pl.pallas_call(kernel, in_specs=[hbm, hbm], out_shape=x, scratch_shapes=scratch)(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("semaphore", "before", "after", "wrong"),
+    [(1, "y_copy.wait()", "", False), (1, "", "y_copy.wait()", True), (0, "", "y_copy.wait()", False)],
+)
+def test_buffers_of_no_known_rank(semaphore: int, before: str, after: str, wrong: bool) -> None:
+    """A wait on a semaphore of its own is for one copy, whatever its size; on a shared one, sizes have to be known."""
+    found = lint(_OF_ANY_RANK.format(semaphore=semaphore, before=before, after=after), select="PAL422")
+    assert [each.severity.name for each in found] == ["WARNING"] * wrong

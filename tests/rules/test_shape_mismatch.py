@@ -209,6 +209,15 @@ def run(x, y, bm=64, bn=32, heads=4):
         ("jnp.dot(x, y)", "(bn, k)", "", "x.shape[1] is summed with bn"),
         ("x @ y", "(bn, k)", "", "x.shape[1] is summed with bn"),
         ("x @ y", "(bn, k)", "assert bn == k", None),
+        ("x @ y", "(bn, k)", "assert bn == m and m == k", None),
+        ("x @ y", "(bn, k)", "assert bn == 128 and k == 128", None),
+        ("x @ y", "(bn, k)", "assert x.shape == (m, bn)", None),
+        ("x @ y", "(bn, k)", "assert k == y.shape[1]", "x.shape[1] is summed with bn"),
+        ("jnp.einsum('mk,kn->mn', x, y)", "(bn, k)", "", "x.shape[1] is summed with bn"),
+        ("jnp.einsum('mk,nk->mn', x, y)", "(bn, k)", "", None),
+        ("jnp.einsum('mk,kn->mn', x, y)", "(bm, k)", "", None),  # of one shape: square
+        ("jnp.where(y.T > 0, x, 0.0)", "(bm, k)", "", "broadcast only where x.shape[1] is bm"),
+        ("jnp.where(y > 0, x, 0.0)", "(bm, k)", "", None),
         ("x @ y.T", "(bn, k)", "", None),
         ("x @ y", "(y.shape[0], bn)", "", None),  # the two may be one
         ("x @ y", "(bm, k)", "", None),  # of one shape: square
@@ -228,3 +237,23 @@ def test_sizes_that_have_only_names(value: str, block: str, before: str, text: s
     found = [f"{f.severity.name} {f.message}" for f in lint(code, "0.12.0.1", select="PAL509")]
     assert len(found) == (text is not None)
     assert all(each.startswith("WARNING") and text is not None and text in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("shape", "value", "wrong"),
+    [
+        ("(128, 128)", "x - jnp.max(x, axis=-1)", True),
+        ("(128, 128)", "x / jnp.sum(x, axis=1)", True),
+        ("(128, 128, 128)", "x - jnp.max(x, axis=1)", True),
+        ("(128, 128)", "x - jnp.max(x, axis=-1, keepdims=True)", False),
+        ("(128, 128)", "x - jnp.max(x, axis=-1)[:, None]", False),
+        ("(128, 128)", "x - jnp.mean(x, axis=0)", False),
+        ("(128, 128)", "x - jnp.mean(x)", False),
+        ("(1, 128)", "x - jnp.max(x, axis=-1)", False),
+        ("(128, 128)", "jnp.sum(x * x, axis=-1) - 2 * x @ x.T", False),  # distances of rows
+    ],
+)
+def test_a_reduction_without_the_dimension_it_lost(shape: str, value: str, wrong: bool) -> None:
+    """A square array and the maxima of its rows broadcast, along the columns."""
+    found = lint(module((shape, "float32", f"{_ONE.format(shape)}{value}")), "0.12.0.1", select="PAL509")
+    assert [each.severity.name for each in found] == ["WARNING"] * wrong

@@ -102,7 +102,9 @@ class _Layout:
     sites: dict[tuple[str, int, int], Site] = field(factory=dict)
     count: int = 0
     indices: dict[ById, set[Op]] = field(factory=dict)  # of each loop, as they occur in its events
-    parts: dict[str, object] = field(factory=dict)  # of what copies on each semaphore write, where no size is known
+    parts: dict[tuple[object, ...], object] = field(
+        factory=dict
+    )  # of what copies on each semaphore write, where no size is known
     of_copies: set[object] = field(factory=set)  # buffers of semaphores that copies signal
     copied: set[object] = field(factory=set)  # places where copies are described: what they access is no access there
 
@@ -299,7 +301,7 @@ class _Layout:
     def _amount(self, size: int | None, region: Region, semaphore: Semaphore) -> int:
         """What a copy adds to its semaphore: 1 where all on it are of parts alike, of a size that is not known."""
         part = (region.buffer, tuple(size for _, size, _ in region.box)) if size is None else None
-        if self.parts.setdefault(semaphore.name, part) != part:
+        if self.parts.setdefault((semaphore.name, semaphore.index), part) != part:
             raise _NotLaidOut
         return 1 if size is None else size
 

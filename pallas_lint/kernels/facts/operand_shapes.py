@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _JOINS = frozenset({"concatenate", "concat", "stack", "vstack", "hstack"})
 _SELECTS = frozenset({"jax.numpy.where", "jax.lax.select"})
 _PRODUCTS = frozenset(PRODUCTS.split())
+_TRANSPOSE_FACTOR = "transpose an operand: the other dimension has the size that is summed over"
 _TRANSPOSES = frozenset({"transpose", "permute_dims"})
 _REDUCTIONS = frozenset(
     f"jax.numpy.{name}" for name in "sum prod max min mean std var any all argmax argmin cumsum cumprod".split()
@@ -35,6 +36,7 @@ class ShapeMismatch:
 
     reason: str
     instead: str
+    pairs: tuple[tuple[Dim, Dim], ...] = ()  # sizes with other names that would have to be one number
 
 
 def shape_mismatch(op: Op) -> ShapeMismatch | None:
@@ -228,17 +230,21 @@ def named_mismatch(op: Op) -> ShapeMismatch | None:
     args, keywords = list(op.args), dict(op.keywords)
     if op.open or op.short == "reshape":
         return None if op.open else _named_reshape(args, keywords)
-    factors = operands(args, keywords) if op.short in _PRODUCTS else args
+    if op.short == "einsum":
+        return _named_einsum(args, keywords)
+    factors = operands(args, keywords) if op.short in _PRODUCTS else [value for value in args if shape(value) != ()]
     left, right = map(shape, factors) if len(factors) == 2 else (None, None)
     if left is None or right is None or len(left) != 2 or len(right) != 2 or None in (*left, *right):
         return None
     if op.short in _PRODUCTS:
         return _named_product(contracted(op.name, left, right, args, keywords), left, right)
     fits = [_broadcasts(*shapes) for shapes in ((left, right), (left, right[::-1]), (left[::-1], right))]
-    if not promotes(op.name) or fits[0] or not any(fits[1:]):
+    if not (promotes(op.name) or op.name in _SELECTS) or fits[0] or not any(fits[1:]):
         return None
-    reason = f"shapes {_listed((left, right))} broadcast only where {_spelled_pairs(left, right)}"
-    return ShapeMismatch(reason, "transpose one of the operands")
+    pairs = tuple((a, b) for a, b in zip(left, right, strict=True) if a != b and 1 not in (a, b))
+    spelled = " and ".join(f"{_spelled(a)} is {_spelled(b)}" for a, b in pairs)
+    reason = f"shapes {_listed((left, right))} broadcast only where {spelled}"
+    return ShapeMismatch(reason, "transpose one of the operands", pairs)
 
 
 def _named_product(pairs: Sequence[tuple[Dim, Dim]] | None, left: Shape, right: Shape) -> ShapeMismatch | None:
@@ -249,7 +255,31 @@ def _named_product(pairs: Sequence[tuple[Dim, Dim]] | None, left: Shape, right: 
     if one == other or free != one or left == right:  # of one shape they are square
         return None
     reason = f"shapes {_listed((left, right))}: {_spelled(one)} is summed with {_spelled(other)}"
-    return ShapeMismatch(reason, "transpose an operand: the other dimension has the size that is summed over")
+    return ShapeMismatch(reason, _TRANSPOSE_FACTOR, ((one, other),))
+
+
+def _named_einsum(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    """A letter that stands for two sizes, each one if the last two letters of an operand were exchanged."""
+    pattern = subscripts(args[0] if args else keywords.get("subscripts"))
+    shapes = [sizes for value in args[1:] if (sizes := shape(value)) is not None and None not in sizes]
+    if pattern is None or not len(pattern[0]) == len(shapes) == 2:
+        return None
+    left, right = pattern[0]
+    if any(len(letters) != len(sizes) or "." in letters for letters, sizes in zip((left, right), shapes, strict=True)):
+        return None
+    pairs = () if shapes[0] == shapes[1] else _unequal_letters((left, right), shapes)  # of one shape they are square
+    turned = [(left, right[:-2] + right[:-3:-1]), (left[:-2] + left[:-3:-1], right)]
+    if not pairs or all(_unequal_letters(letters, shapes) for letters in turned):
+        return None
+    reason = f"shapes {_listed(shapes)}: {_spelled(pairs[0][0])} is summed with {_spelled(pairs[0][1])}"
+    return ShapeMismatch(reason, _TRANSPOSE_FACTOR, pairs)
+
+
+def _unequal_letters(letters: tuple[str, str], shapes: list[Shape]) -> tuple[tuple[Dim, Dim], ...]:
+    """The pairs of sizes that a letter stands for in two operands, where they differ and none is 1."""
+    one, other = (dict(zip(each, sizes, strict=True)) for each, sizes in zip(letters, shapes, strict=True))
+    pairs = ((size, other[letter]) for letter, size in one.items() if letter in other)
+    return tuple((a, b) for a, b in pairs if a != b and 1 not in (a, b))
 
 
 def _named_reshape(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
@@ -267,6 +297,30 @@ def _named_reshape(args: list[Value], keywords: dict[str, Value]) -> ShapeMismat
     return ShapeMismatch(reason, "a reshape keeps the number of elements: check the sizes that it is computed from")
 
 
+def lost_dimension(op: Op) -> ShapeMismatch | None:
+    """What was made of an array without `keepdims`, and goes back to it along another dimension."""
+    values = [value for value in op.args if isinstance(value, Array)]
+    if len(values) != 2 or not promotes(op.name):
+        return None
+    for whole, part in (values, values[::-1]):
+        made = part.origin
+        if made is not None and made.name in _REDUCTIONS and made.args and made.args[0] is whole:
+            return _lost_dimension(whole, part, made)
+    return None
+
+
+def _lost_dimension(whole: Array, part: Array, made: Op) -> ShapeMismatch | None:
+    sizes, at = whole.shape, argument(list(made.args), dict(made.keywords), "axis", 1)
+    if sizes is None or part.shape is None or len(part.shape) != len(sizes) - 1 or not isinstance(at, Const):
+        return None
+    lost = axes(at, len(sizes))
+    if not lost or not any(map(_is_more_than_one, sizes[: lost[0]])):  # what is before it moves by one
+        return None
+    before, after = map(spelled_shape, (sizes, part.shape))
+    reason = f"`{made.short}` without `keepdims` made {after} of {before}, and what it lost was not the first dimension"
+    return ShapeMismatch(reason, "keep the dimension: `keepdims=True`, or put it back: `x[:, None]`")
+
+
 def _without(sizes: Shape, others: Shape) -> list[Dim]:
     """The sizes that the others do not have, or less often."""
     return [size for at, size in enumerate(sizes) if sizes[: at + 1].count(size) > others.count(size)]
@@ -278,11 +332,6 @@ def _is_more_than_one(size: Dim) -> bool:
 
 def _broadcasts(one: Shape, other: Shape) -> bool:
     return all(a == b or 1 in (a, b) for a, b in zip(one, other, strict=True))
-
-
-def _spelled_pairs(one: Shape, other: Shape) -> str:
-    pairs = ((a, b) for a, b in zip(one, other, strict=True) if a != b and 1 not in (a, b))
-    return " and ".join(f"{_spelled(a)} is {_spelled(b)}" for a, b in pairs)
 
 
 def _spelled(size: Dim) -> str:

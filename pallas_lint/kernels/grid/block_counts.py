@@ -13,6 +13,8 @@ from pallas_lint.kernels.model.values import Array, Const, Sym, SymbolOwner, Val
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.result import Effects
@@ -167,10 +169,29 @@ def may_be_any(effects: Effects, *numbers: Value) -> bool:
     """
     for value in numbers:
         for symbol in terms_in(value).symbols:
-            array = Sym(symbol.text.partition("[")[0], symbol.owner)  # `x.shape == y.shape` is one of all dimensions
-            if symbol in effects.compared or array in effects.compared or any(map(_is_of_kernel, symbol.owners)):
+            if not effects.compared.isdisjoint(_with_arrays([symbol])) or any(map(_is_of_kernel, symbol.owners)):
                 return False
     return True
+
+
+def may_differ(effects: Effects, one: Value, other: Value) -> bool:
+    """Whether no comparisons in the code lead from one size to the other, and none is that of a kernel's ref."""
+    left, right = terms_in(one).symbols, terms_in(other).symbols
+    if any(_is_of_kernel(owner) for symbol in (*left, *right) for owner in symbol.owners):
+        return False
+    linked: set[Sym | None] = set()
+    new = _with_arrays(left)
+    while new:
+        groups = [group for group in effects.comparisons if not group.isdisjoint(new)]
+        new = _with_arrays(size for group in groups for size in group if size not in linked)
+        linked.update(*groups)
+    return linked.isdisjoint(_with_arrays(right))
+
+
+def _with_arrays(sizes: Iterable[Sym | None]) -> set[Sym | None]:
+    """These, and `x.shape` for `x.shape[0]`: `x.shape == y.shape` compares all dimensions."""
+    found = set(sizes)
+    return found | {Sym(size.text.partition("[")[0], size.owner) for size in found if size is not None}
 
 
 def _is_of_kernel(owner: object) -> bool:

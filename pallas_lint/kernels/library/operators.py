@@ -135,13 +135,16 @@ def _note_compared(interp: Tracer, left: Value, right: Value) -> None:
     if interp.kernel is not None or right == Const(0):
         return
     stack: list[Value] = [left, right]
+    found: set[Sym | None] = set()
     for value in stack:
         if isinstance(value, Seq):
             stack.extend(value.items)
         elif isinstance(value, Sym) and value.operation is not None:
             stack.extend(value.operation[1:])
-        elif isinstance(value, Sym):
-            interp.effects.compared.add(value)
+        elif isinstance(value, Sym | Const):
+            found.add(value if isinstance(value, Sym) else None)
+    if found != {None}:
+        interp.effects.comparisons.add(frozenset(found))
 
 
 def equal(left: Value, right: Value) -> bool | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MAX_CONTEXTS = 2  # of one foreign call
 _LISTS = ("specs_made", "differentiated", "not_entered", "launches_elsewhere", "outside")
-_SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors", "multiples", "compared")
+_SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors", "multiples", "comparisons")
 _collections = attrgetter(*_LISTS, *_SETS)
 # The identity of an effect of a module's top level: its piece, the name of the list, and its index there.
 _Key = tuple["Piece", str, int]
@@ -46,13 +46,18 @@ class Effects:
     remainders: set[Sym] = field(factory=set)  # left operands of `%`: the code tests for divisibility
     divisors: set[Sym] = field(factory=set)  # ... right operands
     multiples: set[tuple[Value, int]] = field(factory=set)  # sizes that the code rejects unless the number divides them
-    compared: set[Sym] = field(factory=set)  # sizes that host code compares with others: some may be ruled out
+    comparisons: set[frozenset[Sym | None]] = field(factory=set)  # sizes that host code compares, None for numbers
     lookup: bool = False  # these are the effects of a lookup
     named: dict[nodes.Node, Func] = field(factory=dict)  # ... functions of a module's top level that it named
     is_open: bool = False  # ... which is still running
     pending: list[Effects] = field(factory=list)  # ... those of running lookups that this one depends on
     _keys: dict[ById, _Key] = field(factory=dict)  # of effects of a top level
     _known: set[_Key] = field(factory=set)
+
+    @property
+    def compared(self) -> set[Sym]:
+        """Sizes that host code compares with others: some may be ruled out."""
+        return {size for group in self.comparisons for size in group if size is not None}
 
     def add(self, other: Effects) -> None:
         """Merge `other` into this, without duplicates."""
