@@ -24,6 +24,7 @@ from pallas_lint.api import (
     nodes,
 )
 from pallas_lint.checker.backend_failures import within
+from pallas_lint.kernels.facts.copy_ends import ends_of_start, unequal_ends
 from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch
 from pallas_lint.kernels.facts.ref_indexing import RefIndexing
 from pallas_lint.kernels.library.indexing import result_shape
@@ -52,6 +53,9 @@ class StoreMismatch(Rule):
     is computed of them alone (weakly typed floats), to any float; up to 0.5.3 all that is weakly typed, and nothing
     else. `pl.store`, `pltpu.store` and `plgpu.store` convert nothing at all.
 
+    Nor do asynchronous copies on TPU: both ends have one shape and one dtype, or the compiler refuses the copy
+    (`'tpu.enqueue_dma' op DMA source and target element type mismatch`). Interpret mode takes other shapes.
+
     ## How to fix
 
     Cast what is stored, `value.astype(o_ref.dtype)`, and bring it into shape: `keepdims=True`, `reshape`,
@@ -77,6 +81,7 @@ class StoreMismatch(Rule):
     - jax, `_src/state/primitives.py`, `_maybe_implicit_cast` (since 0.6.0).
     - 440 stores traced with each of jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1: the
       shapes are refused alike in all, the dtypes as described above.
+    - Copies of unequal ends, compiled for v5e with jax 0.6.2, lowered with 0.7.2, 0.8.3 and 0.12.0.1: all refused.
     """
 
     code = "PAL506"
@@ -111,6 +116,25 @@ class StoreMismatch(Rule):
                 )(x)
             """
         ),
+        Example(
+            """
+            def kernel(x_hbm, o_ref, buf, sem):
+                copy = pltpu.make_async_copy(x_hbm.at[pl.ds(0, 1)], buf, sem)
+                copy.start()  #!
+                copy.wait()
+                o_ref[...] = buf[...]
+
+            def first(x):
+                return pl.pallas_call(
+                    kernel,
+                    in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+                    out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
+                    scratch_shapes=[pltpu.VMEM((16, 128), jnp.float32), pltpu.SemaphoreType.DMA],
+                )(x)
+
+            first(jnp.ones((4, 16, 128)))
+            """
+        ),
     )
     valid = (
         Example(
@@ -141,6 +165,18 @@ class StoreMismatch(Rule):
             called = calls.get(access.site.key)
             if called is None or called in ("store", "swap"):  # not copies, not atomics
                 yield from _check(access, strict=called is not None, context=context)
+        if trace.launch.backend == "tpu" and not trace.launch.interpret and not trace.launch.argument("mesh"):
+            yield from _check_copies(trace, context)
+
+
+def _check_copies(trace: KernelTrace, context: Context) -> Iterator[Finding]:
+    """Copies from HBM to VMEM and back, and to other devices; SparseCores also gather and scatter by them."""
+    for op in trace.ops():
+        ends = ends_of_start(op)
+        reason = unequal_ends(*ends) if ends is not None else None
+        if reason is not None:
+            help = "give the buffer the shape and dtype of what is copied, and cast or reshape what was loaded from it"
+            yield context.finding(op.site, reason, help=help, op=op)
 
 
 def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Finding]:

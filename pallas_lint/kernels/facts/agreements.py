@@ -48,7 +48,7 @@ def _differences(one: Value, other: Value, sentence: str, carried: bool) -> Iter
 
 def _of_arrays(one: Value, other: Value, sentence: str, carried: bool) -> Iterator[str]:
     before, after = _shape(one), _shape(other)
-    if before is not None and after is not None and _shapes_differ(before, after):
+    if before is not None and after is not None and shapes_differ(before, after):
         yield sentence.format(spelled_shape(before), spelled_shape(after))
         return
     (first, weak), (second, _) = operand_element(one), operand_element(other)
@@ -71,7 +71,8 @@ def _shape(value: Value) -> Shape | None:
     return value.shape if isinstance(value, Array) else ()
 
 
-def _shapes_differ(one: Shape, other: Shape) -> bool:
+def shapes_differ(one: Shape, other: Shape) -> bool:
+    """Whether they certainly are not one shape."""
     if len(one) != len(other):
         # A symbol in the shape of a block may be None, which removes the dimension.
         return all(isinstance(size, int) for size in (*one, *other))
