@@ -194,10 +194,10 @@ def _stays_in_hbm(block: Block, launch: Launch) -> bool:
         return False
     if isinstance(launch.operand(block.index), Ref):
         return True  # a pipeline in a kernel copies
-    shape = block.array_shape
-    if shape is None or block.dtype is None or not all(isinstance(size, int) for size in shape):
+    sizes = [size for size in block.array_shape or () if isinstance(size, int)]
+    if block.array_shape is None or block.dtype is None or len(sizes) < len(block.array_shape):
         return False
-    return stays_in_hbm(math.prod(shape) * bits(block.dtype) // 8)
+    return stays_in_hbm(math.prod(sizes) * bits(block.dtype) // 8)
 
 
 def _outside(block: Block) -> tuple[int, Point, int, int | None] | None:
