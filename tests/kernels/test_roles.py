@@ -130,7 +130,7 @@ CASES = {
             o[...] = a[...]
         def f(x): return pl.pallas_call(kernel, out_shape=SHAPE)(x)
         """,
-        ["#0:in", "#1:out"],
+        ["refs[0]:in", "refs[1]:out"],
     ),
     "a grid spec from a variable": (
         """

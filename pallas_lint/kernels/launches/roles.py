@@ -125,7 +125,8 @@ def assign(launch: Launch, func: Func) -> Roles:
     """The refs that `func` gets; parameters of which the role is not known get refs without one."""
     wanted = expected(launch)
     signature = signature_of(func)
-    builder = _Builder(launch, wanted, [name for name in signature.names if name not in wanted.keywords])
+    names = [name for name in signature.names if name not in wanted.keywords]
+    builder = _Builder(launch, wanted, names, signature.rest or "args")
     keywords: dict[str, Value] = {}
     if isinstance(wanted.scratch, Dictionary):
         for key, value in wanted.scratch.items:
@@ -148,6 +149,7 @@ class _Builder:
     launch: Launch
     wanted: Expected
     names: list[str]
+    rest: str
 
     @property
     def owner(self) -> Launch | None:
@@ -155,7 +157,7 @@ class _Builder:
         return self.launch if self.launch.form.is_inner else None
 
     def name(self, at: int) -> str:
-        return self.names[at] if 0 <= at < len(self.names) else f"#{at}"
+        return self.names[at] if 0 <= at < len(self.names) else f"{self.rest}[{at - len(self.names)}]"
 
     def all(self) -> list[Value]:
         """Every argument, all numbers being known."""

@@ -21,12 +21,17 @@ class Signature:
     """Parameters that positional arguments go to, in order."""
     required: int
     """How many of them have no default."""
-    variadic: bool
-    """Whether `*args` takes what is left."""
+    rest: str | None
+    """The parameter that takes what is left: "args" of `*args`."""
     keyword_only: tuple[str, ...]
     """Parameters that only a keyword could fill, that have no default and that nothing fills."""
     open: bool
     """`partial(f, **unknown)`: any parameter may be filled already."""
+
+    @property
+    def variadic(self) -> bool:
+        """Whether any number of arguments goes through."""
+        return self.rest is not None
 
     @property
     def most(self) -> int | None:
@@ -75,5 +80,5 @@ def signature_of(func: Func) -> Signature:
         elif parameter.default is None:
             unreachable.append(name)
     only = [p.name.value for p in parameters.kwonly_params if p.default is None and p.name.value not in taken]
-    variadic = isinstance(parameters.star_arg, nodes.Param) and reachable
-    return Signature(tuple(names), required, variadic, (*unreachable, *only), func.open_keywords)
+    rest = parameters.star_arg.name.value if isinstance(parameters.star_arg, nodes.Param) and reachable else None
+    return Signature(tuple(names), required, rest, (*unreachable, *only), func.open_keywords)
