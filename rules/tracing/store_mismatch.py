@@ -24,7 +24,7 @@ from pallas_lint.api import (
     nodes,
 )
 from pallas_lint.checker.backend_failures import within
-from pallas_lint.kernels.facts.copy_ends import ends_of_start, unequal_ends
+from pallas_lint.kernels.facts.copy_ends import started_by, unequal_ends
 from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch
 from pallas_lint.kernels.facts.ref_indexing import RefIndexing
 from pallas_lint.kernels.library.indexing import result_shape
@@ -119,8 +119,8 @@ class StoreMismatch(Rule):
         Example(
             """
             def kernel(x_hbm, o_ref, buf, sem):
-                copy = pltpu.make_async_copy(x_hbm.at[pl.ds(0, 1)], buf, sem)
-                copy.start()  #!
+                copy = pltpu.make_async_copy(x_hbm.at[pl.ds(0, 1)], buf, sem)  #!
+                copy.start()
                 copy.wait()
                 o_ref[...] = buf[...]
 
@@ -172,11 +172,11 @@ class StoreMismatch(Rule):
 def _check_copies(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     """Copies from HBM to VMEM and back, and to other devices; SparseCores also gather and scatter by them."""
     for op in trace.ops():
-        ends = ends_of_start(op)
-        reason = unequal_ends(*ends) if ends is not None else None
-        if reason is not None:
+        copy = started_by(op)
+        reason = unequal_ends(copy) if copy is not None else None
+        if copy is not None and reason is not None:
             help = "give the buffer the shape and dtype of what is copied, and cast or reshape what was loaded from it"
-            yield context.finding(op.site, reason, help=help, op=op)
+            yield context.finding(copy.site, reason, help=help, op=op)
 
 
 def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Finding]:

@@ -13,26 +13,28 @@ from pallas_lint.kernels.model.values import CallResult, Ref, spelled_shape
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Op
 
-_AT_ONCE = {f"{PALLAS}.{name}" for name in ("async_copy", "async_remote_copy", "sync_copy")}
-_STARTED = _AT_ONCE | {f"{PALLAS}.tpu.{name}" for name in ("async_copy", "async_remote_copy", "sync_copy")}
+_STARTED = {
+    f"{PALLAS}.{module}{name}" for module in ("", "tpu.") for name in ("async_copy", "async_remote_copy", "sync_copy")
+}
 
 
-def ends_of_start(op: Op) -> tuple[Ref, Ref] | None:
-    """Source and destination where an operation starts a copy; a wait may be made of others of the same size."""
-    made: Op | CallResult = op
-    if op.name not in _STARTED:
-        name, _, method = op.name.rpartition(".")
-        descriptor = op.args[0] if method == "start" and name in LOCAL | REMOTE and op.args else None
-        if not isinstance(descriptor, CallResult):
-            return None
-        made = descriptor
-    source = made.argument("src_ref", 0) or made.argument("src", 0)
-    target = made.argument("dst_ref", 1) or made.argument("dst", 1)
-    return (source, target) if isinstance(source, Ref) and isinstance(target, Ref) else None
+def started_by(op: Op) -> Op | CallResult | None:
+    """What describes the copy that an operation starts; a wait may be described with others of the same size."""
+    if op.name in _STARTED:
+        return op
+    name, _, method = op.name.rpartition(".")
+    descriptor = op.args[0] if method == "start" and name in LOCAL | REMOTE and op.args else None
+    return descriptor if isinstance(descriptor, CallResult) else None
 
 
-def unequal_ends(source: Ref, target: Ref) -> str | None:
-    """How they differ, whatever the sizes that are not known; None where they may be alike."""
+def unequal_ends(copy: Op | CallResult) -> str | None:
+    """How its ends differ, whatever the sizes that are not known; None where they may be alike."""
+    source = copy.argument("src_ref", 0) or copy.argument("src", 0)
+    target = copy.argument("dst_ref", 1) or copy.argument("dst", 1)
+    return _difference(source, target) if isinstance(source, Ref) and isinstance(target, Ref) else None
+
+
+def _difference(source: Ref, target: Ref) -> str | None:
     one, other = _held(source), _held(target)
     if one is not None and other is not None and one != other:
         return f"{source.dtype} is copied to `{target.parameter}`, which holds {target.dtype}: copies do not cast"
