@@ -53,11 +53,10 @@ def lint(code: str, jax: str | None = None, target: str | None = None, select: s
 
 def lint_text(text: str, jax: str | None = None, target: str | None = None, select: str | None = None) -> list[Finding]:
     """The findings in a text as it stands."""
-    return list(_findings(text, jax, target, select))
+    return list(findings_of(text, jax, target, select))
 
 
-@lru_cache(1024)  # tests of one rule come back to the same texts: before and after a fix, with and without a caller
-def _findings(text: str, jax: str | None, target: str | None, select: str | None) -> tuple[Finding, ...]:
+def findings_of(text: str, jax: str | None, target: str | None, select: str | None) -> tuple[Finding, ...]:
     source = Source("example.py", text)
     result = check_file(source, settings(jax, target, select), Project(Path("/nonexistent"))).result
     assert not result.errors, (result.errors, result.traceback)

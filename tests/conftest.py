@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,9 +49,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and tests out of garbage collection: they stay until the end, and are many to go through."""
+    """Collect garbage less often, and leave out modules and tests: they stay until the end, and are many."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def findings_of_a_text_once() -> Iterator[None]:
+    """Tests of a rule come back to the same texts: before and after a fix, with and without a caller."""
+    from pallas_lint import testing
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(testing, "findings_of", lru_cache(1024)(testing.findings_of))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
