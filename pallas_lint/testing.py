@@ -14,11 +14,12 @@ The rule must be installed (`pip install -e .`), so that its entry point is foun
 from __future__ import annotations
 
 import inspect
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint.config.settings import Overrides, Settings, SettingsFinder
-from pallas_lint.lint import lint_source
+from pallas_lint.lint import check_file
 from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.run import fixer
 from pallas_lint.run.project import Project
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 MARK = "#!"
 
 
+@lru_cache
 def settings(jax: str | None = None, target: str | None = None, select: str | None = None) -> Settings:
     """Settings as `--isolated --jax-version JAX --target TARGET --select SELECT` give them; all rules by default."""
     values: dict[str, object] = {"select": [select or "ALL"]}
@@ -51,10 +53,14 @@ def lint(code: str, jax: str | None = None, target: str | None = None, select: s
 
 def lint_text(text: str, jax: str | None = None, target: str | None = None, select: str | None = None) -> list[Finding]:
     """The findings in a text as it stands."""
+    return list(findings_of(text, jax, target, select))
+
+
+def findings_of(text: str, jax: str | None, target: str | None, select: str | None) -> tuple[Finding, ...]:
     source = Source("example.py", text)
-    result = lint_source(source, settings(jax, target, select), Project(Path("/nonexistent")))
+    result = check_file(source, settings(jax, target, select), Project(Path("/nonexistent"))).result
     assert not result.errors, (result.errors, result.traceback)
-    return list(result.findings)
+    return result.findings
 
 
 def codes(findings: list[Finding]) -> set[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +46,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out and not NIGHT:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage less often, and leave out modules and tests: they stay until the end, and are many."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def findings_of_a_text_once() -> Iterator[None]:
+    """Tests of a rule come back to the same texts: before and after a fix, with and without a caller."""
+    from pallas_lint import testing
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(testing, "findings_of", lru_cache(1024)(testing.findings_of))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

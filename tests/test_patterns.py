@@ -33,6 +33,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return top
 
 
+@pytest.fixture(scope="module")
+def files(tree: Path) -> list[str]:
+    return [file.relative_to(tree).as_posix() for file in tree.glob("[!.]*/**/*") if file.is_file()]
+
+
 def ignored_by_git(top: Path, paths: list[str]) -> set[str]:
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     command = ["git", "check-ignore", "--no-index", "-z", "--stdin"]
@@ -54,11 +59,10 @@ line = st.builds(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(line, min_size=1, max_size=4))
-def test_as_git_reads_them(tree: Path, lines: list[str]) -> None:
+def test_as_git_reads_them(tree: Path, files: list[str], lines: list[str]) -> None:
     # A slash in a class or behind a backslash, which no one writes, belongs to the name to git.
     assume(not any("\\/" in each or "/" in each.partition("[")[2] for each in lines))
     (tree / ".gitignore").write_text("\n".join(lines) + "\n")
-    files = [file.relative_to(tree).as_posix() for file in tree.glob("[!.]*/**/*") if file.is_file()]
     patterns, theirs = Patterns(lines), ignored_by_git(tree, files)
     assert {path for path in files if left_out(patterns, path)} == theirs
     if len(lines) == 1:

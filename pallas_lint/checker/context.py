@@ -64,8 +64,12 @@ class Context:
         from pallas_lint.checker.usable_versions import usable_versions
 
         usable = usable_versions(self.launch, self)
-        device = self.target.device if self.target is not None else None
-        return knowing(device, usable) or usable
+        return knowing(self.device, usable) or usable
+
+    @property
+    def device(self) -> str | None:
+        """The device of the target, where it names one."""
+        return self.target.device if self.target is not None else None
 
     @property
     def assumed(self) -> bool:

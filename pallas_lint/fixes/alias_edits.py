@@ -81,7 +81,7 @@ def alias_pallas_outputs(launch: Launch, trace: KernelTrace, context: Context) -
     refs = {ref.index: ref for ref in outputs_of(trace)}
     if len(users) != 1 or not isinstance(func.node, nodes.FunctionDef) or set(refs) != set(range(len(outputs))):
         return None
-    every = [*func.node.params.posonly_params, *func.node.params.params]
+    every = func.node.params.positional
     parameter = next((p for p in every if p.name.value == refs[0].parameter), None)
     missing = [at for at in range(len(outputs)) if at not in taken]
     if parameter is None or not missing:

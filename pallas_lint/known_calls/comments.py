@@ -44,7 +44,7 @@ def _parameters(pieces: Mapping[tuple[str, bool], Piece], spec: Spec) -> list[st
     for node in piece.body if piece is not None else ():
         if isinstance(node, nodes.FunctionDef):
             parameters = node.params
-            every = [param.name.value for param in (*parameters.posonly_params, *parameters.params)]
+            every = [param.name.value for param in parameters.positional]
             return every[1:] if owner else every
     return []
 

@@ -487,6 +487,16 @@ class Parameters(Node):
     star_kwarg: Param | None
     posonly_params: Sequence[Param]
 
+    @property
+    def positional(self) -> list[Param]:
+        """Those that an argument without a name can be for."""
+        return [*self.posonly_params, *self.params]
+
+    @property
+    def named(self) -> list[Param]:
+        """All but `*args` and `**kwargs`."""
+        return [*self.positional, *self.kwonly_params]
+
 
 class Lambda(BaseExpression):
     params: Parameters

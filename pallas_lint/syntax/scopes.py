@@ -41,7 +41,7 @@ class Scopes:
         scope = self._known[function] = FunctionScope(function)
         named = self._read([function.body], scope)
         given = function.params
-        for parameter in (*given.posonly_params, *given.params, *given.kwonly_params):
+        for parameter in given.named:
             name = parameter.name.value
             uses = [] if name in scope.bound else named.get(name, [])
             scope.parameters[name] = [parameter.name, *uses]

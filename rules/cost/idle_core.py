@@ -83,7 +83,7 @@ class IdleCore(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        device = context.target.device if context.target is not None else None
+        device = context.device
         if device not in _TWO_CORES or not launch.form.is_over_blocks or launch.interpret:
             return
         blocks = blocks_of(launch, context.analysis)

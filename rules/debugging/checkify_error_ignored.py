@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pallas_lint.api import Context, Edit, Example, Finding, Fix, Rule, Severity, Span, Use
-from pallas_lint.kernels.analysis.functionalised import is_functionalised
+from pallas_lint.kernels.analysis.functionalised import launches_checked_in
 from pallas_lint.records import frozen
 from pallas_lint.syntax.bindings import text_of
 
@@ -135,11 +135,7 @@ class CheckifyErrorIgnored(Rule):
         if use.call is None or use.splat or use.keyword("errors") is not None or len(use.positional) != 1:
             return
         target = text_of(use.positional[0])
-        launches = [
-            launch
-            for launch in context.analysis.launches
-            if is_functionalised(launch, context.analysis) and target in {f.name for f in launch.callers}
-        ]
+        launches = launches_checked_in(target, context.analysis)
         sources = {launch.module.source.path for launch in launches}
         if not launches or sources != {context.module.source.path}:
             return

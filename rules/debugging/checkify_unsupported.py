@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pallas_lint import compat
 from pallas_lint.api import Context, Example, Finding, Fix, Op, Rule, Severity
 from pallas_lint.compat.versions import parse
-from pallas_lint.kernels.analysis.functionalised import is_functionalised
+from pallas_lint.kernels.analysis.functionalised import launches_checked_in
 
 _CHECKIFY = "jax.experimental.checkify"
 _SINCE = (0, 10, 1)
@@ -174,11 +174,7 @@ class CheckifyUnsupported(Rule):
             if not context.analysis.guards.reached_in(use, failing):
                 continue
             target = (use.positional[0].text or b"").decode("utf-8", "replace")
-            launches = [
-                launch
-                for launch in context.analysis.launches
-                if is_functionalised(launch, context.analysis) and target in {f.name for f in launch.callers}
-            ]
+            launches = launches_checked_in(target, context.analysis)
             if launches:
                 yield context.finding(
                     errors.span,

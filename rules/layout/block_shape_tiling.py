@@ -197,7 +197,7 @@ class BlockShapeTiling(Rule):
         if severity is None:
             return
 
-        chunk = sublanes(context.target.device if context.target is not None else None) * LANES
+        chunk = sublanes(context.device) * LANES
 
         def fails(version: str) -> bool:
             return not _vector_fits(size, whole, block.dtype, version, chunk)
@@ -248,7 +248,7 @@ class BlockShapeTiling(Rule):
         size, whole = _size(block, at), _array(block, at)
         if block.dtype is None or block.dtype in ("bool", "semaphore") or bits(block.dtype) not in (8, 16, 32):
             return
-        device = context.target.device if context.target is not None else None
+        device = context.device
         rows = sublanes(device) * 32 // bits(block.dtype)
         if block.space == "smem" or not isinstance(size, int) or size % SUBLANES or not size % rows:
             return
@@ -305,7 +305,7 @@ def _default_of(name: str, value: int, launch: Launch) -> Site | None:
     """Where the nearest function around a launch with a parameter of this name has this default."""
     for function in reversed(launch.callers):
         every = function.node.params
-        for parameter in (*every.posonly_params, *every.params, *every.kwonly_params):
+        for parameter in every.named:
             if parameter.name.value == name:
                 default = parameter.default
                 known = isinstance(default, nodes.Integer) and default.value == str(value)

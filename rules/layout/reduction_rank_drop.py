@@ -154,7 +154,7 @@ class ReductionRankDrop(Rule):
             return _fails(names, rank, first.dtype, device, version)
 
         found = failure(context, fails)
-        device = context.target.device if context.target is not None else None
+        device = context.device
         lowering = found is not None and rank == 2 and first.dtype == "bf16" and set(names) <= _ORDERED
         sure = lowering or device in ("v4", "v5e")
         outer_name, inner_name = spelled_function(op.site), spelled_function(inner.site)

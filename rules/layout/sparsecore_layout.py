@@ -366,7 +366,7 @@ def _not_registers(trace: KernelTrace, device: str | None) -> Iterator[tuple[Acc
 
 def _without_layout_passes(launch: Launch, context: Context) -> list[Fix]:
     """The parameter, where all vectors that are known are registers of the target."""
-    device = context.target.device if context.target is not None else None
+    device = context.device
     if len(launch.traces) != 1 or any(_not_registers(launch.traces[0], device)):
         return []
     edits = set_compiler_parameter(launch, PARAMETER, "False", context)
@@ -378,7 +378,7 @@ def _shared_grid(pipeline: Launch, around: Launch, context: Context) -> tuple[st
     given = pipeline.argument("core_axis_name")
     parts = given.items if isinstance(given, Seq) and not given.open else (given,)
     names = [part.value for part in parts if isinstance(part, Const) and isinstance(part.value, str)]
-    axes = axes_of_subcores(around, context.target.device if context.target is not None else None)
+    axes = axes_of_subcores(around, context.device)
     if not names or len(names) != len(parts) or axes is None:
         return None
     if any(each.shard_map is not None or each.hidden or each.nested for each in around.sharding_contexts):
@@ -411,7 +411,7 @@ def _shared_grid(pipeline: Launch, around: Launch, context: Context) -> tuple[st
 
 def _mesh(launch: Launch, context: Context) -> tuple[str, str] | None:
     """What is wrong with the number of cores or subcores of a mesh."""
-    mesh, device = launch.argument("mesh"), context.target.device if context.target is not None else None
+    mesh, device = launch.argument("mesh"), context.device
     if not isinstance(mesh, CallResult):
         return None
     chips = sparse_cores(device)

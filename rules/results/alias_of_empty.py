@@ -26,6 +26,7 @@ from pallas_lint.kernels.facts.aliases import maker, operand_leaves, output_leav
 from pallas_lint.kernels.facts.triton_kernels import triton_kernel
 from pallas_lint.kernels.facts.writes import gap, outputs_of, writes_to
 from pallas_lint.kernels.grid.row_permutations import is_data_dependent
+from pallas_lint.kernels.model.called import short_name
 from pallas_lint.kernels.model.trace import is_full_index
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _fixes(site: Site, context: Context) -> list[Fix]:
     if not isinstance(node, nodes.Call):
         return []
     func = node.func
-    short = func.attr.value if isinstance(func, nodes.Attribute) else func.value if isinstance(func, nodes.Name) else ""
+    short = short_name(func)
     wanted = short.replace("empty", "zeros")
     name = site.piece.code(func)
     if isinstance(func, nodes.Attribute) and name.rpartition(".")[0] not in ("lax", "jax.lax"):

@@ -29,31 +29,28 @@ from pallas_lint.api import (
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
+from pallas_lint.kernels.model.known_names import named
 from pallas_lint.kernels.model.trace import LOOP_INDEX
 from pallas_lint.records import define
 
 Evidence = Literal["data", "length", "positions", "unknown"]
 
 
-def _named(names: str) -> frozenset[str]:
-    return frozenset(f"jax.{module}.{name}" for module in ("numpy", "lax", "nn") for name in names.split())
-
-
-_EXP = _named("exp exp2 expm1")
-_SOFTMAX = _named("softmax")
-_SUBTRACT = _named("subtract sub")
-_MAXIMA = _named("max amax reduce_max")
-_MAXIMUM = _named("maximum max")
-_ADD = _named("add subtract sub")
-_SCALE = _named("multiply mul true_divide divide div")
+_EXP = named("exp exp2 expm1")
+_SOFTMAX = named("softmax")
+_SUBTRACT = named("subtract sub")
+_MAXIMA = named("max amax reduce_max")
+_MAXIMUM = named("maximum max")
+_ADD = named("add subtract sub")
+_SCALE = named("multiply mul true_divide divide div")
 # What leaves each value what it is, in another shape or type.
-_SAME = _named(
+_SAME = named(
     "astype convert_element_type reshape ravel expand_dims squeeze broadcast_to broadcast_in_dim transpose swapaxes"
     " ndarray.__getitem__ stop_gradient asarray array"
 ) | {"jax.experimental.pallas.broadcast_to", "jax.experimental.pallas.tpu.repeat", "jax.numpy.repeat"}
-_FILLED = _named("full full_like")
-_COMPARING = _named("less less_equal greater greater_equal equal not_equal lt le gt ge eq ne")
-_POSITIONS = _named("iota broadcasted_iota arange") | {
+_FILLED = named("full full_like")
+_COMPARING = named("less less_equal greater greater_equal equal not_equal lt le gt ge eq ne")
+_POSITIONS = named("iota broadcasted_iota arange") | {
     "jax.experimental.pallas.program_id", "jax.experimental.pallas.num_programs", LOOP_INDEX,
 }  # fmt: skip
 _MAX_DEPTH = 40

@@ -121,7 +121,7 @@ class ParallelReductionAxis(Rule):
     def _finding(
         self, buffer: BufferHistory, fault: Fault, axis: int, grid: Grid, launch: Launch, context: Context
     ) -> Finding:
-        device = context.target.device if context.target is not None else None
+        device = context.device
         site, own = semantics_site(launch, axis)
         meant = _axis_meant(buffer, grid, axis)
         fix = context.safe if meant is None else context.unsafe

@@ -323,7 +323,7 @@ def _defines(func: Func, ref: Ref) -> bool:
     if not isinstance(node, nodes.FunctionDef) or not isinstance(node.body, nodes.IndentedBlock):
         return False
     parameters = node.params
-    every = (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+    every = parameters.named
     return any(parameter.name.value == ref.parameter for parameter in every)
 
 

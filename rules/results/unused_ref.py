@@ -258,7 +258,7 @@ def _others_agree(untouched: dict[tuple[str, object], Ref], trace: KernelTrace, 
 def _place(ref: Ref, func: Func) -> tuple[Site, str] | None:
     """Where the function names a ref, and how: a parameter, or a name that `*refs` is unpacked to and nothing else."""
     parameters = func.node.params
-    every = (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+    every = parameters.named
     for parameter in every:
         if parameter.name.value == ref.parameter:
             return Site(func.piece, parameter.name), ref.parameter

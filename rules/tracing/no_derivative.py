@@ -160,7 +160,7 @@ def _refusal(launch: Launch, transform: str) -> str | None:
 
 def _is_operand(func: Func, launch: Launch) -> bool:
     """Whether the first parameter of the differentiated function is passed to the launch as it is."""
-    parameters = [*func.node.params.posonly_params, *func.node.params.params][len(func.bound) :]
+    parameters = func.node.params.positional[len(func.bound) :]
     if not parameters or launch.operands is None:
         return False
     name = parameters[0].name.value

@@ -20,7 +20,7 @@ async def choose(ls: PallasServer, given: object = None) -> list[dict[str, Any]]
     request = argument(given)
     uri, function, arguments = (request.get(key) for key in ("uri", "function", "arguments"))
     state = await ls.documents.state(uri) if isinstance(uri, str) else None
-    if state is None or state.file_analysis is None or state.file_analysis.analysis is None:
+    if state is None or not state.has_analysis:
         return []
     from pallas_lint.server.views.calls import launchers
 

@@ -87,9 +87,9 @@ async def chosen_function(
         raise Failed("the file is not open")
     if state.file_analysis is None:
         raise Failed(state.problem or "the file could not be judged")
-    analysis = state.file_analysis.analysis
-    if analysis is None:
+    if not state.has_analysis:
         raise Failed("no kernel is launched in this file")
+    analysis = state.analysis
     from pallas_lint.server.probing import probe_targets
 
     at = None if line is None else line + 1
@@ -130,8 +130,7 @@ async def needs_arguments(
     from pallas_lint.server.probing.suggested_arguments import suggestion
     from pallas_lint.server.views.calls import shown_call
 
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
-    analysis, runs = state.file_analysis.analysis, ls.documents.probed.runs(ls.documents.path(state.uri))
+    analysis, runs = state.analysis, ls.documents.probed.runs(ls.documents.path(state.uri))
     known = await ls.documents.on_thread(shown_call, state, chosen.name)
     suggested = await ls.documents.on_thread(suggestion, chosen, analysis, runs, known)
     suggested = spec.spelled if spec is not None and spec.spelled else suggested
@@ -182,12 +181,11 @@ def probe_request(
 
 def _chosen_targets(state: DocumentState, chosen: Chosen) -> tuple[str, ...]:
     """Those of the targets set for the project that a function's launches are judged for; none: each launch's own."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     if state.settings is None or not state.settings.target:
         return ()
     from pallas_lint.server.probing.probe_targets import launches_from
 
-    analysis = state.file_analysis.analysis
+    analysis = state.analysis
     launches = list(launches_from(analysis, chosen)) or analysis.launches  # it may hand a kernel to who launches it
     found = {target: None for launch in launches for target in targets_of(launch, state.settings) or ()}
     return () if any(target.core is not None for target in found) else tuple(map(str, found))
@@ -218,7 +216,7 @@ async def _show_call(ls: PallasServer, request: ProbeRequest) -> None:
     from pallas_lint.server.views.calls import probed_call
 
     state = await ls.documents.state(request.state.uri)
-    if state is None or state.file_analysis is None or state.file_analysis.analysis is None:
+    if state is None or not state.has_analysis:
         return
     call = await ls.documents.on_thread(probed_call, state, request.spec.function, request.spec.spelled)
     if call is not None:

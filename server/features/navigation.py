@@ -85,4 +85,4 @@ async def _state(ls: PallasServer, item: lsp.CallHierarchyItem) -> DocumentState
     """The document that an item came from."""
     uri = argument(item.data).get("uri")
     state = await ls.documents.state(uri) if isinstance(uri, str) else None
-    return state if state is not None and state.file_analysis is not None and state.file_analysis.analysis else None
+    return state if state is not None and state.has_analysis else None

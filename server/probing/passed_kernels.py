@@ -118,5 +118,5 @@ def _function_of(piece: Piece) -> nodes.FunctionDef | None:
 
 def _position(function: nodes.FunctionDef | nodes.Lambda, name: str) -> int | None:
     """Where a parameter stands among those that are given by position."""
-    parameters = [*function.params.posonly_params, *function.params.params]
+    parameters = function.params.positional
     return next((at for at, each in enumerate(parameters) if each.name.value == name), None)

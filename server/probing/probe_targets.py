@@ -207,7 +207,7 @@ def _parameters(node: nodes.FunctionDef, piece: Piece) -> tuple[Parameter, ...]:
         )
 
     every = node.params
-    found = [made(each) for each in (*every.posonly_params, *every.params)]
+    found = [made(each) for each in every.positional]
     if isinstance(every.star_arg, nodes.Param):
         found.append(made(every.star_arg, variadic=True))
     found += [made(each, keyword=True) for each in every.kwonly_params]

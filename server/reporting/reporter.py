@@ -106,7 +106,7 @@ class Reporter:
             return []
         findings, codec, text_of = self.findings(path), server.workspace.position_codec, server.documents.text_of
         made = self._made.setdefault(path, Diagnostics()) if state is not None else Diagnostics()
-        analysis = state.file_analysis.analysis if state is not None and state.file_analysis is not None else None
+        analysis = state.analysis if state is not None and state.has_analysis else None
         found = made.of(findings, source, codec, text_of, analysis.launches if analysis is not None else ())
         if state is not None and isinstance(state.problem, str):
             found.append(problem_at(state.problem))

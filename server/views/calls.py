@@ -41,8 +41,7 @@ class Launcher:
 
 def launchers(state: DocumentState) -> Iterator[Launcher]:
     """The functions of a document of which calls are known, in no order."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
-    module = state.file_analysis.analysis.module
+    module = state.analysis.module
     for name, known in _calls(state).items():
         calls = tuple(each for each in known if each.is_call)  # which one sees there anyway
         piece = piece_of(module, name) if calls else None
@@ -53,10 +52,9 @@ def launchers(state: DocumentState) -> Iterator[Launcher]:
 
 def shown_launches(state: DocumentState) -> list[Launch]:
     """The launches of a document; where calls are known that lead to one, as the call that is shown has it."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     shown = {name: _shown(name, calls, state) for name, calls in _calls(state).items()}
     places: dict[nodes.Node, list[Launch]] = {}
-    for launch in state.file_analysis.analysis.launches:
+    for launch in state.analysis.launches:
         places.setdefault(launch.site.key, []).append(launch)
     found: list[Launch] = []
     for launches in places.values():
@@ -101,8 +99,7 @@ def probed_call(state: DocumentState, name: str, arguments: str) -> KnownCall | 
 
 
 def _probed_among(calls: Sequence[KnownCall], arguments: str, state: DocumentState) -> KnownCall | None:
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
-    probed = _call_of_probe(state.file_analysis.analysis, calls[0].function, arguments) if calls else None
+    probed = _call_of_probe(state.analysis, calls[0].function, arguments) if calls else None
     return next((each for each in calls if probed is not None and _is_same(probed, each)), None)
 
 
@@ -116,8 +113,7 @@ def _calls(state: DocumentState) -> dict[str, tuple[KnownCall, ...]]:
 
     Then, where there are any, those with which it was probed.
     """
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
-    analysis = state.file_analysis.analysis
+    analysis = state.analysis
     found: dict[str, dict[KnownCall, None]] = {}
     for launch in analysis.launches:
         if launch.known_call is not None:

@@ -55,9 +55,9 @@ def code_lenses(
 
     None that runs code in a workspace that is not `trusted`.
     """
-    if state.file_analysis is None or state.file_analysis.analysis is None or not state.client.code_lens:
+    if not state.has_analysis or not state.client.code_lens:
         return []
-    analysis = state.file_analysis.analysis
+    analysis = state.analysis
     lenses: list[lsp.CodeLens] = []
     for place in _places(state, analysis):
         where = range_of(state.source, place.span, codec)
@@ -212,9 +212,8 @@ def _actions(
 
 def _takes_sizes(state: DocumentState, function: str) -> bool:
     """Whether a function has defaults that are as block sizes are."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     try:
-        chosen = choose(state.file_analysis.analysis, function, None)
+        chosen = choose(state.analysis, function, None)
     except NoFunction:
         return False
     return any(each.default is not None and is_size(each.default) for each in chosen.parameters or ())

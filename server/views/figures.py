@@ -42,10 +42,9 @@ def launch_name(launch: Launch) -> str:
 
 def backend_of(launch: Launch, state: DocumentState) -> Backend | None:
     """The backend that a launch is judged for: the one that was chosen, else its own, else the one presumed."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     targets = targets_of(launch, state.settings) if state.settings is not None else None
     backends = {target.backend for target in targets or ()}
-    presumed = state.file_analysis.analysis.inferred_backends.get(launch)
+    presumed = state.analysis.inferred_backends.get(launch)
     if len(backends) == 1:
         return backends.pop()
     return launch.backend or (presumed.backend if presumed is not None else None)
@@ -156,19 +155,17 @@ def _probed_memory(probed: LaunchResult | None) -> str | None:
 
 def budget_of(launch: Launch, state: DocumentState) -> LaunchBudget | None:
     """What the launch certainly takes of VMEM; None where that is nothing, or not a TPU's concern."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     if backend_of(launch, state) not in (None, "tpu"):
         return None
-    budgets = budgets_of(launch, state.file_analysis.analysis)
+    budgets = budgets_of(launch, state.analysis)
     return budgets[0] if budgets and budgets[0].total else None
 
 
 def shared_of(launch: Launch, state: DocumentState) -> tuple[Part, ...]:
     """What the launch certainly takes of a GPU's shared memory, where it is a Mosaic GPU kernel."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     if backend_of(launch, state) != "mosaic_gpu" or launch.form.is_inner:
         return ()
-    return shared_memory(launch, state.file_analysis.analysis)
+    return shared_memory(launch, state.analysis)
 
 
 def limits(budget: LaunchBudget, state: DocumentState) -> dict[str, int]:
@@ -305,7 +302,7 @@ def ref_parameters(trace: KernelTrace, state: DocumentState) -> Iterator[tuple[R
         if body.piece.source.path != state.source.path:
             continue
         parameters = body.node.params
-        for parameter in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params):
+        for parameter in parameters.named:
             ref = by_name.get(parameter.name.value)
             if ref is not None and parameter.annotation is None:
                 yield ref, body.piece.span(parameter.name)

@@ -47,7 +47,7 @@ class _Call:
 
 def prepare(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> list[lsp.CallHierarchyItem]:
     """The kernel, or the function on the way to one, whose name stands there; of a launch its kernels."""
-    if state.file_analysis is None or state.file_analysis.analysis is None:
+    if not state.has_analysis:
         return []
     position = from_lsp(state.source, place, codec)
     calls = list(_calls(state))
@@ -81,8 +81,7 @@ def outgoing(
 
 def _calls(state: DocumentState) -> Iterator[_Call]:
     """Each step on the way to each launch of the document, of all calls that are known."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
-    for launch in sorted(state.file_analysis.analysis.launches, key=lambda each: each.called_at.span):
+    for launch in sorted(state.analysis.launches, key=lambda each: each.called_at.span):
         for caller, callee in pairwise(launch.callers):
             yield _Call(caller, callee, None)
         for body in launch.bodies if launch.callers else ():
@@ -107,7 +106,6 @@ def _is(function: Func, item: lsp.CallHierarchyItem, codec: PositionCodec) -> bo
 
 def _item(function: Func, state: DocumentState, codec: PositionCodec) -> lsp.CallHierarchyItem:
     """It has the document that it came from: the function itself may be in another one."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     source = function.piece.source
     launches = (each for each in shown_launches(state) if function in each.bodies)
     launch = min(launches, key=lambda each: each.called_at.span, default=None)

@@ -41,7 +41,7 @@ _ROLES = {"prefetch": "scalar-prefetch operand", "in": "input", "out": "output",
 
 def hover(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> lsp.Hover | None:
     """Facts about the code at a place: a call in a kernel, a ref, a launch, or any function of jax."""
-    if state.file_analysis is None or state.file_analysis.analysis is None or not state.client.hover:
+    if not state.has_analysis or not state.client.hover:
         return None
     position = from_lsp(state.source, place, codec)
     found = _hovered(state, position)
@@ -54,8 +54,7 @@ def hover(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> ls
 
 
 def _hovered(state: DocumentState, position: Position) -> tuple[Span, Markdown] | None:
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
-    analysis = state.file_analysis.analysis
+    analysis = state.analysis
     found: tuple[Span, Markdown] | None = None
     for trace in shown_traces(state):
         found = _hovered_op(trace, state, position) or _hovered_ref(trace, state, position) or found

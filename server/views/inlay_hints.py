@@ -39,7 +39,7 @@ def inlay_hints(state: DocumentState, codec: PositionCodec, lines: range) -> lis
 
     Those on `lines`, from 1: few of a long file are visible.
     """
-    if state.file_analysis is None or state.file_analysis.analysis is None or not state.client.inlay_hints:
+    if not state.has_analysis or not state.client.inlay_hints:
         return []
     hints: dict[Span, _Type] = {}
     for trace in shown_traces(state) if state.client.inlay_dtype else ():
@@ -149,7 +149,6 @@ def _type_of(ref: Ref, probed: LaunchResult | None, call: KnownCall | None, stat
 
 def _launch_hints(state: DocumentState, codec: PositionCodec, lines: range) -> Iterator[lsp.InlayHint]:
     """At the end of a launch's first line: over how many points it runs, and what it takes of VMEM."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     client = state.client
     seen: set[int] = set()
     for launch in shown_launches(state):

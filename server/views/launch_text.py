@@ -45,9 +45,8 @@ _MAX_CALL_LENGTH = 80
 
 def launch_text(launch: Launch, state: DocumentState) -> Markdown:
     """All facts about a launch."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
     probed = known_of(state, launch)
-    budgets = budgets_of(launch, state.file_analysis.analysis) if backend_of(launch, state) in (None, "tpu") else ()
+    budgets = budgets_of(launch, state.analysis) if backend_of(launch, state) in (None, "tpu") else ()
     steps = steps_text(launch, probed) if launch.has_grid else None
     about = text(", ".join(filter(None, (summary(launch, state), steps))))
     parts = [
@@ -63,8 +62,7 @@ def launch_text(launch: Launch, state: DocumentState) -> Markdown:
 
 def _table(launch: Launch, state: DocumentState, budgets: tuple[LaunchBudget, ...]) -> Iterator[Markdown]:
     """A row for each block: what the kernel gets of what, by which index map, and how much VMEM that takes."""
-    assert state.file_analysis is not None and state.file_analysis.analysis is not None
-    blocks = blocks_of(launch, state.file_analysis.analysis)
+    blocks = blocks_of(launch, state.analysis)
     if blocks is None:
         return
     refs = [ref for trace in launch.traces[:1] for ref in trace.refs]

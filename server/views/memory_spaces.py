@@ -29,7 +29,7 @@ def named_refs(state: DocumentState) -> dict[Span, str]:
 
     A ref is left out where its memory is not known from a launch, or where two launches have different ones.
     """
-    if state.file_analysis is None or state.file_analysis.analysis is None:
+    if not state.has_analysis:
         return {}
     found: dict[nodes.Name, tuple[Piece, str | None]] = {}
     for trace in shown_traces(state):

@@ -31,7 +31,7 @@ def definitions(state: DocumentState, place: lsp.Position, codec: PositionCodec)
 
     Where there is neither, the launch.
     """
-    if state.file_analysis is None or state.file_analysis.analysis is None:
+    if not state.has_analysis:
         return []
     position = from_lsp(state.source, place, codec)
     found = []
@@ -64,7 +64,7 @@ def _operand(launch: Launch, ref: Ref) -> Site | None:
 
 def launches_of(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> list[lsp.Location]:
     """The launches of the kernel whose name stands there, or of the one that is launched there."""
-    if state.file_analysis is None or state.file_analysis.analysis is None:
+    if not state.has_analysis:
         return []
     position = from_lsp(state.source, place, codec)
     every = shown_launches(state)
@@ -80,7 +80,7 @@ def launches_of(state: DocumentState, place: lsp.Position, codec: PositionCodec)
 
 def outline(state: DocumentState, codec: PositionCodec) -> list[lsp.DocumentSymbol]:
     """The kernels and the launches of a document, in order."""
-    if state.file_analysis is None or state.file_analysis.analysis is None:
+    if not state.has_analysis:
         return []
     source = state.source
     found: dict[Span, lsp.DocumentSymbol] = {}

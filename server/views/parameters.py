@@ -83,7 +83,7 @@ def renames(state: DocumentState, place: lsp.Position, new: str, codec: Position
 
 
 def _at(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> _Parameter | None:
-    if state.file_analysis is None or state.file_analysis.analysis is None:
+    if not state.has_analysis:
         return None
     position = from_lsp(state.source, place, codec)
     for trace in shown_traces(state):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.config.settings import Settings, SettingsError
     from pallas_lint.finding import Finding
+    from pallas_lint.kernels.analysis.analysis import Analysis
     from pallas_lint.known_calls.known_call import KnownCall
     from pallas_lint.lint import FileAnalysis
     from pallas_lint.probe.stored_runs import StoredRun
@@ -52,6 +53,17 @@ class DocumentState:
     probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
     picked: Mapping[str, KnownCall] = field(factory=dict)  # by function: the known call that the user wants to see
     before: Source | None = None  # the text before the last edit: what was typed there may be half written
+
+    @property
+    def has_analysis(self) -> bool:
+        """Whether the text was analysed: kernels can be in it, and nothing failed."""
+        return self.file_analysis is not None and self.file_analysis.analysis is not None
+
+    @property
+    def analysis(self) -> Analysis:
+        """The analysis of a text that has one."""
+        assert self.file_analysis is not None and self.file_analysis.analysis is not None
+        return self.file_analysis.analysis
 
     @property
     def findings(self) -> tuple[Finding, ...]:

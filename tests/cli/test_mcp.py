@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from invocation import KERNEL
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from mcp import ClientSession
 
 pytestmark = pytest.mark.slow
 READING = {"lint", "lint_code", "fix", "rule", "support", "facts"}
@@ -21,6 +21,9 @@ READING = {"lint", "lint_code", "fix", "rule", "support", "facts"}
 
 @asynccontextmanager
 async def client(folder: Path, *arguments: str) -> AsyncIterator[ClientSession]:
+    from mcp import ClientSession, StdioServerParameters  # here: a second for each run that only collects this
+    from mcp.client.stdio import stdio_client
+
     command = StdioServerParameters(
         command=sys.executable, args=["-m", "pallas_lint", "mcp", *arguments], cwd=str(folder)
     )

@@ -11,5 +11,5 @@ HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if HERE in item.path.parents and item.get_closest_marker("nightly") is None:
+        if item.path.is_relative_to(HERE) and item.get_closest_marker("nightly") is None:
             item.add_marker(pytest.mark.slow)

@@ -126,21 +126,17 @@ def test_adding_a_test_file_takes_nothing_away(name: str, tmp_path: Path) -> Non
     code = example.code.strip() + "\n"
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'p'\n")
     (tmp_path / "kern.py").write_text(code)
-    given = {"jax-version": example.jax, "target": example.target}
+    given = {"jax-version": example.jax, "target": example.target, "select": ["ALL"]}
     finder = SettingsFinder(Overrides({key: value for key, value in given.items() if value is not None}), tmp_path)
-
-    def found() -> set[tuple[str, int]]:
-        findings = run(discover(["kern.py"], finder, cwd=tmp_path).files, cwd=tmp_path, jobs=1).findings
-        return {(f.code, f.span.start.line) for f in findings if f.code not in ABSENCE}
-
-    before = found()
+    before = places(code, jax=example.jax, target=example.target)
     calls = "".join(
         f"\n\n@pytest.mark.parametrize('x', [jnp.ones((256, 256)), jnp.ones((8, 128), jnp.bfloat16), 128, 3])\n"
         f"def test_{function}(x):\n    kern.{function}({', '.join(['x'] * count)})\n"
         for function, count in functions(code)
     )
     (tmp_path / "test_kern.py").write_text("import jax.numpy as jnp\nimport pytest\nimport kern\n" + calls)
-    assert before <= found()
+    findings = run(discover(["kern.py"], finder, cwd=tmp_path).files, cwd=tmp_path, jobs=1).findings
+    assert before <= {(f.code, f.span.start.line) for f in findings}
 
 
 JITTED = """\

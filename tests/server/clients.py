@@ -9,12 +9,16 @@ import logging
 import socket
 import threading
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from lsprotocol import types as lsp
+from pallas_lint.server import app
 from pallas_lint.server.registration import create
+from pallas_lint.server.reporting.diagnostics import make_converter
 from pygls.io_ import run_async
 from pygls.protocol import default_converter
-from pytest_lsp import LanguageClient, client_capabilities, make_test_lsp_client
+from pytest_lsp import LanguageClient, client_capabilities
+from pytest_lsp.client import register_lsp_features
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -26,8 +30,9 @@ if TYPE_CHECKING:
 LIMIT = 300.0  # seconds after which something that does not happen counts as missing
 
 
-# Compiles code for each type of message that it meets: done once, not for both ends of each session.
-_converter = functools.cache(default_converter)
+# They compile code for each type of message that they meet: done once, not for each session.
+_client_converter = functools.cache(default_converter)
+_server_converter = functools.cache(make_converter)
 
 
 @functools.cache
@@ -156,9 +161,10 @@ async def session(
 
     `configuration` is what the client answers for a folder's URI ("" for all others), below `pallasLint`.
     """
-    server, client = create(allow_probe=allow_probe, trusted=trusted), make_test_lsp_client()
-    for each in (server, client):
-        each.protocol._converter = _converter()
+    with patch.object(app, "make_converter", _server_converter):
+        server = create(allow_probe=allow_probe, trusted=trusted)
+    client = LanguageClient(converter_factory=_client_converter)
+    register_lsp_features(client)
     editor = Editor(client, server)
     _listen(client, editor)
     client._configuration = {

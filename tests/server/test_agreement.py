@@ -17,6 +17,7 @@ from pytest_lsp import make_test_lsp_client
 from pallas_lint.finding import ELSEWHERE
 from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.text.source import Source
+from tests.sampling import NIGHT, by_day
 from tests.server.clients import codes, document, session
 from tests.server.test_protocol import CODE
 
@@ -25,9 +26,9 @@ SEVERITIES = {"error": 1, "warning": 2, "info": 3}
 
 
 def samples() -> dict[str, str]:
-    """The repository's examples, and the first of each rule, by the name of a file."""
+    """The repository's examples, and the first of each rule (by day of one in four), by the name of a file."""
     found = {file.name: file.read_text(encoding="utf-8") for file in sorted((ROOT / "examples").rglob("*.py"))}
-    for code, entry in all_rules().items():
+    for code, entry in by_day(all_rules().items()):
         for example in entry.rule.invalid[:1]:
             found[f"{code.lower()}.py"] = example.code.replace("#!", "")
     return found
@@ -76,7 +77,7 @@ async def test_pushed_pulled_and_as_json(tmp_path: Path) -> None:
         [*command, "--jax-version", "0.10.2"], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     findings = at_each_place(json.loads(ran.stdout)["findings"])
-    assert len(findings) > 50
+    assert len(findings) > (50 if NIGHT else 20)
     async with session("minimal", tmp_path, options={"jaxVersion": "0.10.2"}) as editor:
         for name, text in samples().items():
             editor.open((tmp_path / name).as_uri(), text)

@@ -18,6 +18,7 @@ from pytest_lsp import ClientServerConfig, LanguageClient
 
 from pallas_lint.finding import Position
 from pallas_lint.text.source import Source
+from tests.sampling import by_day
 from tests.server.clients import capabilities, label, session
 
 CODE = """\
@@ -60,7 +61,7 @@ async def client(request: Any) -> AsyncIterator[LanguageClient]:
 
 @pytest_lsp.fixture(
     config=ClientServerConfig(server_command=[sys.executable, "-m", "pallas_lint", "server"]),
-    params=["visual-studio-code", "neovim", "emacs"],
+    params=by_day(["visual-studio-code", "neovim", "emacs"]),
 )
 async def process(request: Any, lsp_client: LanguageClient) -> AsyncIterator[None]:
     lsp_client.feature(lsp.CLIENT_REGISTER_CAPABILITY)(lambda *_: None)

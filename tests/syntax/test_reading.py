@@ -158,7 +158,7 @@ def test_the_place_is_that_of_the_text() -> None:
 
 
 def test_a_sample_of_real_code() -> None:
-    texts = pieces_of(random.Random(7).sample(sorted(OURS), 40) + random.Random(7).sample(STANDARD, 20))
+    texts = pieces_of(random.Random(7).sample(sorted(OURS), 20) + random.Random(7).sample(STANDARD, 10))
     assert sum(map(compared, texts)) > 0.99 * len(texts)
 
 

@@ -85,17 +85,12 @@ def _annotated(module: Module, piece: Piece) -> Iterator[tuple[str, nodes.Functi
         else:
             continue
         yield from (
-            candidate for candidate in found if any(param.annotation is not None for param in _parameters(candidate[1]))
+            candidate for candidate in found if any(param.annotation is not None for param in candidate[1].params.named)
         )
 
 
 def _is_function(node: nodes.Node) -> TypeGuard[nodes.FunctionDef]:
     return isinstance(node, nodes.FunctionDef)
-
-
-def _parameters(node: nodes.FunctionDef | nodes.Lambda) -> tuple[nodes.Param, ...]:
-    parameters = node.params
-    return (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
 
 
 def _source(piece: Piece, node: nodes.FunctionDef) -> str:
@@ -139,7 +134,7 @@ def _annotations(interp: Interpreter, func: Func) -> Iterator[tuple[str, CallRes
     One with a default may get that, `None` most of all.
     """
     with interp.inside(interp.outside_kernels(func.module, func.piece)):
-        for parameter in _parameters(func.node):
+        for parameter in func.node.params.named:
             if parameter.annotation is None or parameter.default is not None:
                 continue
             value = interp.evaluate(parameter.annotation.annotation, func.env)

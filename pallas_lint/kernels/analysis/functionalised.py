@@ -20,6 +20,15 @@ def is_functionalised(launch: Launch, analysis: Analysis) -> bool:
     )
 
 
+def launches_checked_in(function: str, analysis: Analysis) -> list[Launch]:
+    """The launches under checkify that a function of this name leads to."""
+    return [
+        launch
+        for launch in analysis.launches
+        if is_functionalised(launch, analysis) and function in {caller.name for caller in launch.callers}
+    ]
+
+
 def may_be_functionalised(launch: Launch, analysis: Analysis) -> bool:
     """Whether it does, or may: checkify got something unknown, or another file of the project uses it on this one."""
     outcome = analysis.outcome

@@ -101,8 +101,7 @@ def _with_defaults(piece: Piece) -> list[nodes.FunctionDef]:
 
 
 def _has_defaults(node: nodes.FunctionDef) -> bool:
-    parameters = node.params
-    each = (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+    each = node.params.named
     return bool(each) and all(parameter.default is not None for parameter in each)
 
 
@@ -125,7 +124,7 @@ def _is_run(func: Func) -> bool:
 
 def _names(node: nodes.FunctionDef) -> list[str]:
     parameters = node.params
-    return [param.name.value for param in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)]
+    return [param.name.value for param in parameters.named]
 
 
 def _skips_itself(node: nodes.FunctionDef) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.launches.foreign_calls import is_scalar
+from pallas_lint.kernels.model.called import short_name
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.kinds import described, differ
 from pallas_lint.kernels.model.known_names import declares_array, is_shape_struct, is_spec
@@ -238,8 +239,7 @@ def maker(value: Value) -> str | None:
     node = value.site.node if isinstance(value, Array | CallResult) and value.site is not None else None
     if not isinstance(node, nodes.Call):
         return None
-    func = node.func
-    name = func.attr.value if isinstance(func, nodes.Attribute) else func.value if isinstance(func, nodes.Name) else ""
+    name = short_name(node.func)
     return name if name in _MAKERS else None
 
 

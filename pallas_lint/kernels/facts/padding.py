@@ -14,6 +14,7 @@ from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import axes_in
 from pallas_lint.kernels.grid.index_ranges import divided, number
+from pallas_lint.kernels.model.known_names import named
 from pallas_lint.kernels.model.trace import Access, Op, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, Value, from_dim
 from pallas_lint.records import define, evolve, field, frozen
@@ -28,22 +29,17 @@ if TYPE_CHECKING:
 
 Certainty = Literal["sure", "likely", "possible"]
 
-
-def _named(names: str) -> frozenset[str]:
-    return frozenset(f"jax.{module}.{name}" for module in ("numpy", "lax", "nn") for name in names.split())
-
-
-_REDUCING = _named(
+_REDUCING = named(
     "sum mean max min amax amin prod var std argmax argmin any all logsumexp cumsum softmax"
     " reduce_sum reduce_max reduce_min reduce_prod"
 )
-_ELEMENTWISE = _named(
+_ELEMENTWISE = named(
     "add subtract multiply true_divide divide sub mul div maximum minimum power pow exp exp2 log sqrt rsqrt square abs"
     " negative neg tanh sigmoid logistic relu silu gelu astype convert_element_type asarray stop_gradient integer_pow"
 )
-_DOTS = _named("dot matmul") | {"jax.experimental.pallas.dot"}
-_ZERO = _named("zeros zeros_like")
-_COMPARING = _named("less less_equal greater greater_equal equal not_equal lt le gt ge eq ne logical_and bitwise_and")
+_DOTS = named("dot matmul") | {"jax.experimental.pallas.dot"}
+_ZERO = named("zeros zeros_like")
+_COMPARING = named("less less_equal greater greater_equal equal not_equal lt le gt ge eq ne logical_and bitwise_and")
 
 
 @frozen

@@ -99,10 +99,7 @@ def triton_kernel(func: Func) -> TritonKernel | None:
     """Run a kernel on expressions; None where it is no plain function."""
     if not isinstance(func.node, nodes.FunctionDef):
         return None
-    parameters = tuple(
-        parameter.name.value
-        for parameter in (*func.node.params.posonly_params, *func.node.params.params, *func.node.params.kwonly_params)
-    )
+    parameters = tuple(parameter.name.value for parameter in func.node.params.named)
     kernel = TritonKernel(func, parameters)
     _TritonRun(kernel, {name: ("param", name) for name in parameters}).suite(func.node.body)
     return kernel

@@ -50,7 +50,7 @@ class IndexMap:
     @property
     def parameters(self) -> list[nodes.Param]:
         """The positional parameters that grid indices and prefetch refs go to: bound ones are left out."""
-        every = [*self.func.node.params.posonly_params, *self.func.node.params.params]
+        every = self.func.node.params.positional
         taken = {name for name, _ in self.func.keywords}
         return [param for param in every[len(self.func.bound) :] if param.name.value not in taken]
 
@@ -66,7 +66,7 @@ class IndexMap:
     @cached_property
     def _env(self) -> Env:
         env = Env(self.func.module, self.func.env)
-        every = [*self.func.node.params.posonly_params, *self.func.node.params.params]
+        every = self.func.node.params.positional
         for param, value in zip(every, self.func.bound, strict=False):
             env.vars[param.name.value] = value
         env.vars.update(dict(self.func.keywords))

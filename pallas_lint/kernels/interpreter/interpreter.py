@@ -434,7 +434,7 @@ class Interpreter(Recorder):
         open_ = arguments.open or func.open_keywords
         if func.method_of is not None:
             given.insert(0, func.method_of)
-        for parameter in (*parameters.posonly_params, *parameters.params):
+        for parameter in parameters.positional:
             name = parameter.name.value
             if given:
                 value = given.pop(0)

@@ -9,6 +9,7 @@ from pallas_lint.kernels.launches import backend
 from pallas_lint.kernels.launches.roles import Roles, assign
 from pallas_lint.kernels.launches.signatures import signature_of
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.called import short_name
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import is_grid_spec, is_shape_struct, takes_prefetch
 from pallas_lint.kernels.model.launch import Launch
@@ -387,7 +388,7 @@ _LAUNCH_KEYWORDS = frozenset(
 def wrapper(func: nodes.BaseExpression, callee: Value) -> tuple[str, LaunchForm] | None:
     """The name of a launch look-alike as spelled (`self.pallas_call`, `qpl.pallas_call`), and what it looks like."""
     is_member = isinstance(func, nodes.Attribute)
-    name = func.attr.value if isinstance(func, nodes.Attribute) else func.value if isinstance(func, nodes.Name) else ""
+    name = short_name(func)
     for known, form in FORMS.wrapped:
         if form.wrapped_as == "suffix" and name.endswith(known):
             launches = form_of(callee) is not None or (isinstance(callee, CallResult) and callee.launch is not None)

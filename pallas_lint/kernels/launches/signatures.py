@@ -70,7 +70,7 @@ def signature_of(func: Func) -> Signature:
     # Arguments are passed by position: none reaches a parameter after one that a keyword fills.
     unreachable: list[str] = []
     reachable = True
-    for parameter in [*parameters.posonly_params, *parameters.params][filled:]:
+    for parameter in parameters.positional[filled:]:
         name = parameter.name.value
         if name in taken:
             reachable = False

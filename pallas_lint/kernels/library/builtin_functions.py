@@ -56,7 +56,7 @@ def _range(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
 
 
 def _len(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    value = arguments.positional[0] if arguments.positional else UNKNOWN
+    value = arguments.first
     if isinstance(value, Seq | Dictionary) and not value.open:
         return Const(len(value.items))
     if isinstance(value, Const) and isinstance(value.value, str | bytes):
@@ -97,7 +97,7 @@ def _enumerate(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node
 
 
 def _reversed(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    items = items_of(arguments.positional[0] if arguments.positional else UNKNOWN)
+    items = items_of(arguments.first)
     return Seq((), "list", open=True) if items is None else Seq(tuple(reversed(items)), "list")
 
 
@@ -136,7 +136,7 @@ def _extreme(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
 
 
 def _sum(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    items = items_of(arguments.positional[0] if arguments.positional else UNKNOWN)
+    items = items_of(arguments.first)
     if items is None:
         return UNKNOWN
     total: Value = arguments.get("start", 1) or Const(0)
@@ -205,7 +205,7 @@ def _prod(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
 
 def _cast(kind: type) -> Model:
     def run(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-        value = arguments.positional[0] if arguments.positional else UNKNOWN
+        value = arguments.first
         if isinstance(value, Const) and isinstance(value.value, int | float | str):
             try:
                 return Const(kind(value.value))
@@ -252,7 +252,7 @@ def _dict(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
 
 
 def _any_all(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    value = arguments.positional[0] if arguments.positional else UNKNOWN
+    value = arguments.first
     decisive = name.endswith("any")  # of one item
     if not isinstance(value, Seq):
         return UNKNOWN
@@ -286,13 +286,13 @@ def _hold(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
 
 def _struct_like(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.ShapeDtypeStruct.like(x)`."""
-    like = arguments.positional[0] if arguments.positional else UNKNOWN
+    like = arguments.first
     parts = [members.attribute_of(interp, like, part, node) for part in ("shape", "dtype")]
     return interp.opaque_call("jax.ShapeDtypeStruct", Arguments(parts), node)
 
 
 def _importorskip(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    first = arguments.first
     return External(first.value) if isinstance(first, Const) and isinstance(first.value, str) else UNKNOWN
 
 

@@ -70,7 +70,7 @@ def custom(name: str, target: Value, arguments: Arguments) -> Value:
 
 def _parameters(func: Func) -> list[str]:
     parameters = func.node.params
-    return [parameter.name.value for parameter in (*parameters.posonly_params, *parameters.params)]
+    return [parameter.name.value for parameter in parameters.positional]
 
 
 def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:

@@ -20,7 +20,7 @@ def jit(func: Value, arguments: Arguments) -> Value:
     if not isinstance(func.node, nodes.FunctionDef):
         return func
     parameters = func.node.params
-    positional = [param.name.value for param in (*parameters.posonly_params, *parameters.params)]
+    positional = [param.name.value for param in parameters.positional]
     names = {*positional, *(param.name.value for param in parameters.kwonly_params)}
     static = _static(arguments, positional)
     return func if static is None else evolve(func, jitted=frozenset(names - static))

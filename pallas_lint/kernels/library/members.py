@@ -339,7 +339,7 @@ def _made_method(interp: Tracer, owner: CallResult, name: str, arguments: Argume
 
 
 def _sequence_method(interp: Tracer, owner: Seq, name: str, arguments: Arguments, node: nodes.Node, env: Env) -> Value:
-    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    first = arguments.first
     changed: Seq | None = None
     if name == "append":
         changed = owner if owner.open else Seq((*owner.items, first), owner.kind)

@@ -108,7 +108,7 @@ def _store(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
 
 
 def _atomic(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    ref = arguments.positional[0] if arguments.positional else UNKNOWN
+    ref = arguments.first
     # `atomic_cas(ref, cmp, val)` has no index.
     index = ELLIPSIS if name.endswith("atomic_cas") else arguments.get("idx", 1) or ELLIPSIS
     if isinstance(ref, Ref):

@@ -115,7 +115,7 @@ def _foreign(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
 
 
 def _checkify(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    mark_checkified(interp, arguments.positional[0] if arguments.positional else UNKNOWN)
+    mark_checkified(interp, arguments.first)
     return interp.opaque_call(name, arguments, node)
 
 

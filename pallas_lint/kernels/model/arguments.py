@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.known_names import is_spec
-from pallas_lint.kernels.model.values import Array, CallResult, Func, Ref, Seq, Slice, options
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Func, Ref, Seq, Slice, options
 from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
@@ -21,6 +21,11 @@ class Arguments:
     positional: list[Value] = field(factory=list)
     keywords: dict[str, Value] = field(factory=dict)
     open: bool = False
+
+    @property
+    def first(self) -> Value:
+        """The first positional argument; UNKNOWN where none is seen."""
+        return self.positional[0] if self.positional else UNKNOWN
 
     def get(self, name: str, position: int | None = None) -> Value | None:
         """The argument passed as `name` or at `position`; None where it was not passed."""

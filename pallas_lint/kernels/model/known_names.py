@@ -30,6 +30,11 @@ _PREFETCHING = frozenset(("PrefetchScalarGridSpec",))
 _TENSOR_CORES = frozenset(("create_tensorcore_mesh", "TensorCoreMesh"))
 
 
+def named(names: str) -> frozenset[str]:
+    """The functions of `jax.numpy`, `jax.lax` and `jax.nn` with these names."""
+    return frozenset(f"jax.{module}.{name}" for module in ("numpy", "lax", "nn") for name in names.split())
+
+
 def is_made(value: Value | None, names: frozenset[str]) -> TypeGuard[CallResult]:
     """Whether the value is what a call of one of these gave, known by the last part of its name."""
     return isinstance(value, CallResult) and value.short in names

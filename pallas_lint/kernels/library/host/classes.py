@@ -304,14 +304,14 @@ def _replaced(interp: Tracer, owner: Instance, arguments: Arguments) -> Value:
 
 def _replace(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`dataclasses.replace(config, block=64)`."""
-    owner = arguments.positional[0] if arguments.positional else UNKNOWN
+    owner = arguments.first
     if isinstance(owner, Instance) and owner.attributes:
         return _replaced(interp, owner, arguments.rest(1))
     return interp.opaque_call(name, arguments, node)
 
 
 def _as_dictionary(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    owner = arguments.positional[0] if arguments.positional else UNKNOWN
+    owner = arguments.first
     if not isinstance(owner, Instance) or not owner.attributes or len(arguments.positional) > 1 or arguments.keywords:
         return interp.opaque_call(name, arguments, node)
     names = _fields(interp, owner.cls)

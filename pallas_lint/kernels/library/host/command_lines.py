@@ -100,7 +100,7 @@ def _flag(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
 
 def _main(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`fire.Fire(main)`: what it calls where the program is started without arguments."""
-    main = arguments.positional[0] if arguments.positional else UNKNOWN
+    main = arguments.first
     if not isinstance(main, Func):
         interp.escape(arguments, node)
         return interp.opaque_call(name, arguments, node)

@@ -173,7 +173,7 @@ def _has(interp: Tracer, owner: Value, attribute: str) -> bool | None:
 
 def is_callable(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`callable(x)`."""
-    value = arguments.positional[0] if arguments.positional else UNKNOWN
+    value = arguments.first
     if isinstance(value, Func | Class):
         return Const(True)
     return Const(False) if isinstance(value, Const | Seq | Dictionary | Array | Ref) else UNKNOWN
