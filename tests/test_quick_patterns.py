@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.kernels.model.launch_forms import FORMS
-from pallas_lint.text.quick_patterns import in_any_case, matches_at_lines, starting_word
+from pallas_lint.text.quick_patterns import in_any_case, starting_word, statements_with
 
 TEXTS = (
     "", "dir(", "x.dir(y)", "subdir(y)", "_dir(", "1dir(", "é.dir(", "édir(", "dir (", "JAX_9", "Jax9", "jaX_12", "jax",
@@ -33,10 +33,12 @@ def test_quick_patterns_match_what_plain_ones_do(text: str) -> None:
         "".join
     )
 )
-def test_matches_at_lines_are_those_at_line_breaks(text: str) -> None:
-    plain = r"[ \t]*(?:from[ \t]+\w+[ \t]+import[ \t]*(\([^()#]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
-    expected = [match[0] for match in re.finditer(rf"(?<![^\n]){plain}", text)]
-    assert [match[0] for match in matches_at_lines(re.compile(plain), text, "import")] == expected
+def test_statements_with_a_word_are_those_at_line_breaks(text: str) -> None:
+    plain = r"(?:from[ \t]+\w+[ \t]+import[ \t]*(\([^()#]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
+    for blanks, indented in (("*", False), ("+", True)):
+        expected = [match[1] for match in re.finditer(rf"(?<![^\n])[ \t]{blanks}({plain})", text)]
+        found = statements_with("import", re.compile(plain).match, text, indented=indented)
+        assert [match[0] for match in found] == expected
 
 
 @pytest.mark.parametrize(

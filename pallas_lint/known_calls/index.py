@@ -13,11 +13,11 @@ from functools import cached_property
 
 from pallas_lint.kernels.analysis.project_text import is_test_path
 from pallas_lint.records import define, field, frozen
-from pallas_lint.text.quick_patterns import matches_at_lines
+from pallas_lint.text.quick_patterns import statements_with
 
 # Of whole texts, after every edit.
-_FROM = re.compile(r"[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\((?:[^()#]|#[^\n]*\n)*\)|[^\n#;]*)")
-_IMPORT = re.compile(r"[ \t]*import[ \t]+([^\n#;]+)")
+_FROM = re.compile(r"from[ \t]+([.\w]+)[ \t]+import[ \t]+(\((?:[^()#]|#[^\n]*\n)*\)|[^\n#;]*)")
+_IMPORT = re.compile(r"import[ \t]+([^\n#;]+)")
 _NAME = re.compile(r"([.\w]+|\*)(?:[ \t]+as[ \t]+(\w+))?")
 _DEFINES = re.compile(r"\n(?=[^\W\d])(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*=)")
 _FOREIGN = frozenset(
@@ -51,13 +51,13 @@ def entry_of(text: str) -> Entry | None:
 
 
 def _imports(text: str) -> Iterator[tuple[str, str]]:
-    for match in matches_at_lines(_FROM, text, "import"):
+    for match in statements_with("import", _FROM.match, text):
         owner = match[1]
         if owner.split(".", 1)[0] in _FOREIGN and not owner.startswith(_CODE_OF_JAX):
             continue
         for name, alias in _NAME.findall(re.sub(r"#[^\n]*", "", match[2])):
             yield f"{owner}{'' if owner.endswith('.') else '.'}{name}", alias or name
-    for match in matches_at_lines(_IMPORT, text, "import"):
+    for match in statements_with("import", _IMPORT.match, text):
         for name, alias in _NAME.findall(match[1]):
             if name.split(".", 1)[0] not in _FOREIGN or name.startswith(_CODE_OF_JAX):
                 yield name, alias or name

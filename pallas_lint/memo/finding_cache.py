@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pallas_lint.finding import Position, Span
 from pallas_lint.identity import ById
@@ -302,13 +302,18 @@ def _specs_by_piece(made: Iterable[CallResult]) -> dict[Piece, tuple[ById, ...]]
 def _shared_facts(analysis: Analysis) -> Hashable:
     """Facts from other runs that findings on any launch may use: those on sizes that belong to no single run."""
     effects = analysis.outcome.effects
-    shared = (
-        frozenset(size.text for size in sizes if not isinstance(size.owner, SymbolOwner | KernelTrace))
-        for sizes in (effects.remainders, effects.divisors, effects.compared)
+    divided = (
+        frozenset(size.text for size in sizes if _is_shared(size)) for sizes in (effects.remainders, effects.divisors)
     )
-    multiples = frozenset(
-        (size.text, number)
-        for size, number in effects.multiples
-        if isinstance(size, Sym) and not isinstance(size.owner, SymbolOwner | KernelTrace)
+    multiples = frozenset((size.text, number) for size, number in effects.multiples if _is_shared(size))
+    compared = frozenset(
+        frozenset(size.text if size is not None else None for size in group)
+        for group in effects.comparisons
+        if any(map(_is_shared, group))
     )
-    return tuple(shared), multiples, frozenset(effects.checkified), analysis.outcome.checkified_unknown
+    return tuple(divided), multiples, compared, frozenset(effects.checkified), analysis.outcome.checkified_unknown
+
+
+def _is_shared(size: object) -> TypeGuard[Sym]:
+    """Whether it is a size that belongs to no single run."""
+    return isinstance(size, Sym) and not isinstance(size.owner, SymbolOwner | KernelTrace)

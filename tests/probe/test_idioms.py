@@ -62,7 +62,7 @@ def test_working(worker: Worker, function: str, arguments: list[str], target: st
         ("half_of_scratch_copied", ["f32[16,128]"], "PAL907", Severity.ERROR),  # NaN reaches what is returned
         ("half_of_scratch_added", ["f32[16,128]"], "PAL907", Severity.ERROR),
         ("table_in_scalar_memory", ["i32[2048,128]", "f32[16,128]"], "PAL213", Severity.ERROR),
-        ("bytes_in_blocks", ["i8[20971520]"], "PAL213", Severity.ERROR),
+        ("bytes_in_blocks", ["i8[20971520]"], "PAL213", Severity.WARNING),  # XLA may keep the array in VMEM
         ("added_to_alias", ["f32[8,128]", "f32[8,128]"], "PAL907", Severity.ERROR),
         ("added_to_output", ["f32[8,128]", "f32[8,128]"], "PAL907", Severity.ERROR),
         ("first_rows_summed", ["f32[32,128]", "2"], "PAL420", Severity.WARNING),

@@ -36,7 +36,7 @@ from pallas_lint.records import define, field
 from pallas_lint.syntax import Outline, Piece, outline
 from pallas_lint.syntax.update import updated
 from pallas_lint.text.paths import shown_path
-from pallas_lint.text.quick_patterns import matches_at_lines
+from pallas_lint.text.quick_patterns import statements_with
 from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 _VOCABULARY = ("jax", "jaxlib", "numpy", "ml_dtypes", "typing", "functools", "math", "operator")
 # Of whole texts, after every edit.
 _INNER_IMPORT = re.compile(
-    r"[ \t]+(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w \t,]+)|import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?)"
+    r"(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w \t,]+)|import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?)"
 )
 # Assignments in a block (a loop, a branch): an over-estimate, since they may be in a function there.
 _ASSIGNED = re.compile(r"^[ \t]+(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
-_GLOBAL = re.compile(r"[ \t]+global[ \t]+([\w \t,]+)")
+_GLOBAL = re.compile(r"global[ \t]+([\w \t,]+)")
 # The budget for the bookkeeping of names that are bound repeatedly.
 _MOVES_PER_STEP = 8  # names whose value is replaced in one step
 _STEPS_PER_MERGE = 4  # steps for merging the effects of one earlier lookup
@@ -143,7 +143,7 @@ class Module:
     def inner_imports(self) -> dict[str, str]:
         """Names bound by imports inside functions and blocks: an over-estimate by regular expression."""
         table: dict[str, str] = {}
-        for match in matches_at_lines(_INNER_IMPORT, self.source.text, "import"):
+        for match in statements_with("import", _INNER_IMPORT.match, self.source.text, indented=True):
             module, names, plain, alias = match.groups()
             if plain:
                 table[alias or plain.split(".", 1)[0]] = plain
@@ -261,7 +261,7 @@ class Module:
     @cached_property
     def _bound_by_functions(self) -> frozenset[str]:
         """The names in `global` statements."""
-        found = matches_at_lines(_GLOBAL, self.source.text, "global")
+        found = statements_with("global", _GLOBAL.match, self.source.text, indented=True)
         return frozenset(name.strip() for match in found for name in match[1].split(","))
 
     def _record_lookup(self, name: str) -> None:
