@@ -15,16 +15,17 @@ from pallas_lint.kernels.facts.divisibility import proven_divisor
 from pallas_lint.kernels.facts.memory_spaces import tpu_space
 from pallas_lint.kernels.facts.subcores.memory import is_tiled
 from pallas_lint.kernels.facts.subcores.mesh import indices_in
-from pallas_lint.kernels.library.indexing import result_shape
+from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer
-from pallas_lint.kernels.model.values import NONE, Array, CallResult, Const, Ref, Seq, Slice, Value
+from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, CallResult, Const, Ref, Seq, Slice, Value
 
 if TYPE_CHECKING:
     from pallas_lint.compat.chips import SparseCores
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import Op
+    from pallas_lint.kernels.model.values import Dim
 
 COPIES = (*sorted(LOCAL), f"{PALLAS}.tpu.sync_copy", f"{PALLAS}.sync_copy")
 _SPACES = {"hbm": "HBM", "any": "HBM", "vmem": "VMEM", "smem": "SMEM", "vmem_shared": "VMEM_SHARED"}
@@ -45,7 +46,7 @@ def copy_problem(op: Op, launch: Launch, chips: tuple[SparseCores, ...]) -> Prob
     problems += [_indexed(end, indices, launch, chips) for end, indices in indexed]
     if indexed and op.argument("sem", 2) == NONE:
         problems.append(("an indirect copy without a semaphore", "pass a `pltpu.SemaphoreType.DMA`"))
-    problems += [part(end, launch) for end in (source, target) for part in (_part, _packed_part)]
+    problems += [part(end, launch) for end in (source, target) for part in (_part, _packed_part, _packed_rows)]
     return next(filter(None, problems), None)
 
 
@@ -248,9 +249,7 @@ def _packed_part(view: Ref, launch: Launch) -> Problem | None:
     size, start, tile = integer(part.size), integer(part.start), LANES * 32 // bits(dtype or "")
     if size is None or size >= width or result_shape(whole.shape, part) is None:
         return None
-    # Nothing divides the index of a subcore, not even where the mesh has one.
-    unknown = frozenset(ById(index) for index in indices_in(part.start))
-    divisor = proven_divisor(part.start, unknown) if isinstance(part.start, Array) else 0
+    divisor = _divisor_of_subcores(part.start)
     aligned = start is None or start % tile == 0
     ends = [start] if start is not None else [] if divisor else [width - size]  # a start that moves is not the last one
     is_whole = size % tile == 0 or any(at % tile == 0 and at + size == width for at in ends)
@@ -261,6 +260,52 @@ def _packed_part(view: Ref, launch: Launch) -> Problem | None:
         f"{size} of {width} numbers of {dtype}{at} of `{whole.parameter}`: a copy takes whole tiles of {tile}",
         f"start at and take multiples of {tile}, or `use_tc_tiling_on_sc=False`",
     )
+
+
+def _packed_rows(view: Ref, launch: Launch) -> Problem | None:
+    """Rows of 16 or 8 bits that share words with rows that are not taken: two rows have one, or four.
+
+    A row by its number is refused whatever the number, a slice where its start or its size cuts a word in two, other
+    than at the last row. Compiled for v5p, v6e and v7x with jax 0.12.0.1, in HBM, VMEM and VMEM_SHARED.
+    """
+    whole, parts = view.parent, _parts(view)
+    if whole is None or whole.view or whole.shape is None or len(whole.shape) < 2 or not is_tiled(launch):
+        return None
+    if whole.dtype in (None, "bool", "semaphore") or bits(whole.dtype or "") not in (8, 16):
+        return None
+    at = len(whole.shape) - 2
+    if _space(view, launch) in (None, "SMEM") or len(parts) <= at or any(part in (NONE, ELLIPSIS) for part in parts):
+        return None
+    row, packed = parts[at], 32 // bits(whole.dtype or "")
+    if is_scalar_index(row):
+        taken = "a row"
+    elif isinstance(row, Slice) and (size := _cut_words(row, whole.shape[at], packed)) is not None:
+        taken = "a row" if size == 1 else f"{size} rows"
+    else:
+        return None
+    return (
+        f"a copy of {taken} of {whole.dtype} of `{_whole(view).parameter}`, of which {packed} share a word",
+        f"copy `pl.ds({packed} * i, {packed})`, or `use_tc_tiling_on_sc=False`",
+    )
+
+
+def _cut_words(rows: Slice, total: Dim, packed: int) -> int | None:
+    """The size of a slice of rows that certainly takes a part of a word; None for others."""
+    size = integer(rows.size) if rows.size is not None else None
+    if size is None or not isinstance(total, int) or size >= total:
+        return None
+    start = integer(rows.start)
+    divisor = start if start is not None else _divisor_of_subcores(rows.start)
+    if divisor is not None and divisor % packed:
+        return size
+    is_last = size % packed == total % packed if start is None else start + size == total
+    return size if size % packed and not is_last else None
+
+
+def _divisor_of_subcores(start: Value) -> int | None:
+    """What is proven to divide a start that is computed on a subcore: nothing divides the subcore's own index."""
+    loaded = frozenset(ById(index) for index in indices_in(start))
+    return proven_divisor(start, loaded) or None if isinstance(start, Array) else None
 
 
 def _is_cut(start: int | None, size: int, width: int) -> bool:
