@@ -1,4 +1,4 @@
-"""Parts of arrays that copies on SparseCores take, by the tiles that they cut; each was compiled for v6e and tpu7x."""
+"""Parts of arrays that copies on SparseCores take, by the tiles that they cut; each was compiled for v6e."""
 
 from __future__ import annotations
 

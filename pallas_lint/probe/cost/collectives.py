@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .chips import CHIPS, FASTEST, LIKELY, SLOWEST, Chip, HbmTiming
@@ -76,7 +77,7 @@ def _gathered(size: int, count: int) -> tuple[float, int]:
     return size * (count - 1) / count, 1
 
 
-_SENT = {
+_SENT: dict[str, Callable[[int, int], tuple[float, int]]] = {
     "all-gather": _gathered,
     "all-to-all": _gathered,
     "reduce-scatter": lambda size, count: (float(size * (count - 1)), 1),

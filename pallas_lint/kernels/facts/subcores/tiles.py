@@ -1,7 +1,8 @@
 """Tiles of arrays in memories of a SparseCore, which its copies take whole.
 
-Compiled for v5p, v6e and v7x with jax 0.10.2, 0.11.2 and 0.12.0.1: slices at constants and at multiples of the index of
-a subcore, rows and words of 32, 16 and 8 bits, in HBM, VMEM and VMEM_SHARED, and the same as blocks of `emit_pipeline`.
+Compiled for v6e with jax 0.12.0.1: slices at constants and at multiples of the index of a subcore, rows and words of
+32, 16 and 8 bits, in HBM, VMEM and VMEM_SHARED, and the same as blocks of `emit_pipeline`; most slices of HBM also for
+v5p and v7x, and with jax 0.10.2 and 0.11.2. Equal halves of two tiles are refused for v5p by 0.10.2.
 """
 
 from __future__ import annotations
