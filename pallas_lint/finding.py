@@ -94,7 +94,7 @@ class Finding:
     help: str = ""
     kernel: str | None = None
     backend: str | None = None  # "tpu" | "triton" | "mosaic_gpu" | None: holds on any
-    device: str | None = None  # a device generation, where the verdict hangs on it: "v5e", "sm90", "rocm"
+    device: str | None = None  # device generations, where the verdict hangs on them: "v5e", "sm90", "tpu7x, v4"
     jax: str | None = None  # the jax version (or range) for which it holds; None: any
     dtype: str | None = None  # as jax prints it in avals: "bf16", "f32", "i8"
     origin: Literal["static", "probe"] = "static"
@@ -108,6 +108,17 @@ class Finding:
 
     page: str | None = None  # the address of the rule's page where the rule is of another package
     core: str | None = None  # of a TPU: "tensor" or "sparse"; None: no TPU, or it holds on both
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Those for which it holds; empty where it hangs on none."""
+        return tuple(self.device.split(", ")) if self.device else ()
+
+    def with_devices(self, other: Finding) -> Finding:
+        """The same for the devices of another finding, too, where both are of devices."""
+        if not self.device or not other.device or self.device == other.device:
+            return self
+        return evolve(self, device=", ".join(sorted({*self.devices, *other.devices})))
 
     @property
     def url(self) -> str:

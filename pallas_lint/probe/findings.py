@@ -137,10 +137,8 @@ def _merged(found: list[Finding]) -> list[Finding]:
         known = best.get(key)
         if known is None:
             best[key] = finding
-        elif known.device != finding.device:
-            best[key] = evolve(
-                known, device=", ".join(sorted({*(known.device or "").split(", "), finding.device or ""} - {""}))
-            )
+        else:
+            best[key] = known.with_devices(finding)
     return sorted(best.values(), key=lambda finding: finding.sort_key)
 
 

@@ -457,6 +457,7 @@ class LeftToCompile(TypedDict):
     outs: list[Typed]
     axes: dict[str, int]  # of the mesh that it is to be compiled for, with their sizes; none: one device
     over: OverBudget | None  # why it may not fit
+    options: dict[str, Any]  # of the compiler
 
 
 class _Culprit(TypedDict):

@@ -120,7 +120,7 @@ def _costs_nothing(finding: Finding, launches: Iterable[LaunchResult]) -> bool:
     if not finding.code.startswith(_OF_COST):
         return False
     mine = [cost for launch in launches if launch.kernel == finding.kernel for cost in launch.costs]
-    predicted = [cost for cost in mine if finding.device is None or cost["target"].endswith(f":{finding.device}")]
+    predicted = [cost for cost in mine if not finding.devices or cost["target"].rpartition(":")[2] in finding.devices]
     return bool(predicted) and all(cost["microseconds"] is not None for cost in predicted)
 
 
@@ -139,11 +139,11 @@ def _refutation(finding: Finding, launches: Iterable[LaunchResult]) -> str | Non
         if not stages or not all(stage.ok for stage in stages):
             return None
         passed += [stage.target for stage in stages if stage.target]
-    if not passed:
+    if not passed or not {*finding.devices} <= {target.partition(":")[2] for target in passed}:
         return None
     return f"the probe compiles it for {', '.join(sorted(set(passed)))} with the shapes that it was given"
 
 
 def _is_for(target: str, finding: Finding) -> bool:
     backend, _, device = target.partition(":")
-    return backend.replace("-", "_") == finding.backend and (finding.device is None or device == finding.device)
+    return backend.replace("-", "_") == finding.backend and (not finding.devices or device in finding.devices)

@@ -56,7 +56,7 @@ def _with_calls(findings: list[Finding], file: FileContext) -> list[Finding]:
     """One finding for one place, code and backend, with the calls for which it holds.
 
     A helper may be reached by many kernels and launches. The most severe finding stays, and of those the first: what
-    holds for any call comes before what holds for one.
+    holds for any call comes before what holds for one. It names the devices of all that are as severe.
     """
     best: dict[tuple[object, ...], Finding] = {}
     for finding in findings:
@@ -64,6 +64,8 @@ def _with_calls(findings: list[Finding], file: FileContext) -> list[Finding]:
         known = best.setdefault(place, finding)
         if known is not finding and finding.severity.rank > known.severity.rank:
             best[place] = finding
+        elif finding.severity is known.severity and finding.core == known.core:
+            best[place] = known.with_devices(finding)
     return list(annotate_with_calls(best.values(), findings, file.analysis, file.known_calls))
 
 

@@ -29,6 +29,7 @@ from pallas_lint.kernels.facts.subcores.access import ACCESSES, access_problem, 
 from pallas_lint.kernels.facts.subcores.copies import COPIES, copy_problem, indirect_copy
 from pallas_lint.kernels.facts.subcores.memory import is_tiled
 from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
+from pallas_lint.kernels.facts.subcores.tiles import cut_block
 from pallas_lint.kernels.facts.subcores.values import OPERATIONS, refused_value
 from pallas_lint.kernels.facts.subcores.vectors import (
     JOINING,
@@ -44,7 +45,7 @@ from pallas_lint.kernels.facts.subcores.vectors import (
     taken_behind_a_slice,
     unaligned_indices,
 )
-from pallas_lint.kernels.grid.blocks import grid_of
+from pallas_lint.kernels.grid.blocks import blocks_of, grid_of
 from pallas_lint.kernels.launches.dimension_semantics import declared_semantics, semantics_name
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.syntax.nesting import spelled_function
@@ -60,12 +61,14 @@ class SparseCoreLayout(Rule):
 
     Arrays lie in tiles of 8 rows and 128 lanes on a SparseCore as they do on the tensor core. A copy takes whole
     tiles: a part of a row that is longer than a tile starts at a multiple of 128, and is one or reaches the end of
-    the row; a shorter one lies within one tile (`Slice sizes along tiled dimensions must be aligned to tiles`). Tiles
-    of arrays of one dimension hold 256 numbers of 16 bits or 512 of 8: a part of one starts at a tile, and takes
-    whole tiles or the rest. An indirect copy, `sync_copy(x_hbm.at[indices], rows)`, goes between HBM or `VMEM_SHARED`
-    and VMEM, where the indices lie as well, one dimension of them. It takes 32-bit numbers, and rows of HBM that are
-    multiples of 128 (`expected slice size (100) to be aligned with tiling (128)`). A vector subcore copies nothing
-    from or to SMEM but from `VMEM_SHARED`, and a scalar subcore has no VMEM.
+    the row; a shorter one lies within one tile, provably (`Slice sizes along tiled dimensions must be aligned to
+    tiles`). Two rows of 16 bits share their words, and four of 8: a copy takes as many, `x_hbm.at[pl.ds(2 * i, 2)]`,
+    and never one by its number. Tiles of arrays of one dimension hold 256 numbers of 16 bits or 512 of 8: a part of
+    one starts at a tile, and takes whole tiles or the rest. So do the blocks of a pipeline. An indirect copy,
+    `sync_copy(x_hbm.at[indices], rows)`, goes between HBM or `VMEM_SHARED` and VMEM, where the indices lie as well, one
+    dimension of them. It takes 32-bit numbers, and rows of HBM that are multiples of 128 (`expected slice size (100) to
+    be aligned with tiling (128)`). A vector subcore copies nothing from or to SMEM but from `VMEM_SHARED`, and a scalar
+    subcore has no VMEM.
 
     `pltpu.emit_pipeline` copies between HBM and VMEM. Up to jax 0.10.0 `pl.pallas_call` launches on SparseCores, too,
     and its operands are in VMEM unless a spec names another memory: `SparseCore does not support transfers with relaxed
@@ -328,7 +331,7 @@ class SparseCoreLayout(Rule):
                 )
             return
         versions = context.failing(lambda version: within(version, _MEASURED_SINCE))
-        problem = _shared_grid(launch, around, context) if versions else None
+        problem = _shared_grid(launch, around, context) or _cut_block(launch, around, context) if versions else None
         if problem is not None:
             yield context.finding(
                 launch.called_at, problem[0], help=problem[1], certain=launch.certain, versions=versions
@@ -347,6 +350,18 @@ class SparseCoreLayout(Rule):
                     versions=versions,
                 )
                 return
+
+
+def _cut_block(pipeline: Launch, around: Launch, context: Context) -> tuple[str, str] | None:
+    """What is wrong with the blocks that a pipeline copies, if tiles are on."""
+    blocks = blocks_of(pipeline, context.analysis) if is_tiled(around) else None
+    if blocks is None or around.core != "sc_vector":
+        return None
+    for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):
+        problem = cut_block(block) if block is not None and block.sure else None
+        if problem is not None:
+            return problem
+    return None
 
 
 def _ordinal(step: int) -> str:

@@ -106,6 +106,54 @@ def test_what_is_not_known_is_missing(old: str, new: str, missing: str) -> None:
     assert found.missing == [missing]
 
 
+GATHER = "all-gather(%array), replica_groups={{0,1,2,3}}, dimensions={0}"
+MIB = 4.0  # of the result that TURN has
+
+
+@pytest.mark.parametrize(
+    ("communication", "likely", "low", "high"),
+    [
+        # Of v5e: 50 GB/s and 2.29 us; 0.9 and 0.75 of it, starts of 1 and 5.9 us, and 1 us for each further step.
+        (GATHER, 2.29 + 0.75 * MIB / 2 * 24.243, 1.0 + 0.75 * MIB / 3 * 23.302, 5.9 + 3 + 0.75 * MIB * 27.962),
+        (
+            GATHER.replace("all-gather", "reduce-scatter").replace("{{0,1,2,3}}", "[2,4]<=[8]"),
+            2.29 + 3 * MIB / 2 * 24.243, 1.0 + 3 * MIB / 3 * 23.302, 5.9 + 3 + 3 * MIB * 27.962,
+        ),
+        (
+            "all-reduce(%array), replica_groups=mesh['x'=2,'y'=2] {'x','y'}, to_apply=%sum",
+            2 * 2.29 + 1.5 * MIB / 2 * 24.243, 2 + 1.5 * MIB / 3 * 23.302, 2 * 5.9 + 6 + 1.5 * MIB * 27.962,
+        ),
+        (
+            "all-to-all(%array), replica_groups={{0,1},{2,3}}, dimensions={0}",
+            2.29 + 0.5 * MIB * 24.243, 1.0 + 0.5 * MIB * 23.302, 5.9 + 1 + 0.5 * MIB * 27.962,
+        ),
+        (
+            "collective-permute(%array), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}",
+            2.29 + MIB * 24.243, 1.0 + MIB * 23.302, 5.9 + 2 + 2 * MIB * 27.962,
+        ),
+    ],
+)  # fmt: skip
+def test_communication_has_a_range(communication: str, likely: float, low: float, high: float) -> None:
+    turn = "fusion(%array), kind=kLoop, calls=%fused"
+    found = cost(read(PROGRAM.replace(turn, communication).replace("LIMIT", "1")), "v5e", predicted)
+    assert found.missing == []
+    share = found.shares["turn"]
+    assert (share.microseconds, share.low, share.high) == pytest.approx((likely, low, high), rel=1e-3)
+
+
+def test_communication_runs_beside_what_follows_its_beginning() -> None:
+    begin = "  %begun = (f32[64,64], f32[256,64]) all-gather-start(%x), replica_groups={{0,1,2,3}}, dimensions={0}\n"
+    end = "  %ended = f32[256,64] all-gather-done(%begun)\n"
+    text = (
+        PROGRAM.replace("LIMIT", "1")
+        .replace("  %transposed", f"{begin}  %transposed")
+        .replace("  %zero", f"{end}  %zero")
+    )
+    share = cost(read(text), "v5e", predicted).shares["ended"]
+    assert (share.microseconds, share.low) == (0.0, 0.0)  # seven microseconds and two have passed
+    assert share.high == pytest.approx(5.9 + 3 + 0.75 * 65536 / 37.5e3 - (6.0 + 1.0))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "turns"),
     [

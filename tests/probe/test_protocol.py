@@ -36,6 +36,7 @@ END: dict[str, Any] = {
             "outs": [],
             "axes": {"x": 4},
             "over": None,
+            "options": {"xla_tpu_scoped_vmem_limit_kib": "65536"},
         },
         END,
         {**END, "added": "by a later version"},
@@ -62,7 +63,7 @@ def test_events_are_read(event: dict[str, Any]) -> None:
         (json.dumps({**END, "problems": [{"kind": "odd", "message": "m"}]}), "`problems.0`"),
         (
             '{"event": "compile", "launch": 0, "target": "", "file": "", "ins": [[[8]]], "outs": [], "axes": {}, '
-            '"over": null}',
+            '"over": null, "options": {}}',
             "`ins.0` is [[8]]",
         ),
     ],

@@ -57,6 +57,12 @@ def test_a_refuted_finding_becomes_an_info_with_the_reason() -> None:
     assert "compiles it for tpu:v5e" in found.help
 
 
+@pytest.mark.parametrize(("device", "refuted"), [("v5e", True), ("v5e, v6e", False), ("v6e", False), (None, True)])
+def test_a_finding_of_several_devices_is_refuted_by_all_of_them(device: str | None, *, refuted: bool) -> None:
+    (found,) = settled([finding("PAL202", 4, device=device)], [], [launch(COMPILES)])
+    assert (found.severity is Severity.INFO) is refuted
+
+
 @pytest.mark.parametrize(
     ("static", "launches"),
     [

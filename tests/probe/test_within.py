@@ -101,3 +101,13 @@ def test_captured_launches_are_compiled_alone(tmp_path: Path) -> None:
     done = run(*options, "--", python(), "program.py", cwd=tmp_path)
     found = [(each["device"], each["severity"], each["message"]) for each in json.loads(done.stdout)["findings"]]
     assert found == [("v5e", "warning", "alone, the kernel needs at least 8 MiB of VMEM, and v5e gives it 4 MiB")]
+
+
+@pytest.mark.slow
+def test_captured_launches_have_the_options_of_their_jit(tmp_path: Path) -> None:
+    """The CPU that stands for their device does not know the options."""
+    (tmp_path / "within.py").write_text((Path(__file__).parent / "within.py").read_text())
+    (tmp_path / "program.py").write_text(_PROGRAM.replace("between", "scratch_with_a_higher_limit"))
+    options = ("--capture", "--target", V5E, "--stage", "grid,compile", "--output-format", "json")
+    done = run(*options, "--", python(), "program.py", cwd=tmp_path)
+    assert json.loads(done.stdout)["findings"] == [], done.stderr

@@ -447,7 +447,7 @@ def test_layout_passes_are_turned_off(params: str, expected: str) -> None:
     [
         ("0", 192, 512, True), ("64", 192, 512, True), ("320", 192, 512, True), ("0", 256, 512, False),
         ("1536", 1344, 2880, False), ("0", 2880, 2880, False), ("100", 29, 512, True), ("0", 64, 256, False),
-        ("lax.axis_index('c')", 192, 512, True), ("lax.axis_index('c')", 1344, 2880, False),
+        ("lax.axis_index('c')", 192, 512, True), ("lax.axis_index('c')", 1344, 2880, True),
     ],
 )  # fmt: skip
 def test_parts_of_rows(start: str, size: int, width: int, cut: bool) -> None:

@@ -186,6 +186,7 @@ LOADED = "f_ref[pl.ds(0, 16)] = plsc.load_gather"
     [
         (f"{LOADED}(wide, [i & 7, i])", ""), (f"{LOADED}(wide, [i & 7, i], mask=i > 3)", ""),
         (f"{LOADED}(wide, [i])", "PAL217"), (f"{LOADED}(wide, [0, i])", "PAL217"),
+        (f"{LOADED}(f_ref, [i.astype(jnp.float32)])", "PAL217"), (f"{LOADED}(f_ref, [i])", ""),
         (f"{LOADED}(wide, [i[0:8], i])", "PAL217"), (f"{LOADED}(wide, [i & 7, i], mask=i)", "PAL217"),
         (f"{LOADED}(h_ref, [i]).astype(jnp.float32)", "PAL217"), (f"{LOADED}(table_hbm, [i, i])", "PAL212"),
         ("plsc.store_scatter(wide, [i & 7, i], v)", ""), ("plsc.store_scatter(o_hbm, [i], v)", "PAL212"),

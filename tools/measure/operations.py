@@ -112,8 +112,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("devices", nargs="+", choices=targets.TPU_DEVICES)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", default="", help="operations, with commas; `copy` belongs to each")
     options = parser.parse_args()
-    wanted = [(operation, dtype, device) for device in options.devices for operation, dtype in cases()]
+    only = options.only.split(",") if options.only else None
+    chosen = [case for case in cases() if only is None or case[0] in (*only, "copy")]
+    wanted = [(operation, dtype, device) for device in options.devices for operation, dtype in chosen]
     while todo := [case for case in wanted if case not in read(options.out)]:
         child = os.fork()
         if child == 0:

@@ -227,6 +227,10 @@ def _filled(name: str, args: list[Value], keywords: Keywords) -> Value:
     return Array(shape_argument(sizes), *(operand_element(fill) if fill is not None else (None, False)))
 
 
+def _axis_index(name: str, args: list[Value], keywords: Keywords) -> Value:
+    return Array((), "i32")
+
+
 def _eye(name: str, args: list[Value], keywords: Keywords) -> Value:
     rows = argument(args, keywords, "n" if "n" in keywords else "N", 0)
     columns = None if name.endswith("identity") else argument(args, keywords, "M", 1)
@@ -417,6 +421,7 @@ _register(_select, "select")
 _register(_pair, "divmod")
 _register(_like, "zeros_like ones_like full_like empty_like", makes=True, alike=True)
 _register(_filled, "zeros ones empty full", makes=True)
+_register(_axis_index, "axis_index", makes=True)
 _register(_eye, "eye identity", makes=True)
 _register(_tri, "tri", makes=True)
 _register(_linspace, "linspace", makes=True)

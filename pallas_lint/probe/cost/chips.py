@@ -17,6 +17,7 @@ class Chip:
     mxu: int = 128
     narrow: bool = False  # computes in bfloat16, too
     link: float = 50.0  # GB/s to a neighbour: those of all ports, as Google gives them, by the number of ports
+    ports: int = 4  # to neighbours: of a torus of two dimensions, or of three
     startup: float = 2290.0  # nanoseconds until a neighbour has the first byte
 
 
@@ -28,11 +29,11 @@ class Chip:
 # Copies to neighbours: marin (issue 6736) measured 4.55 us + bytes / 86.3 GB/s on v5p, 2.29 us + bytes / 86.8 GB/s
 # on v6e for `ppermute`, 4.5 to 5.9 us for a few KiB. Of other chips no start-up is published: they have that of v6e.
 CHIPS = {
-    "v4": Chip(clock=1.05, peak=137.5, bandwidth=1041.0, granule=512),
+    "v4": Chip(clock=1.05, peak=137.5, bandwidth=1041.0, granule=512, ports=6),
     "v5e": Chip(clock=1.50, peak=197.0, bandwidth=819.0),
-    "v5p": Chip(clock=1.75, peak=229.5, bandwidth=1382.5, cores=2, link=100.0, startup=4550.0),
+    "v5p": Chip(clock=1.75, peak=229.5, bandwidth=1382.5, cores=2, link=100.0, ports=6, startup=4550.0),
     "v6e": Chip(clock=1.75, peak=918.0, bandwidth=1640.0, mxu=256, narrow=True, link=100.0),
-    "tpu7x": Chip(clock=2.20, peak=1153.5, bandwidth=3690.0, mxu=256, narrow=True, link=100.0),
+    "tpu7x": Chip(clock=2.20, peak=1153.5, bandwidth=3690.0, mxu=256, narrow=True, link=100.0, ports=6),
 }
 
 

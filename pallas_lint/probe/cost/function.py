@@ -1,7 +1,8 @@
 """The predicted cost of a whole compiled program: its kernels, XLA's operations, and copies beside them.
 
 Operations run one after the other, in the order that the compiler chose. Copies that XLA begins early run beside
-them, in the time in which they leave HBM idle; only what is left when their result is wanted is waited for.
+them, in the time in which they leave HBM idle, and so do messages between devices; only what is left when their result
+is wanted is waited for.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from . import collectives
 from .chips import CHIPS, LIKELY
+from .collectives import Communication
 from .prediction import Prediction
 from .xla_program import Operation, XlaProgram
 
@@ -22,9 +25,6 @@ _FREE = {
 _FREE_CALLS = {"ConcatBitcast", "AllocateBuffer"}  # arrays that lie behind each other, and memory to be written to
 _SCALAR = re.compile(r"\w+\[1?\]")
 _BESIDE = ("call-start", "call-update", "call-done")  # what XLA gives to the chip's SparseCores
-_COLLECTIVE = re.compile(
-    r"(?:all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-\w+|send|recv)(?:-start|-done)?"
-)
 _MAX_DEPTH = 50  # calls within each other
 
 Predict = Callable[[Operation, dict[str, str]], Prediction]
@@ -77,7 +77,9 @@ class _Run:
         chip = CHIPS[device]
         self.bandwidth = chip.bandwidth * LIKELY.efficiency * 1e3  # bytes a microsecond
         self.latency = LIKELY.latency / 1e3
+        self.device = device
         self.copies: dict[str, float] = {}  # under way, in order: microseconds for which they still move bytes
+        self.messages: dict[str, Communication] = {}  # between devices, under way: what is left of each
 
     def run(self, computation: str, times: int, depth: int) -> None:
         """Add what a computation takes that runs so often."""
@@ -99,9 +101,8 @@ class _Run:
         elif opcode in _BESIDE:
             if opcode == "call-start":
                 self._miss(operation, "it runs on SparseCores")
-        elif collective := self._collective(operation):
-            if not opcode.endswith("-done"):
-                self._miss(operation, f"the devices wait for each other ({collective})")
+        elif kind := self._collective(operation):
+            self._communicate(operation, kind, times)
         elif opcode in ("copy-start", "slice-start"):
             self.copies[operation.name] = operation.bytes / self.bandwidth
         elif opcode in ("copy-done", "slice-done") and operation.operands[0] in self.copies:
@@ -112,8 +113,21 @@ class _Run:
     def _collective(self, operation: Operation) -> str:
         """The kind of communication between devices that an operation is, or that is fused into it; empty for none."""
         inner = self.program.computations.get(operation.called or "", ()) if operation.opcode == "fusion" else ()
-        kinds = (each.opcode for each in (operation, *inner) if _COLLECTIVE.fullmatch(each.opcode))
+        kinds = (each.opcode for each in (operation, *inner) if collectives.KIND.fullmatch(each.opcode))
         return next(kinds, "").removesuffix("-start").removesuffix("-done")
+
+    def _communicate(self, operation: Operation, kind: str, times: int) -> None:
+        """Send at once, or begin to, or wait for the rest of what was begun."""
+        if operation.opcode.endswith("-done"):
+            found = self.messages.pop(operation.operands[0], None)
+        else:
+            found = collectives.predict(operation, self.device)
+            if found is None:
+                self._miss(operation, f"the devices wait for each other ({kind})")
+        if found is not None and operation.opcode.endswith("-start"):
+            self.messages[operation.name] = found
+        elif found is not None:
+            self.total.add(operation, found.likely * times, found.low * times, found.high * times)
 
     def _wait(self, operation: Operation, times: int) -> None:
         left = 0.0
@@ -132,6 +146,8 @@ class _Run:
                 self._miss(operation, "; ".join(found.doubts))
             return
         self.total.add(operation, found.microseconds * times, found.low * times, found.high * times)
+        for name, message in self.messages.items():
+            self.messages[name] = message.after(found.microseconds, found.low, found.high)
         idle = max(found.microseconds - (found.read + found.written) / self.bandwidth, 0.0)
         for name, left in self.copies.items():
             self.copies[name] = max(left - idle, 0.0)

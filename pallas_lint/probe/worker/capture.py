@@ -24,6 +24,7 @@ from ..protocol import Event
 from . import devices, fingerprint, server
 from .budget import EachAlone
 from .examination import examine
+from .launches import known
 from .launches.launch import describe
 from .launches.recorder import PRIMITIVES, LaunchRecorder, Record
 from .launches.variants import Variants
@@ -31,6 +32,7 @@ from .recording.calls import CallRecorder
 from .stages import interpret
 from .stages.elsewhere import Elsewhere
 
+_JIT, _RUN_JIT = "jax._src.pjit", "_pjit_call_impl_python"
 _MAX_SECONDS = 30.0  # for each kernel in an interpreter
 
 _started: ProgramCapture | None = None
@@ -79,6 +81,10 @@ class ProgramCapture:
                 self._patch(primitive, sys.modules[name])
             else:
                 waiting[name] = partial(self._patch, primitive)
+        if _JIT in sys.modules:
+            self._watch_jits(sys.modules[_JIT])
+        else:
+            waiting[_JIT] = self._watch_jits
         for name in devices.PLATFORM_MODULES:
             waiting[name] = self._pretend
         if waiting:
@@ -90,6 +96,28 @@ class ProgramCapture:
             self.recorder.patch(primitive)
             if self.calls is not None:
                 self.calls.patch(primitive)
+
+    def _watch_jits(self, module: ModuleType) -> None:
+        """Look at the options of every jit that the program runs, those within others apart."""
+        original = getattr(module, _RUN_JIT, None)
+        if original is not None:
+
+            def run_jit(*arguments: Any, **params: Any) -> Any:
+                return original(*arguments, **{**params, **self._note_options(params)})
+
+            setattr(module, _RUN_JIT, run_jit)
+
+    def _note_options(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Note the compiler options of a jit for its launches; a CPU in place of their device takes none of them."""
+        options = dict(params.get("compiler_options_kvs") or ())
+        if not options:
+            return {}
+        import jax
+
+        launched = known.made_by(params["jaxpr"], [*self.recorder.records.values()])
+        for record in launched:
+            record.options.update(options)
+        return {"compiler_options_kvs": ()} if launched and jax.default_backend() == "cpu" else {}
 
     def _pretend(self, module: ModuleType) -> None:
         """Where no TPU is there, programs that query it get the target's properties: they go on, interpreted."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.facts.memory_spaces import tpu_space
+from pallas_lint.kernels.model.dtypes import is_float
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Value
 
@@ -82,6 +83,9 @@ def _indices(ref: Ref, items: tuple[Value, ...]) -> Problem | None:
         )
     if any(isinstance(item, Const) and item != NONE for item in items) or any(_shape(item) == () for item in items):
         return "a number among the indices, which are vectors", "`jnp.full((n,), i)` repeats a number"
+    floats = next((item.dtype for item in items if isinstance(item, Array) and is_float(item.dtype or "")), None)
+    if floats is not None:
+        return f"indices of {floats}, where 32-bit integers are taken", "convert them: `.astype(jnp.int32)`"
     shapes = {shape for item in items if (shape := _shape(item)) is not None}
     if len(shapes) > 1:
         sizes = " and ".join(str(shape[0]) for shape in sorted(shapes) if shape)

@@ -9,17 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.compat.chips import LANES
-from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.copies import LOCAL
-from pallas_lint.kernels.facts.divisibility import proven_divisor
 from pallas_lint.kernels.facts.memory_spaces import tpu_space
 from pallas_lint.kernels.facts.subcores.memory import is_tiled
-from pallas_lint.kernels.facts.subcores.mesh import indices_in
-from pallas_lint.kernels.library.indexing import result_shape
+from pallas_lint.kernels.facts.subcores.tiles import UNTILED, cut_tiles, taken_by
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer
-from pallas_lint.kernels.model.values import NONE, Array, CallResult, Const, Ref, Seq, Slice, Value
+from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, CallResult, Const, Ref, Seq, Slice, Value
 
 if TYPE_CHECKING:
     from pallas_lint.compat.chips import SparseCores
@@ -30,7 +27,6 @@ COPIES = (*sorted(LOCAL), f"{PALLAS}.tpu.sync_copy", f"{PALLAS}.sync_copy")
 _SPACES = {"hbm": "HBM", "any": "HBM", "vmem": "VMEM", "smem": "SMEM", "vmem_shared": "VMEM_SHARED"}
 _FAR = ("HBM", "VMEM_SHARED")
 _INDICES = "Indices"  # `plsc.Indices(ref, ignored_value=-1)`
-_UNTILED = "take multiples of 128, or `use_tc_tiling_on_sc=False`"
 Problem = tuple[str, str]  # what is refused, and what to do
 
 
@@ -45,7 +41,7 @@ def copy_problem(op: Op, launch: Launch, chips: tuple[SparseCores, ...]) -> Prob
     problems += [_indexed(end, indices, launch, chips) for end, indices in indexed]
     if indexed and op.argument("sem", 2) == NONE:
         problems.append(("an indirect copy without a semaphore", "pass a `pltpu.SemaphoreType.DMA`"))
-    problems += [part(end, launch) for end in (source, target) for part in (_part, _packed_part)]
+    problems += [_part(end, launch) for end in (source, target)]
     return next(filter(None, problems), None)
 
 
@@ -111,6 +107,17 @@ def _shape(view: Ref, gathered: bool) -> tuple[int, ...] | None:
         shape = (*numbers, *rest[1:])
     known = tuple(size for size in shape or () if isinstance(size, int))
     return known if shape is not None and len(known) == len(shape) else None
+
+
+def _part(view: Ref, launch: Launch) -> Problem | None:
+    """A part of an array that cuts tiles in two."""
+    whole, parts = view.parent, _parts(view)
+    if whole is None or whole.view or whole.shape is None or _space(view, launch) in (None, "SMEM"):
+        return None
+    if not is_tiled(launch) or len(parts) > len(whole.shape) or any(part in (NONE, ELLIPSIS) for part in parts):
+        return None
+    taken = [taken_by(part, size) for part, size in zip(parts, whole.shape, strict=False)]
+    return cut_tiles(taken + [None] * (len(whole.shape) - len(parts)), whole.dtype, _whole(view).parameter)
 
 
 # -- gathers and scatters ------------------------------------------------------------------------------------------
@@ -201,74 +208,5 @@ def _indexed(view: Ref, indices: Value, launch: Launch, chips: tuple[SparseCores
     elif len(taken) >= len(rows.shape):
         return None
     if _space(view, launch) == "HBM" and len(rows.shape) > 1 and isinstance(width, int) and width % LANES:
-        return f"rows of {width} of `{name}` are gathered, which have to be multiples of {LANES}", _UNTILED
+        return f"rows of {width} of `{name}` are gathered, which have to be multiples of {LANES}", UNTILED
     return None
-
-
-# -- parts of rows -------------------------------------------------------------------------------------------------
-
-
-def _part(view: Ref, launch: Launch) -> Problem | None:
-    """A part of rows that cuts tiles in two."""
-    whole, parts = view.parent, _parts(view)
-    if whole is None or whole.view or whole.shape is None or len(whole.shape) < 2 or _space(view, launch) == "SMEM":
-        return None
-    *_, width = whole.shape
-    if len(parts) != len(whole.shape) or not isinstance(width, int) or not is_tiled(launch):
-        return None
-    last = parts[-1]
-    if not isinstance(last, Slice) or last.size is None or result_shape(whole.shape, view.indexer or last) is None:
-        return None
-    size, start = integer(last.size), integer(last.start)
-    if size is None or size >= width or not _is_cut(start, size, width):
-        return None
-    at = "" if start is None else f" at {start}"
-    return (
-        f"{size} of {width} numbers of a row{at} of `{view.parameter}`: a copy takes whole tiles of {LANES}",
-        _UNTILED,
-    )
-
-
-def _packed_part(view: Ref, launch: Launch) -> Problem | None:
-    """A part of a one-dimensional array of 16 or 8 bits that cuts tiles in two.
-
-    Its tiles hold 256 numbers of 16 bits, or 512 of 8. A slice starts at a tile, and takes whole tiles or the rest.
-    Compiled for v5p, v6e and v7x with jax 0.12.0.1, and for v6e with 0.10.2: in HBM, VMEM and VMEM_SHARED.
-    """
-    whole, parts = view.parent, _parts(view)
-    if whole is None or whole.view or whole.shape is None or len(whole.shape) != 1 or len(parts) != 1:
-        return None
-    width, part, dtype = whole.shape[0], parts[0], whole.dtype
-    if not isinstance(part, Slice) or part.size is None or not isinstance(width, int) or not is_tiled(launch):
-        return None
-    if dtype in (None, "bool", "semaphore") or bits(dtype or "") not in (8, 16):
-        return None
-    if _space(view, launch) in (None, "SMEM"):
-        return None
-    size, start, tile = integer(part.size), integer(part.start), LANES * 32 // bits(dtype or "")
-    if size is None or size >= width or result_shape(whole.shape, part) is None:
-        return None
-    # Nothing divides the index of a subcore, not even where the mesh has one.
-    unknown = frozenset(ById(index) for index in indices_in(part.start))
-    divisor = proven_divisor(part.start, unknown) if isinstance(part.start, Array) else 0
-    aligned = start is None or start % tile == 0
-    ends = [start] if start is not None else [] if divisor else [width - size]  # a start that moves is not the last one
-    is_whole = size % tile == 0 or any(at % tile == 0 and at + size == width for at in ends)
-    if aligned and is_whole and not (divisor and divisor % tile):
-        return None
-    at = f" at {start}" if start is not None else f" at multiples of {divisor}" if divisor else ""
-    return (
-        f"{size} of {width} numbers of {dtype}{at} of `{whole.parameter}`: a copy takes whole tiles of {tile}",
-        f"start at and take multiples of {tile}, or `use_tc_tiling_on_sc=False`",
-    )
-
-
-def _is_cut(start: int | None, size: int, width: int) -> bool:
-    """Whether the slice of a row certainly cuts tiles in two, other than the last one."""
-    if size > LANES:
-        if start is not None and start % LANES:
-            return True
-        if start is None:  # it may be the end of the row
-            return size % LANES != 0 and (width - size) % LANES != 0
-        return size % LANES != 0 and start + size != width
-    return start is not None and size < LANES and start % LANES + size > LANES

@@ -42,11 +42,19 @@ def launched_by(program: Any, records: list[Record]) -> list[Record]:
     Others were only traced: `vmap` traces a function before it batches it, and `jax.grad` one with a derivative of its
     own, whose forward pass then takes its place.
     """
-    launches = [equation for equation in equations(program) if str(equation.primitive) in _LAUNCHES]
-    made = [_record_of(records, equation) for equation in launches]
-    if not made or None in made:
-        return records
+    made = _made_by(program, records)
+    return records if not made or None in made else made_by(program, records)
+
+
+def made_by(program: Any, records: list[Record]) -> list[Record]:
+    """Those of the launches that a program makes which are recognised."""
+    made = _made_by(program, records)
     return [record for record in records if any(record is each for each in made)]
+
+
+def _made_by(program: Any, records: list[Record]) -> list[Record | None]:
+    launches = [equation for equation in equations(program) if str(equation.primitive) in _LAUNCHES]
+    return [_record_of(records, equation) for equation in launches]
 
 
 class _KnownValues:

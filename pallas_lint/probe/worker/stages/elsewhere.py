@@ -40,9 +40,10 @@ class Elsewhere:
         with open(file, "wb") as stream:
             stream.write(lowering.packed(lowered))
         ins, outs = boundary.types_of(launch)
+        options = launch.record.options if target.backend == "tpu" else {}
         return {
             "event": "compile", "launch": at, "target": target.text, "file": file, "ins": ins, "outs": outs,
-            "axes": launch.record.axes, "over": over,
+            "axes": launch.record.axes, "over": over, "options": options,
         }  # fmt: skip
 
     def within(self, budget: TimeBudget, launch: Launch, execute: Callable[[], Any]) -> Any:

@@ -173,7 +173,7 @@ def compiled_elsewhere(data: bytes, module: LeftToCompile, target: DeviceTarget)
             if kind is not None:
                 _lies_in(left, at, kind)
         lowered._lowering._hlo = left
-        return figures_of(lowered, target)
+        return figures_of(lowered, target, options=module["options"])
 
 
 def on_several(lowered: Any, target: DeviceTarget) -> Any:
