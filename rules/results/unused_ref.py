@@ -258,15 +258,14 @@ def _others_agree(untouched: dict[tuple[str, object], Ref], trace: KernelTrace, 
 def _place(ref: Ref, func: Func) -> tuple[Site, str] | None:
     """Where the function names a ref, and how: a parameter, or a name that `*refs` is unpacked to and nothing else."""
     parameters = func.node.params
-    every = parameters.named
-    for parameter in every:
+    for parameter in parameters.named:
         if parameter.name.value == ref.parameter:
             return Site(func.piece, parameter.name), ref.parameter
     star = parameters.star_arg
-    number = re.fullmatch(r"#(\d+)", ref.parameter)
+    number = re.search(r"\[(\d+)\]$", ref.parameter)
     if not isinstance(star, nodes.Param) or number is None or func.bound:
         return None
-    at = int(number[1]) - len(every) + len(func.keywords)
+    at = int(number[1])
     uses = [node for node in walk(func.node.body) if isinstance(node, nodes.Name) and node.value == star.name.value]
     for node in walk(func.node.body):
         if not isinstance(node, nodes.Assign) or len(uses) != 1 or node.value is not uses[0]:
