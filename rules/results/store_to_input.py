@@ -248,7 +248,7 @@ def _is_aliased(ref: Ref, launch: Launch) -> bool | None:
     operands = [operand for operand, _ in found]
     if prefetch + ref.index in operands:
         return True
-    return None if None in operands or "[" in ref.parameter else False
+    return None if None in operands or ref.in_tree else False
 
 
 def _is_read(ref: Ref, trace: KernelTrace) -> bool:

@@ -157,7 +157,7 @@ def _stored(
     parts = value.items if isinstance(value, Seq) and not value.open else (value,)
     if written and all(isinstance(part, Ref) for part in parts):
         return context.unsafe("return nothing", context.replace(site, "return"))
-    if len(outputs) != 1 or written or not isinstance(value, Array) or "[" in outputs[0].parameter:
+    if len(outputs) != 1 or written or not isinstance(value, Array) or outputs[0].in_tree:
         return None
     name = outputs[0].parameter
     kept = Site(func.piece, place.value).code

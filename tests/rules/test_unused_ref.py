@@ -56,6 +56,7 @@ STORE = "o_ref[...] = x_ref[...]"
         (module(f"if flag:\n    y_ref[...]\n{STORE}", "x_ref, y_ref, o_ref, flag=False"), []),
         (module("x_ref, y_ref, o_ref = refs\no_ref[...] = x_ref[...]", "*refs"), ["info"]),
         (module("x_ref, _, o_ref = refs\no_ref[...] = x_ref[...]", "*refs"), []),
+        (module("x_ref, y_ref, o_ref = refs\nx_ref[...] + y_ref[...]", "*refs"), ["error"]),
         (module("run_all(*refs)", "*refs"), []),
         (module(STORE, keywords=", input_output_aliases={1: 0}"), []),
         (module(STORE, keywords=", input_output_aliases=aliases"), []),

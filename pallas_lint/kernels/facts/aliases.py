@@ -172,7 +172,7 @@ def _used_as_refs(launch: Launch) -> set[int]:
         for event in trace.events
         if isinstance(event, Access) and event.kind in ("load", "store", "accumulate")
         if event.ref.role in ("in", "prefetch") and event.ref.index is not None and not event.ref.owner
-        if "[" not in event.ref.parameter
+        if not event.ref.in_tree
     }
 
 

@@ -45,7 +45,7 @@ def outputs_of(trace: KernelTrace) -> list[Ref]:
     return [
         ref
         for ref in trace.refs
-        if ref.role == "out" and ref.index is not None and ref.owner is None and "[" not in ref.parameter
+        if ref.role == "out" and ref.index is not None and ref.owner is None and not ref.in_tree
         if ref.dtype != "semaphore" and ref.space != "semaphore" and not ref.optional
         if shapes is not None and ref.index < len(shapes.items) and _is_array(shapes.items[ref.index])
     ]

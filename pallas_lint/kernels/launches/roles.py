@@ -234,7 +234,7 @@ class _Builder:
         if operand == NONE:
             return NONE
         if isinstance(operand, Seq) and not operand.open:
-            items = [Ref(f"{name}[{k}]", "prefetch", at, space="smem") for k in range(len(operand.items))]
+            items = [Ref(f"{name}[{k}]", "prefetch", at, space="smem", in_tree=True) for k in range(len(operand.items))]
             return Seq(tuple(items), operand.kind)
         shape = operand.shape if isinstance(operand, Array) else None
         element = operand.element if isinstance(operand, Array) else None
@@ -272,7 +272,7 @@ class _Builder:
             return Seq(tuple(self._leaf(name, role, at, declared, spec, k) for k in range(len(tree.items))), tree.kind)
         if isinstance(tree, Dictionary):
             pairs = tuple(
-                (key, self._ref(f"{name}[{k}]", role, at, UNKNOWN, None)) for k, (key, _) in enumerate(tree.items)
+                (key, self._in_tree(f"{name}[{k}]", role, at, UNKNOWN, None)) for k, (key, _) in enumerate(tree.items)
             )
             return Dictionary(pairs, tree.open)
         if isinstance(declared, Instance) or isinstance(spec, Instance):
@@ -295,7 +295,11 @@ class _Builder:
             if isinstance(spec, CallResult)
             else None
         )
-        return self._ref(f"{name}[{k}]", role, at, inner, inner_spec)
+        return self._in_tree(f"{name}[{k}]", role, at, inner, inner_spec)
+
+    def _in_tree(self, name: str, role: Role, at: int, declared: Value, spec: Value | None) -> Value:
+        found = self._ref(name, role, at, declared, spec)
+        return evolve(found, in_tree=True) if isinstance(found, Ref) else found
 
     def scratch(self, name: str, value: Value) -> Value:
         if isinstance(value, Ref):

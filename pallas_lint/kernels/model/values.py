@@ -232,6 +232,7 @@ class Ref:
     # The pipeline, or the node of the scope, that made it: buffers of several may have the same name.
     owner: object = field(default=None, repr=False)
     optional: bool = field(default=False, eq=False)  # the launch may pass None instead
+    in_tree: bool = False  # one of several that a parameter has: an operand or output that is a tree
     # The scratch declaration or BlockSpec of the buffer; views keep it.
     declared: CallResult | None = field(default=None, eq=False, repr=False)
 
