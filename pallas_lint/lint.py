@@ -11,6 +11,7 @@ from pallas_lint.checker.targeting import acts_like_hardware, interpreted_places
 from pallas_lint.checker.usable_versions import early_imports
 from pallas_lint.config.targets import Target, chips_of
 from pallas_lint.finding import Finding, LintError, Position, Severity, Span
+from pallas_lint.identity import ById
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.analysis.runs import Abandoned
 from pallas_lint.kernels.grid.index_maps import index_maps_of, maps_of
@@ -239,15 +240,16 @@ class _RuleRunner:
         used: set[nodes.Node] = {each.func.node for launch in failing for each in index_maps_of(launch, self.analysis)}
         self.analysis.memo.register_query(USED, lambda functions: functions & used, settled=False)
         find = partial(self._maps_of, rules, used)
-        launched: dict[int, CallResult] = {}  # specs of which all index maps are in `used`
+        launched: set[ById] = set()  # specs of which all index maps are in `used`
         for launch in self.analysis.launches:
             found, maps = find(launch) if kept is None else kept.of_maps(launch, find)
             outcome.entered.update(maps.entered)
             used |= maps.functions
-            launched.update(maps.specs)
+            launched |= maps.specs
             yield from found
-        for spec in outcome.effects.specs_made:
-            if id(spec) not in launched:
+        made = outcome.effects.specs_made
+        for key, spec in self.analysis.memo.derived("specs made", made, lambda: [(ById(each), each) for each in made]):
+            if key not in launched:
                 found, maps = find(spec) if kept is None else kept.of_maps(spec, find)
                 outcome.entered.update(maps.entered)
                 yield from found
@@ -264,7 +266,7 @@ class _RuleRunner:
         found = [finding for rule in rules for each in unseen for finding in self._index_map(rule, each)]
         ran = {node: entered[node] for node in entered.keys() - before}
         functions = frozenset(each.func.node for each in every)
-        return found, Maps(functions, {id(each.spec.value): each.spec.value for each in every}, ran)
+        return found, Maps(functions, frozenset(ById(each.spec.value) for each in every), ran)
 
     def _index_map(self, rule: type[Rule], index_map: IndexMap) -> list[Finding]:
         return self._guarded(self._context(rule), rule.check_index_map, index_map)

@@ -83,7 +83,7 @@ class Maps:
     """The index maps of a launch or of a spec: their functions and specs, and the functions that ran with them."""
 
     functions: frozenset[nodes.Node]
-    specs: dict[int, CallResult]  # by their ids
+    specs: frozenset[ById]
     entered: dict[nodes.Node, Piece]
 
 
