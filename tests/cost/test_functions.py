@@ -439,13 +439,14 @@ def test_a_function_beside_plain_jax(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_function_on_two_devices(tmp_path: Path) -> None:
-    """It is compiled for two of the target, each with half of the rows; for what they wait for there is no number."""
+    """It is compiled for two of the target, each with half of the rows; what they send each other has a wide range."""
     (tmp_path / "functions.py").write_text(FUNCTIONS)
     words = ("functions.py::summed", "f32[2048,1024]", "f32[1024,2048]", "--target", "tpu:v5e", "--stage", "cost")
     report = json.loads(run(*words, "--python", python(), "--output-format", "json", cwd=tmp_path).stdout)
     (found,) = report["functions"]
-    assert [each.partition(": ")[2] for each in found["missing"]] == ["the devices wait for each other (all-reduce)"]
-    assert found["microseconds"] is None and found["kernels"] > 0 < found["xla"]
+    assert found["missing"] == [] and found["kernels"] > 0 < found["xla"]
+    assert 1.1 * found["low"] < found["microseconds"] < found["high"]
+    assert any(each["name"].startswith("psum") for each in found["operations"])
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from .xla_program import Operation, array_bytes
 KIND = re.compile(
     r"(all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-\w+|send|recv)(?:-start|-done)?"
 )
-_ARRAY = re.compile(r"[a-z]\w*\[[\d,]*\]")
-_GROUPS = re.compile(r"replica_groups=(?:\{\{([\d,]+)\}|\[\d+,(\d+)\]<=|mesh\[([^\]\n]*)\] \{([^}\n]*)\})")
+_ARRAY = re.compile(r"[a-z]\w{0,19}\[[\d,]*\]")
+_GROUPS = re.compile(r"replica_groups=(?:\{\{([\d,]+)\}|\[\d+,(\d+)\]<=|mesh\[([^\]\n]{0,200})\] \{([^}\n]{0,200})\})")
 _AXIS = re.compile(r"'(\w+)'(?:=(\d+))?")
 _PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)+)\}")
 _PAIR = re.compile(r"\{(\d+),(\d+)\}")
