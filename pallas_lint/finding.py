@@ -55,6 +55,10 @@ class Span:
     end: Position
     cell: int | None = None  # from 1, among all cells: lines are of that cell
 
+    def contains(self, other: Span) -> bool:
+        """Whether another range lies in this one, or is the same."""
+        return self.path == other.path and self.start <= other.start and other.end <= self.end
+
 
 @frozen
 class Edit:

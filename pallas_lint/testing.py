@@ -57,6 +57,7 @@ def lint_text(text: str, jax: str | None = None, target: str | None = None, sele
 
 
 def findings_of(text: str, jax: str | None, target: str | None, select: str | None) -> tuple[Finding, ...]:
+    """The same as a value that can be kept."""
     source = Source("example.py", text)
     result = check_file(source, settings(jax, target, select), Project(Path("/nonexistent"))).result
     assert not result.errors, (result.errors, result.traceback)

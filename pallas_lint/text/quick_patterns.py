@@ -23,7 +23,7 @@ def statements_with(word: str, match: Match, text: str, *, indented: bool = Fals
     at = text.find(word)
     while at >= 0:
         line = text.rfind("\n", 0, at) + 1
-        begin = line + len(text[line:at]) - len(text[line:at].lstrip(" \t"))
+        begin = at - len(text[line:at].lstrip(" \t"))
         found = match(text, begin) if begin > line or not indented else None
         if found is not None:
             yield found

@@ -141,7 +141,7 @@ class DebugPrintFormat(Rule):
         backends = _backends(launch, context)
         for op in trace.ops(_PALLAS_PRINT, _JAX_PRINT):
             call = _Print.read(op)
-            inside = [concretization for concretization in shown if _contains(op.site, concretization.site)]
+            inside = [concretization for concretization in shown if op.site.span.contains(concretization.site.span)]
             if inside:
                 fix = _f_string_fix(op, backends, context)
                 yield context.finding(
@@ -310,11 +310,6 @@ def _backends(launch: Launch, context: Context) -> list[tuple[str, bool]]:
     if launch.backend is not None and (launch.evidence in STRONG or not targets):
         return [(launch.backend, launch.evidence in STRONG)]
     return list(dict.fromkeys(targets))
-
-
-def _contains(outer: Site, inner: Site) -> bool:
-    a, b = outer.span, inner.span
-    return a.path == b.path and a.start <= b.start and b.end <= a.end
 
 
 def _format_node(op: Op) -> nodes.BaseExpression | None:

@@ -322,9 +322,7 @@ def _defines(func: Func, ref: Ref) -> bool:
     node = func.node
     if not isinstance(node, nodes.FunctionDef) or not isinstance(node.body, nodes.IndentedBlock):
         return False
-    parameters = node.params
-    every = parameters.named
-    return any(parameter.name.value == ref.parameter for parameter in every)
+    return any(parameter.name.value == ref.parameter for parameter in node.params.named)
 
 
 def _is_docstring(statement: nodes.Node) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from pallas_lint.api import (
@@ -24,7 +23,6 @@ from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.grid.block_counts import walks_of
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
-from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.records import frozen
 
@@ -194,10 +192,7 @@ def _stays_in_hbm(block: Block, launch: Launch) -> bool:
         return False
     if isinstance(launch.operand(block.index), Ref):
         return True  # a pipeline in a kernel copies
-    sizes = [size for size in block.array_shape or () if isinstance(size, int)]
-    if block.array_shape is None or block.dtype is None or len(sizes) < len(block.array_shape):
-        return False
-    return stays_in_hbm(math.prod(sizes) * bits(block.dtype) // 8)
+    return block.array_bytes is not None and stays_in_hbm(block.array_bytes)
 
 
 def _outside(block: Block) -> tuple[int, Point, int, int | None] | None:

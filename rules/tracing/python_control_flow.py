@@ -244,14 +244,9 @@ def _call_help(concretization: Concretization) -> str:
 def _fixes(concretization: Concretization, others: list[Concretization], context: Context) -> list[Fix]:
     found = None
     if concretization.kind == "if" and isinstance(concretization.value, Array):
-        inside = [other for other in others if other.kind != "if" and _within(other, concretization)]
+        condition = concretization.site.span  # what is in it would still raise as an argument
+        inside = [other for other in others if other.kind != "if" and condition.contains(other.site.span)]
         found = None if inside else branch_as_when(concretization, context)
     elif concretization.kind == "slice":
         found = sliced_by_ds(concretization, context)
     return [found] if found is not None else []
-
-
-def _within(inner: Concretization, outer: Concretization) -> bool:
-    """Whether the condition of `outer` contains `inner`, so that it would still raise as an argument."""
-    a, b = inner.site.span, outer.site.span
-    return a.path == b.path and b.start <= a.start and a.end <= b.end

@@ -232,17 +232,12 @@ def _fixes(launch: Launch, silence: _Silence, context: Context) -> list[Fix]:
         return []
     given, arguments = call.args[0], getattr(struct.node, "args", ())
     operand = given.value if not given.star and given.keyword is None else None
-    if not isinstance(operand, nodes.Name) or not arguments or not _contains(launch.site, struct):
+    if not isinstance(operand, nodes.Name) or not arguments or not launch.site.span.contains(struct.span):
         return []
     typeof, imports = context.spell("jax.typeof", context.module_of(struct))
     last = Site(struct.piece, arguments[-1].value)
     edit = context.replace(last, f"{last.code}, {keyword}={typeof}({operand.value}).{keyword}")
     return [context.safe(f"add the `{keyword}` of `{operand.value}`", edit, *imports)]
-
-
-def _contains(site: Site, other: Site) -> bool:
-    outer, inner = site.span, other.span
-    return outer.path == inner.path and outer.start <= inner.start and inner.end <= outer.end
 
 
 def _name_of(site: Site) -> Site:

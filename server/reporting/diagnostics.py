@@ -109,9 +109,9 @@ class _LaunchedKernels:
         if piece is None or span.end.line > piece.last:
             return None
         for launch in self._in[piece]:
-            for body in launch.bodies[:1]:
-                if launch.called_at.span.start <= span.start and span.end <= launch.called_at.span.end:
-                    return Related(body.piece.span(getattr(body.node, "name", body.node)), f"the kernel `{body.name}`")
+            if launch.bodies and launch.called_at.span.contains(span):
+                body = launch.bodies[0]
+                return Related(body.piece.span(getattr(body.node, "name", body.node)), f"the kernel `{body.name}`")
         return None
 
 

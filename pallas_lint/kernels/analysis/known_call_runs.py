@@ -105,8 +105,7 @@ def function_of(interp: Interpreter, module: Module, name: str) -> tuple[Func | 
 
 
 def _names(func: Func) -> list[str]:
-    parameters = func.node.params
-    return [param.name.value for param in parameters.positional]
+    return [param.name.value for param in func.node.params.positional]
 
 
 def _is_static(func: Func) -> bool:

@@ -123,8 +123,7 @@ def _is_run(func: Func) -> bool:
 
 
 def _names(node: nodes.FunctionDef) -> list[str]:
-    parameters = node.params
-    return [param.name.value for param in parameters.named]
+    return [param.name.value for param in node.params.named]
 
 
 def _skips_itself(node: nodes.FunctionDef) -> bool:

@@ -102,9 +102,8 @@ class _Layout:
     sites: dict[tuple[str, int, int], Site] = field(factory=dict)
     count: int = 0
     indices: dict[ById, set[Op]] = field(factory=dict)  # of each loop, as they occur in its events
-    parts: dict[tuple[object, ...], object] = field(
-        factory=dict
-    )  # of what copies on each semaphore write, where no size is known
+    # Of what copies on each semaphore write, where no size is known.
+    parts: dict[tuple[object, ...], object] = field(factory=dict)
     of_copies: set[object] = field(factory=set)  # buffers of semaphores that copies signal
     copied: set[object] = field(factory=set)  # places where copies are described: what they access is no access there
 

@@ -156,5 +156,4 @@ def _evaluate_number(value: Value, instance: EventInstance, depth: int) -> int |
 
 def is_loop_of(guard: Guard, index: Op) -> bool:
     """Whether the index is that of the loop: `@pl.loop(0, n)` is a call within the decorator."""
-    outer, inner = guard.site.span, index.site.span
-    return outer.path == inner.path and outer.start <= inner.start and inner.end <= outer.end
+    return guard.site.span.contains(index.site.span)

@@ -167,9 +167,10 @@ def may_be_any(effects: Effects, *numbers: Value) -> bool:
 
     A comparison may rule out that sizes differ, or that they are large; what is a ref's has the size of its block.
     """
+    compared = effects.compared
     for value in numbers:
         for symbol in terms_in(value).symbols:
-            if not effects.compared.isdisjoint(_with_arrays([symbol])) or any(map(_is_of_kernel, symbol.owners)):
+            if not compared.isdisjoint(_with_arrays([symbol])) or any(map(_is_of_kernel, symbol.owners)):
                 return False
     return True
 

@@ -133,7 +133,14 @@ class Block:
     @property
     def bytes(self) -> int | None:
         """The size of one buffer without padding; None where shape or dtype is not known."""
-        sizes = self.block_shape
+        return self._bytes_of(self.block_shape)
+
+    @property
+    def array_bytes(self) -> int | None:
+        """The size of the array without padding; None where shape or dtype is not known."""
+        return self._bytes_of(self.array_shape)
+
+    def _bytes_of(self, sizes: Shape | None) -> int | None:
         if sizes is None or self.dtype is None or self.dtype == "semaphore":
             return None
         known = [size for size in sizes if isinstance(size, int)]

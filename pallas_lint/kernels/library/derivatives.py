@@ -69,8 +69,7 @@ def custom(name: str, target: Value, arguments: Arguments) -> Value:
 
 
 def _parameters(func: Func) -> list[str]:
-    parameters = func.node.params
-    return [parameter.name.value for parameter in parameters.positional]
+    return [parameter.name.value for parameter in func.node.params.positional]
 
 
 def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:

@@ -51,9 +51,8 @@ def predict(operation: Operation, device: str) -> Communication | None:
     if count < 2:
         return Communication(0.0, 0.0, 0.0)
     sent, phases = _SENT[match[1]](size, count)
-    around = sent
-    if match[1] == "all-to-all":  # on a ring, what is not for a neighbour takes the links of others, too
-        sent, around = size * (count - 1) / count, size * count / 4
+    # On a ring, what is not for a neighbour takes the links of others, too.
+    around = size * count / 4 if match[1] == "all-to-all" else sent
     steps = (count - 1) * phases
     ports = min(chip.ports, count - 1)
     return Communication(

@@ -78,11 +78,10 @@ def cut_block(block: Block) -> Problem | None:
         return None
     taken: list[Taken | None] = []
     for dim, index, of in zip(dims, indices, shape, strict=True):
-        at, divisor = integer(index), _divisor(index)
-        known = isinstance(dim.size, int) and isinstance(of, int) and dim.kind in ("blocked", "squeezed")
-        if not known or not isinstance(dim.size, int) or not isinstance(of, int):
+        if not isinstance(dim.size, int) or not isinstance(of, int) or dim.kind not in ("blocked", "squeezed"):
             taken.append(None)
             continue
+        at, divisor = integer(index), _divisor(index)
         start = at * dim.size if at is not None else None
         taken.append(Taken(dim.size, of, start, divisor and divisor * dim.size, dim.kind == "squeezed"))
     return cut_tiles(taken, block.dtype, f"{block.role}put {block.index}")

@@ -43,18 +43,22 @@ def launched_by(program: Any, records: list[Record]) -> list[Record]:
     own, whose forward pass then takes its place.
     """
     made = _made_by(program, records)
-    return records if not made or None in made else made_by(program, records)
+    return records if not made or None in made else _among(records, made)
 
 
 def made_by(program: Any, records: list[Record]) -> list[Record]:
     """Those of the launches that a program makes which are recognised."""
-    made = _made_by(program, records)
-    return [record for record in records if any(record is each for each in made)]
+    return _among(records, _made_by(program, records))
 
 
 def _made_by(program: Any, records: list[Record]) -> list[Record | None]:
     launches = [equation for equation in equations(program) if str(equation.primitive) in _LAUNCHES]
     return [_record_of(records, equation) for equation in launches]
+
+
+def _among(records: list[Record], made: list[Record | None]) -> list[Record]:
+    """Each once, in the order of the records."""
+    return [record for record in records if any(record is each for each in made)]
 
 
 class _KnownValues:
