@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.texts import composed
@@ -22,6 +22,7 @@ from pallas_lint.syntax import outline
 from pallas_lint.syntax.descent import walk
 from pallas_lint.syntax.piece import Piece
 from pallas_lint.text.source import Source
+from tests.sampling import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,7 +214,7 @@ def _dedented(line: str, most: int) -> str:
     return line[min(most, len(line) - len(line.lstrip())) :]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(40)
 @given(sequences())
 def test_edits_give_the_findings_from_scratch(texts: list[str]) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
@@ -278,7 +279,7 @@ def pieces(found: Outline) -> list[tuple[object, ...]]:
     ]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(100)
 @given(sequences((*TEXTS, CLASSES, CLASSES)))
 def test_the_outline_is_that_of_the_text(texts: list[str]) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
@@ -445,10 +446,10 @@ def places(found: Outline) -> list[tuple[str, Span]]:
 def test_nothing_accumulates_over_edits() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     counts = []
-    for number in range(240):
+    for number in range(120):
         line = "o_ref[...] = x_ref[...]"
         judged(SHARED.replace(line, f"{line}  # {number}" if number % 2 else f"{line} * {number}", 1), project)
-        if number in (107, 239):  # entries that are not used are dropped every 12 revisions
+        if number in (47, 119):  # entries that are not used are dropped every 12 revisions
             gc.collect()
             counts.append(sum(type(each) in (CacheEntry, Module, Piece) for each in gc.get_objects()))
     assert counts[1] == counts[0]

@@ -21,6 +21,7 @@ from pallas_lint.records import evolve
 from pallas_lint.run import fixer
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Replacement, SourceError
+from tests.sampling import examples
 
 if TYPE_CHECKING:
     from pallas_lint.finding import Finding
@@ -290,7 +291,7 @@ def dumped(content: dict[str, Any], style: dict[str, Any], end: str, as_text: bo
     return (json.dumps(content, **style) + end).encode()
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(JSON_STYLES, st.sampled_from(["", "\n", "\r\n"]), st.booleans())
 def test_fixes_change_the_source_of_their_cell_and_nothing_else(style: dict[str, Any], end: str, as_text: bool) -> None:
     content = document(("markdown", "# é"), IMPORTS, f"# é 日本\n{KERNEL}", f"print('é')\n{LAUNCH}\n")

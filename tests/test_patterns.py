@@ -7,10 +7,11 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pallas_lint.config.patterns import Patterns, covers
+from tests.sampling import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +58,7 @@ line = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150)
 @given(lines=st.lists(line, min_size=1, max_size=4))
 def test_as_git_reads_them(tree: Path, files: list[str], lines: list[str]) -> None:
     # A slash in a class or behind a backslash, which no one writes, belongs to the name to git.

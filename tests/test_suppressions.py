@@ -5,13 +5,14 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.finding import Finding, Position, Severity, Span
 from pallas_lint.run import fixer
 from pallas_lint.text.source import Source
 from pallas_lint.triage import suppressions
+from tests.sampling import examples
 
 ENABLED = frozenset({"PAL001", "PAL002", "PAL301"})
 
@@ -226,7 +227,7 @@ COMMENTS = st.sampled_from(
 LINES = st.one_of(COMMENTS, st.text(max_size=12), st.sampled_from(["def f(:", "x = (", ")", "'''", "if a:", "  y"]))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(st.tuples(LINES, LINES), max_size=8), st.sampled_from(["\n", "\r\n", "\r"]), st.data())
 def test_any_text_is_taken(lines: list[tuple[str, str]], newline: str, data: st.DataObject) -> None:
     source = Source("k.py", newline.join(code + comment for code, comment in lines))

@@ -13,6 +13,7 @@ from pallas_lint.kernels.analysis.analysis import analyse
 from pallas_lint.kernels.facts.memory_budget import budgets_of
 from pallas_lint.kernels.interpreter.modules import ModuleGraph
 from pallas_lint.text.source import Source
+from tests.sampling import examples
 
 _NUMPYS = SimpleNamespace(name="float32")  # `np.dtype("float32")`
 _NUMPYS_CLASS = type("float32", (), {"dtype": property(lambda self: _NUMPYS)})  # `np.float32`
@@ -41,6 +42,7 @@ run()
 """
 
 
+@examples(100)
 @given(
     rows=st.sampled_from([1, 2, 5, 8, 16, 24, 100, 512]), lanes=st.sampled_from([1, 64, 128, 300, 1024]),
     dtype=st.sampled_from(["float32", "bfloat16", "int8"]), sublanes=st.sampled_from([("v5e", 8), ("tpu8t", 16)]),

@@ -85,6 +85,7 @@ def test_a_commit_is_refused_and_then_accepted(tool: Path, project: Path) -> Non
     assert git(project, "commit", "-m", "right", check=False).returncode == 0
 
 
+@pytest.mark.nightly
 def test_the_fixing_hook_fixes_and_stops_the_commit(tool: Path, project: Path) -> None:
     (project / "kernels.py").write_text(KERNELS)
     (project / "launch.py").write_text(LAUNCH.replace("CompilerParams", "TPUCompilerParams"))

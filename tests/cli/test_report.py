@@ -17,6 +17,7 @@ from pallas_lint.report import Assumed, Report
 from pallas_lint.report.full import MAX_LINE_WIDTH, underline
 from pallas_lint.report.style import Style, text_width, visible
 from pallas_lint.text.source import Source
+from tests.sampling import examples
 
 TEXT = """\
 def kernel(x_ref, o_ref):
@@ -292,6 +293,7 @@ LINE = st.text(
 )
 
 
+@examples(100)
 @given(LINE, st.integers(0, 310), st.integers(0, 310))
 @example("\u0301", 0, 1)
 @example("\u200d" * 5 + "x", 0, 5)
@@ -307,6 +309,7 @@ def test_carets_stand_below_what_they_mean(text: str, begin: int, length: int) -
         assert len(carets) == left + max(text_width(visible(text[begin : max(end, begin + 1)])), 1)
 
 
+@examples(100)
 @given(st.lists(LINE, min_size=1, max_size=9), st.data())
 def test_no_text_spoils_a_report(lines: list[str], data: st.DataObject) -> None:
     source = Source("k.py", "\n".join(lines))

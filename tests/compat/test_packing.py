@@ -31,6 +31,7 @@ def loaded(folder: Path, name: str) -> Any:
     return sys.modules["unpack"].load(folder / name)
 
 
+@pytest.mark.nightly
 def test_what_is_packed_is_packed_again(tools: dict[str, Any], tmp_path: Path) -> None:
     unpack, known = tools["unpack"], VERSIONS["known"]
     tools["pack_apis"](unpack.apis(DATA, known), tmp_path)
@@ -70,6 +71,7 @@ def outcomes(unpack: Any, folder: Path) -> Any:
     }
 
 
+@pytest.mark.nightly
 def test_a_new_version_is_added_at_the_end(tools: dict[str, Any], tmp_path: Path) -> None:
     work, out = tmp_path / "work", tmp_path / "data"
     for folder in (work / "api", work / "reg", work / "done", out):
@@ -130,6 +132,7 @@ def test_functions_are_replaced_and_nothing_else(tools: dict[str, Any], tmp_path
     assert reported == {"tpu": {last: {"f32": ("l", None, "no")}}}
 
 
+@pytest.mark.nightly
 def test_a_device_is_added_to_a_version_that_is_there(tools: dict[str, Any], tmp_path: Path) -> None:
     """What was not measured again stays; its own rules count where those of v5e refuse."""
     work, out = tmp_path / "work", tmp_path / "data"

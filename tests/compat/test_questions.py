@@ -15,6 +15,7 @@ from pallas_lint.compat.cells import rows_of
 from pallas_lint.compat.forms import in_words
 from pallas_lint.compat.question import Question
 from pallas_lint.compat.tables import functions
+from tests.sampling import examples
 
 # question → words that must stand in the answer; those behind "!" must not.
 QUESTIONS = {
@@ -212,6 +213,7 @@ def test_what_was_understood() -> None:
         question.known("0.3")
 
 
+@examples(100)
 @given(
     st.lists(st.sampled_from(["jnp.sum", "sum", "bf16", "tpu", "v5e", "0.10", "axis", "1", "*", ".", "%", "é", "?"]))
 )

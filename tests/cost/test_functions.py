@@ -411,6 +411,7 @@ def gradients(xs):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_function_beside_plain_jax(tmp_path: Path) -> None:
     (tmp_path / "functions.py").write_text(FUNCTIONS)
@@ -437,6 +438,7 @@ def test_a_function_beside_plain_jax(tmp_path: Path) -> None:
     assert {stage["stage"] for stage in report["launches"][0]["stages"]} == {"trace", "grid", "lower", "compile"}
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_function_on_two_devices(tmp_path: Path) -> None:
     """It is compiled for two of the target, each with half of the rows; what they send each other has a wide range."""
@@ -449,6 +451,7 @@ def test_a_function_on_two_devices(tmp_path: Path) -> None:
     assert any(each["name"].startswith("psum") for each in found["operations"])
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_an_empty_grid_costs_nothing(tmp_path: Path) -> None:
     (tmp_path / "functions.py").write_text(FUNCTIONS)
@@ -458,6 +461,7 @@ def test_an_empty_grid_costs_nothing(tmp_path: Path) -> None:
     assert (cost_of["microseconds"], cost_of["doubts"]) == (0.0, ["its grid has no step: nothing runs"])
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_values_of_a_kernel_that_is_traced_twice(tmp_path: Path) -> None:
     (tmp_path / "functions.py").write_text(FUNCTIONS)

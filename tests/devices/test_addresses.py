@@ -42,6 +42,7 @@ def test_another_device_than_the_waiting_one(worker: Worker) -> None:
     assert {finding.code for finding in found} == {"PAL910"}
 
 
+@pytest.mark.nightly
 def test_a_number_on_one_axis(worker: Worker) -> None:
     _, found = probe(worker, "addresses.py::along_one_axis", X, "number=3", stage="interpret")
     assert found == []

@@ -154,6 +154,7 @@ sent_by_table(jnp.array([1, 2, -1, 0], jnp.int32), jnp.ones((8, 512)), {space!r}
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("space", ["prefetch", "smem"])
 def test_values_of_each_device_while_a_program_runs(space: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM.format(space=space))

@@ -7,11 +7,12 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from pallas_lint.probe.devices import promela
 from pallas_lint.probe.devices.events import Copy, EventIndex, EventTraces, InvalidAccess
 from pallas_lint.probe.devices.verdicts import Verdict, check_traces
+from tests.sampling import examples
 
 from .protocols import Device, lines, part, protocols, ring
 from .search import TooMany, Use, search
@@ -167,26 +168,23 @@ def as_lines(given: EventTraces, races: set[frozenset[Use]], *, sure: bool) -> s
 
 
 @pytest.mark.parametrize("sure", [True, False])
-def test_the_verdicts_are_those_of_every_interleaving(sure: bool) -> None:
-    @settings(max_examples=150)
-    @given(protocols())
-    def check(given: EventTraces) -> None:
-        try:
-            all_of_them = search(given, sure=sure)
-        except TooMany:
-            assume(False)
-        found = check_traces(given).found
-        reported = {verdict.kind for verdict in found}
-        assert ("deadlock" in reported) == all_of_them.deadlock
-        assert uses(given, found, sure=sure) == as_lines(given, all_of_them.races, sure=sure)
-        if not all_of_them.deadlock:
-            [left] = all_of_them.left
-            assert bool({"left-over", "unfinished"} & reported) == bool(left)
-            if sure:
-                early = {given.event(moment).place["line"] for moment, _ in all_of_them.unfinished}
-                assert {v.places[0]["line"] for v in found if v.kind == "unfinished"} == early
-
-    check()
+@examples(150)
+@given(traces=protocols())
+def test_the_verdicts_are_those_of_every_interleaving(sure: bool, traces: EventTraces) -> None:
+    try:
+        all_of_them = search(traces, sure=sure)
+    except TooMany:
+        assume(False)
+    found = check_traces(traces).found
+    reported = {verdict.kind for verdict in found}
+    assert ("deadlock" in reported) == all_of_them.deadlock
+    assert uses(traces, found, sure=sure) == as_lines(traces, all_of_them.races, sure=sure)
+    if not all_of_them.deadlock:
+        [left] = all_of_them.left
+        assert bool({"left-over", "unfinished"} & reported) == bool(left)
+        if sure:
+            early = {traces.event(moment).place["line"] for moment, _ in all_of_them.unfinished}
+            assert {v.places[0]["line"] for v in found if v.kind == "unfinished"} == early
 
 
 # -- against spin ------------------------------------------------------------------------------------------------------

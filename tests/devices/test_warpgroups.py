@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from pallas_lint.probe.devices.verdicts import Verdict, check_traces
+from tests.sampling import examples
 
 from .protocols import Warpgroup, block, blocks, part, shared
 from .search import TooMany, search
@@ -104,28 +105,25 @@ def test_writes_have_to_be_committed() -> None:
     assert kinds(block(Warpgroup(0).write(shared("a")).fence().arrive("full"), reader)) == []
 
 
-def test_the_verdicts_are_those_of_every_interleaving() -> None:
-    @settings(max_examples=200)
-    @given(blocks())
-    def check(given: EventTraces) -> None:
-        try:
-            sure, any_way = search(given, sure=True), search(given, sure=False)
-        except TooMany:
-            assume(False)
-        found = check_traces(given).found
-        assert ("deadlock" in {verdict.kind for verdict in found}) == any_way.deadlock
+@examples(200)
+@given(traces=blocks())
+def test_the_verdicts_are_those_of_every_interleaving(traces: EventTraces) -> None:
+    try:
+        sure, any_way = search(traces, sure=True), search(traces, sure=False)
+    except TooMany:
+        assume(False)
+    found = check_traces(traces).found
+    assert ("deadlock" in {verdict.kind for verdict in found}) == any_way.deadlock
 
-        def placed(races: set[frozenset]) -> set[frozenset[int]]:
-            return {frozenset(given.event(moment).place["line"] for moment, _ in race) for race in races}
+    def placed(races: set[frozenset]) -> set[frozenset[int]]:
+        return {frozenset(traces.event(moment).place["line"] for moment, _ in race) for race in races}
 
-        reported = [verdict for verdict in found if verdict.kind == "device-race"]
-        races = {frozenset(place["line"] for place in verdict.places): verdict.sure for verdict in reported}
-        assert races.keys() <= placed(any_way.races)
-        assert {race for race, certain in races.items() if certain} <= placed(sure.races)
-        # Of those with the same cause one is reported: they have a work in common.
-        assert all(race & set().union(*races) for race in placed(any_way.races))
-        if not any_way.deadlock:
-            late = {given.event(moment).place["line"] for moment in any_way.overruns}
-            assert {verdict.places[0]["line"] for verdict in found if verdict.kind == "overrun"} == late
-
-    check()
+    reported = [verdict for verdict in found if verdict.kind == "device-race"]
+    races = {frozenset(place["line"] for place in verdict.places): verdict.sure for verdict in reported}
+    assert races.keys() <= placed(any_way.races)
+    assert {race for race, certain in races.items() if certain} <= placed(sure.races)
+    # Of those with the same cause one is reported: they have a work in common.
+    assert all(race & set().union(*races) for race in placed(any_way.races))
+    if not any_way.deadlock:
+        late = {traces.event(moment).place["line"] for moment in any_way.overruns}
+        assert {verdict.places[0]["line"] for verdict in found if verdict.kind == "overrun"} == late

@@ -16,9 +16,9 @@ from pallas_lint.finding import Severity
 from pallas_lint.report.lines import Lines
 from pallas_lint.text.source import Source, SourceError
 from pallas_lint.triage.baseline import Baseline, BaselineError
-from tests.fuzz.budget import examples
 from tests.fuzz.texts import KERNELS, kernels, sensible
 from tests.fuzz.verdicts import NOWHERE, circumstances, verdict
+from tests.sampling import examples
 
 if TYPE_CHECKING:
     from pallas_lint.finding import Finding

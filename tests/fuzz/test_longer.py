@@ -1,4 +1,4 @@
-"""The same properties with many more examples, each file in a process of its own."""
+"""Properties with many more examples, and others each night, each file in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.budget import VARIABLE
+from tests.sampling import FUZZ
 
-HERE = Path(__file__).parent
-FILES = sorted(file.name for file in HERE.glob("test_*.py") if file.name != Path(__file__).name)
+TESTS = Path(__file__).parents[1]
+FILES = sorted(
+    file.relative_to(TESTS).as_posix()
+    for file in TESTS.rglob("test_*.py")
+    if "@examples(" in file.read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", FILES)
 def test_random_examples(name: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", str(HERE / name)]
-    environment = {**os.environ, VARIABLE: os.environ.get(VARIABLE, "30")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "hypothesis", name]
+    fuzz = "30" if name.startswith("fuzz/") else "5"
     ran = subprocess.run(
         [*command, "--hypothesis-profile=default"],
-        cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False,
+        cwd=TESTS, env={**os.environ, FUZZ: os.environ.get(FUZZ, fuzz)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr

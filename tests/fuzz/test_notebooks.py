@@ -14,9 +14,9 @@ from pallas_lint.notebooks.notebook import Notebook
 from pallas_lint.run import fixer
 from pallas_lint.run.project import Project
 from pallas_lint.text.source import Source, SourceError
-from tests.fuzz.budget import examples
 from tests.fuzz.texts import KERNEL, KERNELS, kernels
 from tests.fuzz.verdicts import NOWHERE, assert_inside, assert_reported, chosen
+from tests.sampling import examples
 
 if TYPE_CHECKING:
     from pallas_lint.finding import Finding

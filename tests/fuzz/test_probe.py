@@ -17,8 +17,8 @@ from pallas_lint.probe.specs import DTYPES, SpecError, comments_in, parse_argume
 from pallas_lint.run.cache_folder import CacheFolder, cache_folder
 from pallas_lint.syntax.outline import outline
 from pallas_lint.text.source import Source
-from tests.fuzz.budget import examples
 from tests.fuzz.texts import KERNEL, kernels
+from tests.sampling import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable

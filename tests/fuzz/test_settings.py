@@ -18,8 +18,8 @@ from pallas_lint.probe.session import ProbeOptions
 from pallas_lint.run.project import Project, discover
 from pallas_lint.run.runner import run
 from pallas_lint.text.source import Source
-from tests.fuzz.budget import examples
 from tests.fuzz.texts import KERNEL
+from tests.sampling import examples
 
 WORDS = [
     *"PAL101 PAL1 PAL ALL all index-map-element-offset block-shape-tiling tpu triton tpu:v5e mosaic-gpu error".split(),

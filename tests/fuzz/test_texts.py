@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from pallas_lint.run import fixer
 from pallas_lint.text.source import Source, SourceError
-from tests.fuzz.budget import examples
 from tests.fuzz.texts import files, kernels, sensible
 from tests.fuzz.verdicts import assert_reported, circumstances, verdict
+from tests.sampling import examples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -114,7 +114,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", by_day(FILES, 3))
+@pytest.mark.parametrize("name", by_day(FILES, 6))
 def test_a_file_ends_and_is_not_green(project: Path, name: str) -> None:
     """Some files, at night all: each takes seconds."""
     (project / "k.py").write_text(FILES[name])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.hostile import attack
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ def _project(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_runs_end(tmp_path: Path) -> None:
     folder = _project(tmp_path / "project")
     ran = attack.run("--no-cache", ".", cwd=folder)

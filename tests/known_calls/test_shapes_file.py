@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pallas_lint.known_calls.choice import MAX_CALLS, choose
 from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.known_calls.shapes_file import content, merged, parse, read, render, replace
+from tests.sampling import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +103,7 @@ calls = st.builds(
 )
 
 
+@examples(100)
 @given(st.lists(calls, max_size=6))
 def test_what_is_written_is_read(known_calls: list[KnownCall]) -> None:
     shapes = parse(render(known_calls), "s.toml")
@@ -110,6 +112,7 @@ def test_what_is_written_is_read(known_calls: list[KnownCall]) -> None:
     assert render(shapes.known_calls) == render(known_calls)
 
 
+@examples(100)
 @given(st.lists(calls, max_size=30), st.randoms())
 def test_the_choice_is_the_same_in_any_order(known_calls: list[KnownCall], random: object) -> None:
     kept, _ = choose(known_calls)

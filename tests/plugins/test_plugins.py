@@ -132,6 +132,7 @@ def test_the_working_directory_offers_no_rules(project: Path) -> None:
     assert "ACME101" not in ran.stdout
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_template_installs_and_its_tests_pass(tmp_path: Path) -> None:
     packages = tmp_path / "packages"

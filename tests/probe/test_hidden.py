@@ -70,6 +70,7 @@ def test_a_sum_that_begins_at_the_wrong_axis(worker: Worker, guard: int) -> None
     assert "`acc` is read before it is written" in finding.message and "no result depends on block (" in finding.message
 
 
+@pytest.mark.nightly
 def test_unset_scratch_is_not_taken_for_the_padding_of_a_block(worker: Worker) -> None:
     probed = Probed(worker, "hidden.py::late", "f32[2,13,128]", stage="interpret")
     assert errors(probed) == [("PAL907", line_of("adds"))]
@@ -81,6 +82,7 @@ def test_a_sum_that_begins_at_its_own_axis(worker: Worker, semantics: str) -> No
     assert Probed(worker, "hidden.py::summed", *words, stage="interpret").findings == []
 
 
+@pytest.mark.nightly
 def test_what_is_right_in_order_is_no_error(worker: Worker) -> None:
     [finding] = Probed(worker, "hidden.py::running", "f32[32,128]", stage="interpret").findings
     assert (finding.code, finding.severity) == ("PAL907", Severity.WARNING)

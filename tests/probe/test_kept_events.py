@@ -301,6 +301,7 @@ def launch(x):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_digests_of_launches(tmp_path: Path) -> None:
     """Alike for the same launch in the same place, and for no other."""

@@ -36,6 +36,7 @@ def lint(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_fixes_are_compared_with_the_original(tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text(COMMENTED)
     done = lint(tmp_path, "--probe", "--fix", "k.py")
@@ -88,6 +89,7 @@ def run(x):
 """
 
 
+@pytest.mark.nightly
 def test_settings_and_comments_hold_for_the_probe(tmp_path: Path) -> None:
     """Whether it is a part of linting or runs by itself."""
     silenced = RAGGED.partition("# pallas-lint: probe")[2].replace("run(", "silenced(")
@@ -198,6 +200,7 @@ IMPORTED = {
 }
 
 
+@pytest.mark.nightly
 def test_facts_rest_on_other_files_too(tmp_path: Path) -> None:
     from pallas_lint.probe import dependencies, stored_runs
     from pallas_lint.syntax.outline import outline

@@ -51,6 +51,7 @@ def test_large_blocks_are_near_the_limit(folder: Path) -> None:
     assert stages == {"trace", "grid", "lower", "compile"}, "nothing is run, and what it costs is no verdict"
 
 
+@pytest.mark.nightly
 def test_small_blocks_are_reported(folder: Path) -> None:
     done = run("kernels.py::rows", "f32[2048,2048]", "--perf", "--target", "tpu:v5p", "--python", python(), cwd=folder)
     assert re.search(
@@ -67,6 +68,7 @@ def test_a_kernel_for_a_gpu_has_no_cost(folder: Path) -> None:
     assert "--perf: no launch is for a TPU" in done.stderr
 
 
+@pytest.mark.nightly
 def test_an_unknown_cost_has_a_reason(folder: Path) -> None:
     words = ("kernels.py::chosen_rows", "i32[8]", "f32[2048,128]", "--target", "tpu:v5e")
     _, (unknown,) = reported(folder, *words)
@@ -264,6 +266,7 @@ def test_values_decide_as_they_lie_in_scalar_memory(tmp_path: Path, flags: str) 
     assert unknown["doubts"] == ["the values of flags_ref, which are not known"]
 
 
+@pytest.mark.nightly
 def test_a_key_of_random_numbers_is_no_array(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(NOISY)
     _, (cost,) = reported(tmp_path, "noisy.py::noisy", "f32[8,128]", "--target", "tpu:v5e")

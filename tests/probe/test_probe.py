@@ -47,6 +47,7 @@ def test_running_it(worker: Worker, function: str, arguments: list[str], codes: 
     assert probed.launches and not probed.errors
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("function", "argument", "severity"),
     [("parallel_sum", X, Severity.ERROR), ("scratch_among_outputs", "f32[32,256]", Severity.WARNING)],
@@ -215,6 +216,7 @@ def test_compiler_options_belong_to_the_outermost_jit(worker: Worker) -> None:
         assert bool(probed.launches) is not bool(codes)
 
 
+@pytest.mark.nightly
 def test_launches_are_described() -> None:
     report, _ = probe("matmul", "f32[512,256]", "f32[256,512]", "bm=128", "--stage", "grid")
     (launch,) = report["launches"]
@@ -242,6 +244,7 @@ def test_shared_memory_is_reported(worker: Worker) -> None:
     assert reported == ("smem", 3 * 64 * 64 * 4 + 2 * 8, 232448, "sm90")
 
 
+@pytest.mark.nightly
 def test_memory_is_checked_before_compiling(worker: Worker) -> None:
     assert "PAL213" in Probed(worker, "too_large", "f32[4096,4096]", targets=("tpu:v5e",), stage="compile").codes
 
@@ -269,6 +272,7 @@ def test_a_reference(worker: Worker) -> None:
     assert Probed(worker, "matmul", *arguments, stage="trace", reference="shifted").codes == ["PAL908"]
 
 
+@pytest.mark.nightly
 def test_a_reference_in_another_file(tmp_path: Path) -> None:
     """As after a fix: the same function of the text that was there before."""
     words = ("kernels.py::matmul", "f32[256,256]", "f32[256,256]", "bm=128", "--stage", "trace", "--python", python())
@@ -359,6 +363,7 @@ def test_a_module_that_cannot_be_imported(tmp_path: Path) -> None:
     assert "broken.py:1: error: it cannot be imported: ModuleNotFoundError" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_file_below_a_namespace_in_a_package(tmp_path: Path) -> None:
     """Folders of a package without `__init__.py`: absolute and relative imports go beyond them, and beside the file."""
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'named'\n")
@@ -441,6 +446,7 @@ with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((1,), ("x",))):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("subcores", "body", "total"),
     [
@@ -481,6 +487,7 @@ print("callbacks", callbacks, "seen", len(seen), "total", int(total))
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("words", "launches"), [([], 1), (["alone"], 2)])
 def test_capture_under_vmap_examines_what_ran(words: list[str], launches: int, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(VMAPPED)
@@ -548,6 +555,7 @@ def pytest_sessionstart(session):
 """
 
 
+@pytest.mark.nightly
 def test_the_pytest_plugin(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(COUNTING)
     for launches in (2, 0):

@@ -24,6 +24,7 @@ def stand_in(how: str) -> list[Any]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.nightly
 def test_results_that_are_the_interpreters() -> None:
     reported = stand_in("right")[0]
     assert reported["ok"] is True
@@ -44,6 +45,7 @@ def test_results_that_differ_from_the_reference() -> None:
     assert reported["message"] == "4 of 4 values of result 0 differ, at [0] 1.0 instead of 0.0"
 
 
+@pytest.mark.nightly
 def test_a_failing_device_is_not_used_again() -> None:
     first, second, _ = stand_in("broken")
     assert first["problems"][0]["message"] == "INTERNAL: the device is gone"

@@ -196,12 +196,14 @@ def test_what_a_function_got(line: str, tmp_path: Path) -> None:
     assert str(tmp_path) not in text and f'seen = "program.py:{PROGRAM.splitlines().index("{lines}") + 1}"' in text
 
 
+@pytest.mark.nightly
 def test_what_functions_of_one_program_got(tmp_path: Path) -> None:
     found = recorded(tmp_path, *(line for line, _, _ in CALLS))
     expected = {f"launchers.py::{function}": [arguments] for _, function, arguments in CALLS}
     assert {name: calls for name, calls in found.items() if name in expected} == expected
 
 
+@pytest.mark.nightly
 def test_rebound_names_have_their_values_at_entry_or_none(tmp_path: Path) -> None:
     found = recorded(tmp_path, "for n in (2, 4): L.rebinds(of(n, 8, 128))", "L.changes(of(8, 128), 16)")
     version = subprocess.run([python(), "-c", "import sys; print(sys.version_info >= (3, 12))"], capture_output=True)
@@ -213,11 +215,13 @@ def test_rebound_names_have_their_values_at_entry_or_none(tmp_path: Path) -> Non
         assert found["launchers.py::changes"] == [{"x": "f32[8,128]"}]
 
 
+@pytest.mark.nightly
 def test_mutated_objects_have_their_values_at_entry_or_none(tmp_path: Path) -> None:
     (call,) = recorded(tmp_path, "L.in_place({'x': of(2, 8, 128)}, 8, other=3)")["launchers.py::in_place"]
     assert call in ({"bm": "8"}, {"bm": "8", "params": "{'x': f32[2,8,128]}"})
 
 
+@pytest.mark.nightly
 def test_floats_and_strings_where_they_are_recorded(tmp_path: Path) -> None:
     line = "L.plain(of(8, 128), name='a b'); L.configured(of(8, 128), cfg=L.Config())"
     found = recorded(tmp_path, line, options=("--record-values",))
@@ -301,6 +305,7 @@ def with_pytest(folder: Path, *options: str, **more: Any) -> subprocess.Complete
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_recording_tests(processes: str, tmp_path: Path) -> None:
     done = with_pytest(tmp_path, "--pallas-lint", "--pallas-lint-record", "-n", processes)
@@ -354,10 +359,12 @@ L.plain(of(8, 128))
 """
 
 
+@pytest.mark.nightly
 def test_programs_that_query_the_tpu_get_the_target(tmp_path: Path) -> None:
     assert recorded(tmp_path, ASKING)["launchers.py::plain"]
 
 
+@pytest.mark.nightly
 def test_how_jax_runs_a_kernel_of_a_mesh_is_no_call_of_its_own(tmp_path: Path) -> None:
     found = recorded(tmp_path, KERNEL, "L.plain(of(8, 128))")
     assert found.get("program.py::double", [{"x": "f32[8,128]"}]) == [{"x": "f32[8,128]"}]

@@ -128,6 +128,7 @@ def test_a_long_grid_does_not_hide_what_does_not_lower(tmp_path: Path) -> None:
     assert strict.returncode == 2 and "1 stage not judged: interpret of `kernel`" in strict.stdout.splitlines()[-1]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_one_slow_launch_of_a_program_hides_no_other(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(CAPTURED)

@@ -18,6 +18,7 @@ from pallas_lint.probe.perf.table_trials import Outcome, ResultsError, Row, Tria
 from pallas_lint.probe.perf.tune_table import Entry, Fields, TableError, entries
 from tests.probe.running import run
 from tests.rules.interpreted import python
+from tests.sampling import examples
 
 KERNELS = (Path(__file__).parents[1] / "cost" / "kernels.py").read_text()
 
@@ -108,6 +109,7 @@ def test_json_list_of_rows() -> None:
     assert read(text, "chip=v6e", "bm", is_json=True) == [Entry(3, {"chip": "v6e", "m": 8}, {"bm": 128}, ["bm"])]
 
 
+@examples(100)
 @given(
     st.dictionaries(
         st.tuples(st.integers(-9, 9), st.none() | st.booleans() | st.text("abc_{}'\"\\\n", max_size=4)),
@@ -174,6 +176,7 @@ def row(size: int) -> Row:
 ROWS = [row(size) for size in (8, 16, 24, 32, 48, 64, 128)]
 
 
+@examples(100)
 @given(st.integers(1, 9), st.lists(st.integers(1, 50), min_size=len(ROWS), max_size=len(ROWS)))
 def test_parts_make_up_the_whole(count: int, times: list[int]) -> None:
     conditions = {"version": 1, "function": "k.py::f", "source": "", "targets": []}

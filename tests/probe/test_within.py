@@ -23,6 +23,7 @@ def probed(worker: Worker, function: str, argument: str = "f32[1024,1024]", **op
     return Probed(worker, f"within.py::{function}", argument, targets=TARGETS, **{"stage": "grid,compile"} | options)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("function", ["between", "alone", "with_a_higher_limit", "scratch_with_a_higher_limit"])
 def test_what_compiles_is_not_too_much(worker: Worker, function: str) -> None:
@@ -36,6 +37,7 @@ def test_what_compiles_is_not_too_much(worker: Worker, function: str) -> None:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_stage_says_how_it_goes_in_the_function(worker: Worker) -> None:
     (launch,) = probed(worker, "between").launches
@@ -58,6 +60,7 @@ def test_not_compiled_is_not_certain(worker: Worker) -> None:
     assert found.findings[0].message.startswith("alone, the kernel needs at least 8 MiB of VMEM")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_another_launch_of_the_function_fails(worker: Worker) -> None:
     found = probed(worker, "in_two_places")
@@ -103,6 +106,7 @@ def test_captured_launches_are_compiled_alone(tmp_path: Path) -> None:
     assert found == [("v5e", "warning", "alone, the kernel needs at least 8 MiB of VMEM, and v5e gives it 4 MiB")]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_captured_launches_have_the_options_of_their_jit(tmp_path: Path) -> None:
     """The CPU that stands for their device does not know the options."""

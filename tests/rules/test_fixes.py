@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.testing import fixed_text, lint_text
@@ -24,6 +24,7 @@ from tests.rules.fixable import (
     with_surroundings,
     with_tabs,
 )
+from tests.sampling import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +110,7 @@ class TestSpellings:
         check(nested(case.text, HEADERS[2]), case, must_be_found=False)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@examples(120)
 @given(
     case=st.sampled_from(FIXABLE),
     names=st.fixed_dictionaries({}, optional={old: st.sampled_from([new, f"{old}2"]) for old, new in ALIASES.items()}),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.testing import lint
+from tests.sampling import examples
 
 _MODULE = """
 import jax
@@ -240,7 +241,7 @@ def run(x, bm=64):
     assert len([finding for finding in lint(code) if finding.code == "PAL412"]) == count
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     rows=st.sampled_from([8, 16, 32]), block=st.sampled_from([8, 16, 32]), out=st.sampled_from([8, 16, 32]),
     swapped=st.booleans(), mapped=st.booleans(),

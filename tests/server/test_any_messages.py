@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sampling import examples
 from tests.server.test_protocol import CODE
 from tests.server.wire import Wire
 
@@ -101,7 +102,7 @@ opening = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     messages=st.lists(
         st.tuples(st.sampled_from(METHODS), likely | opening | anything, st.booleans())

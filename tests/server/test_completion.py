@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types as lsp
 from pallas_lint.server.views.call_completion import completions
@@ -13,6 +13,7 @@ from pallas_lint.server.views.open_calls import items, surroundings
 from pygls.workspace import PositionCodec
 
 from pallas_lint.text.source import Source
+from tests.sampling import examples
 from tests.server.clients import applied, document, session
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def test_what_a_tuple_has() -> None:
     assert items("(a)") is items("(a,) * 2") is items("a") is None
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(alphabet="()[]{},='\"\\#:\n \tlambdf.é🟦", max_size=60), st.integers(0, 60))
 def test_any_text_around_the_cursor_is_read(text: str, at: int) -> None:
     source = Source("a.py", text)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.nightly
 @pytest.mark.asyncio
 async def test_what_it_costs_is_shown_until_the_code_changes(tmp_path: Path) -> None:
     async with editor(tmp_path, "--allow-probe") as e:
@@ -68,6 +69,7 @@ async def test_what_it_costs_is_shown_until_the_code_changes(tmp_path: Path) -> 
         assert "cost" not in (await e.hover(body)).contents.value
 
 
+@pytest.mark.nightly
 @pytest.mark.asyncio
 async def test_costs_are_those_of_the_chosen_target(tmp_path: Path) -> None:
     async with editor(tmp_path, "--allow-probe", options={"target": ["triton", "tpu:v6e"]}) as e:

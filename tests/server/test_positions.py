@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import from_lsp, range_of, to_lsp
@@ -11,6 +11,7 @@ from pygls.workspace import PositionCodec
 
 from pallas_lint.finding import Position, Span
 from pallas_lint.text.source import Source
+from tests.sampling import examples
 from tests.server.reference import ENCODINGS, LINE_END, offsets, position, texts, units
 
 encodings = st.sampled_from(sorted(ENCODINGS))
@@ -57,7 +58,7 @@ def test_places_of_findings_are_in_the_text(text: str, encoding: str, line: int,
     assert found.character == units(content[: column - 1] if line <= len(lines) else content, encoding)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(encodings)
 def test_ranges(encoding: str) -> None:
     text = 'a = "🟦é"; b\r\nc\td\n'

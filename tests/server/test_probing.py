@@ -234,6 +234,7 @@ async def test_a_probe_from_its_arguments_to_its_report(tmp_path: Path, profile:
         assert again["function"]["suggestion"] == "f32[32,128]", "those of the last probe"
 
 
+@pytest.mark.nightly
 @pytest.mark.asyncio
 async def test_kernels_run_on_the_device_where_the_server_was_started_so(tmp_path: Path) -> None:
     (tmp_path / "pallas-lint.toml").write_text('[probe]\nstage = "trace"\n')
@@ -243,6 +244,7 @@ async def test_kernels_run_on_the_device_where_the_server_was_started_so(tmp_pat
             assert ("jax finds no" in (await e.report()).html) is requested
 
 
+@pytest.mark.nightly
 @pytest.mark.asyncio
 async def test_what_has_not_changed_is_not_run_again(tmp_path: Path) -> None:
     text = CODE.replace("import jax\n", "import os\n\nimport jax\n\nimport rows\n", 1).replace("// 8", "// rows.ROWS")
@@ -275,6 +277,7 @@ async def test_what_has_not_changed_is_not_run_again(tmp_path: Path) -> None:
         assert await runs("f32[64,128]", targets=["tpu:v6e"])
 
 
+@pytest.mark.nightly
 @pytest.mark.asyncio
 async def test_facts_follow_edits_and_go_with_their_code(tmp_path: Path) -> None:
     async with editor(tmp_path, "--allow-probe") as e:
@@ -298,6 +301,7 @@ async def test_facts_follow_edits_and_go_with_their_code(tmp_path: Path) -> None
         assert [each for each in await e.diagnostics() if "the probe confirms" in each.message] == confirmed
 
 
+@pytest.mark.nightly
 @pytest.mark.asyncio
 async def test_facts_go_with_code_of_other_files(tmp_path: Path) -> None:
     sizes = tmp_path / "sizes.py"
@@ -425,6 +429,7 @@ async def test_a_dying_process_is_reported_and_the_next_probe_works(tmp_path: Pa
         assert e.client.messages == [], "the answer tells it"
 
 
+@pytest.mark.nightly
 @pytest.mark.asyncio
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_an_endless_function_is_cancelled(tmp_path: Path, profile: str) -> None:

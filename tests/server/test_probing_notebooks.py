@@ -35,6 +35,7 @@ def test_the_module_has_what_a_function_rests_on_in_its_lines() -> None:
     assert "OTHER" not in text and "print" not in text and "result" not in text
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_function_of_a_notebook_is_probed(tmp_path: Path) -> None:

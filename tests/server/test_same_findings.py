@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pallas_lint.cli import main
 from pallas_lint.text.source import Source
-from tests.fuzz.budget import examples
+from tests.sampling import examples
 from tests.server.clients import session
 from tests.server.test_agreement import as_shown, at_each_place, shown
 

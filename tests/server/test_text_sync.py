@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types as lsp
 from pallas_lint.server.protocol.texts import Text
 from pygls.workspace import PositionCodec
 
+from tests.sampling import examples
 from tests.server.reference import ENCODINGS, PIECES, offsets, position, texts
 from tests.server.wire import Wire
 
@@ -36,7 +37,7 @@ def edits(draw: st.DrawFn, text: str, encoding: str) -> tuple[dict[str, object],
 
 
 @pytest.mark.parametrize("encoding", sorted(ENCODINGS))
-@settings(max_examples=50)
+@examples(50)
 @given(text=texts, data=st.data())
 def test_one_change(encoding: str, text: str, data: st.DataObject) -> None:
     document = Text("file:///a.py", text, position_codec=PositionCodec(encoding))
@@ -58,7 +59,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Wire]:
         yield wire
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(text=texts, data=st.data(), count=st.integers(1, 6))
 def test_a_session_of_changes(server: Wire, text: str, data: st.DataObject, count: int) -> None:
     uri, encoding = "untitled:Untitled-1", str(server.settings)

@@ -19,13 +19,12 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 from pallas_lint.compat import support
 from pallas_lint.finding import DOCS_URL
 from pallas_lint.ruleset.registry import all_rules
-from tests.sampling import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def build(folder: Path, *options: str) -> Path:
@@ -155,12 +154,10 @@ def test_both_schemes_and_a_phone(browser: Browser, address: str, scheme: str, w
     context.close()
 
 
-@pytest.mark.nightly  # every page there is
 def test_no_page_scrolls_sideways_on_a_phone(browser: Browser, address: str, site: Path) -> None:
     opened = browser.new_page(viewport={"width": 390, "height": 844})
     wide: list[str] = []
-    rules = sorted(site.glob("rules/*/*.html"))  # by day some of them: they have one form
-    for file in (*by_day(rules, 8), *sorted({*site.rglob("*.html")} - {*rules})):
+    for file in sorted(site.rglob("*.html")):
         opened.goto(f"{address}/{file.relative_to(site).as_posix()}")
         if opened.evaluate("document.documentElement.scrollWidth") > 390:
             wide.append(file.relative_to(site).as_posix())
@@ -214,7 +211,6 @@ def test_settings_and_upgrades_are_made_from_the_program(page: Page, address: st
     expect(page.locator("article")).to_contain_text("pl.load")
 
 
-@pytest.mark.nightly  # it builds the site once more
 def test_it_can_be_read_as_files(browser: Browser, tmp_path: Path) -> None:
     place = build(tmp_path / "offline", "--offline")
     opened = browser.new_page()

@@ -15,7 +15,7 @@ import pytest
 from tests.rules.interpreted import python
 
 HERE = Path(__file__).resolve().parents[2] / "docs" / "start"
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def changed(text: str, change: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import libcst as cst
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.syntax import nodes, outline
@@ -23,6 +23,7 @@ from pallas_lint.syntax.reading import read
 from pallas_lint.syntax.reading.from_libcst import converted
 from pallas_lint.syntax.update import updated
 from pallas_lint.text.source import Source
+from tests.sampling import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = [*(ROOT / "pallas_lint").rglob("*.py"), *(ROOT / "rules").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
@@ -302,7 +303,7 @@ STATEMENTS = [
 
 
 @given(st.sampled_from(STATEMENTS), st.lists(EXPRESSIONS, min_size=3, max_size=3))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 def test_generated_code(statement: str, parts: list[str]) -> None:
     compared(statement.format(*parts))
 

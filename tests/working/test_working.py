@@ -73,6 +73,7 @@ def test_a_captured_program_with_values_of_its_own() -> None:
     assert len(found["launches"]) == 10 and all(stage["ok"] for stage in stages if stage["stage"] == "lower")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 def test_the_probe(worker: Worker, file: str) -> None:

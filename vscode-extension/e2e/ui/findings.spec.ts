@@ -66,7 +66,7 @@ test(
   },
 );
 
-test("safe fixes on save", async ({ start }) => {
+test("safe fixes on save", { tag: "@nightly" }, async ({ start }) => {
   const editor = await start({ workspace: "kernels", user: FIX_ON_SAVE });
   await editor.open("matmul.py");
   await expect(editor.squiggles()).toHaveCount(2);

@@ -1,6 +1,6 @@
 import { expect, test } from "../harness/editor";
 
-test("a notebook: refs in the colour of their memory, a finding in a cell, fixed and saved", async ({ start }) => {
+test("a notebook: colours of refs, and a finding fixed in its cell", { tag: "@nightly" }, async ({ start }) => {
   const editor = await start({ workspace: "kernels" });
   await editor.openNotebook("glu.ipynb");
   await editor.hideSideBar();
