@@ -222,14 +222,21 @@ class _RuleRunner:
         for rule in rules:
             if rule.check_module is not Rule.check_module:
                 yield from self._guarded(self._context(rule), rule.check_module)
-        yield from self._uses([rule for rule in rules if rule.check_use is not Rule.check_use])
         # Rules of others may look at anything: what they find is not kept.
-        for some, kept in zip(_own_and_others(rules), (self.kept, None), strict=True):
+        own, others = _own_and_others(rules)
+        before = None if self.kept is None or others else self.kept.repeated()
+        if before is not None:
+            yield from before
+            return
+        yield from self._uses([rule for rule in rules if rule.check_use is not Rule.check_use])
+        for some, kept in ((own, self.kept), (others, None)):
             if some:
                 yield from self._index_maps(
                     [rule for rule in some if rule.check_index_map is not Rule.check_index_map], kept
                 )
                 yield from self._launches(some, kept)
+        if self.kept is not None:
+            self.kept.end()
 
     def _index_maps(self, rules: list[type[Rule]], kept: FindingCache | None) -> Iterator[Finding]:
         """Run the rules on the index maps of launches, then on those that no launch is seen to use."""

@@ -222,6 +222,54 @@ def test_edits_give_the_findings_from_scratch(texts: list[str]) -> None:
         assert reported(result(text, project)) == reported(from_scratch(text))
 
 
+# Words that something looks for in the whole text of a file, or of a piece.
+COMMENTS = (
+    "# typed",
+    "# x_ref, o_ref[...], kernel",
+    "# pl.pallas_call(",
+    "# jax.grad(",
+    "# pallas-lint: disable=all",
+    "# pallas-lint: assume n=128",
+    "# pallas-lint: probe(f32[8])",
+    "# jaxtyping",
+    "# checkify, runtime_assert, debug_checks",
+    "# pltpu.CompilerParams(auto_assign_collective_ids=True)",
+)
+
+
+@st.composite
+def commented(draw: st.DrawFn) -> list[str]:
+    """A text, and what it becomes while comments are written, changed and removed in it, and code now and then."""
+    texts = [draw(st.sampled_from(TEXTS))]
+    for _ in range(draw(st.integers(1, 6))):
+        lines = texts[-1].split("\n")
+        at = draw(st.integers(0, len(lines) - 1))
+        code, comment = lines[at].partition("  # ")[0], draw(st.sampled_from(["", *COMMENTS]))
+        if draw(st.integers(0, 3)) == 0:
+            code += draw(st.sampled_from([" + 1", "(", '"', "  "]))
+        lines[at] = f"{code}  {comment}" if comment else code
+        texts.append("\n".join(lines))
+    return texts
+
+
+@examples(60)
+@given(commented())
+def test_comments_give_the_findings_from_scratch(texts: list[str]) -> None:
+    project = Project(Path("/nonexistent"), incremental=True)
+    for text in texts:
+        assert reported(result(text, project)) == reported(from_scratch(text))
+
+
+def test_a_comment_repeats_the_analysis() -> None:
+    project, text = Project(Path("/nonexistent"), incremental=True), composed(250)
+    before = judged(text, project)
+    commented = text.replace("\n    o_ref[...] = ", "\n    # typed\n    o_ref[...] = ", 1)
+    assert judged(text.replace("\n", "  # typed\n", 1), project).analysis is before.analysis
+    assert judged(text, project).analysis is before.analysis
+    assert judged(commented, project).analysis is not before.analysis  # calls in scripts are named by their line
+    assert judged(text.replace("8", "16"), project).analysis is not before.analysis
+
+
 # What tree-sitter takes for Python, and Python does not: only reading such a statement shows it.
 LENIENT = (
     ("x = 1\n\nif __name__:\n    x\n", "x = 1\n  if __name__:\n    x\n"),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pallas_lint.text.source import Source
 
     _Place = tuple[Piece, tuple[int, int]]
+    _Names = tuple[frozenset[str], frozenset[tuple[str, str]]]  # the jax names that are assigned; aliases with names
 
 # The kinds of queries that findings depend on, besides those of the runs, with their arguments.
 FILE = "file"  # settings, and the names of jax that something assigns
@@ -39,6 +40,7 @@ SHARED_FACTS = "shared facts"
 INFERRED_BACKEND = "presumed"  # launch: the backend that is inferred for it
 SPECS = "specs"  # piece: the specs that are made in it
 USED = "used"  # functions: those that are index maps of launches
+FINDINGS = "findings"  # of the results that a memo keeps
 
 
 @define(eq=False)
@@ -95,15 +97,31 @@ class FindingCache:
     fingerprint: Callable[[], object]  # changes where a rule fails or reads the whole file: its findings are not cached
     _places: _Lines | None = field(default=None, init=False)
     _uses: dict[Piece, tuple[list[Use], frozenset[str]]] = field(factory=dict, init=False)
+    _names: _Names = field(default=(frozenset(), frozenset()), init=False)
+    _found: list[CachedFindings | None] = field(factory=list, init=False)  # so far; None for those that are not cached
+    _all: list[CachedFindings] | None = field(default=None, init=False)  # once all rules have run, if all are cached
 
     @classmethod
     def of(cls, analysis: Analysis, settings: Settings, fingerprint: Callable[[], object]) -> FindingCache | None:
         """The cache of an analysed file; None where its memo is not persistent."""
-        if not analysis.memo.persistent:
+        memo = analysis.memo
+        if not memo.persistent:
             return None
-        cache = cls(analysis, fingerprint)
-        cache._register_queries(settings)
+        key = ById(analysis), ById(settings), analysis.inferred_backends, analysis.early_imports
+        cache: FindingCache | None = memo.repeated(FINDINGS, key)
+        if cache is None:
+            cache = cls(analysis, fingerprint)
+            cache._register_queries(settings)
+            memo.keep(FINDINGS, key, cache)
+        else:
+            cache._resume(fingerprint)
         return cache
+
+    def _resume(self, fingerprint: Callable[[], object]) -> None:
+        """Go on in a revision that repeats the one that this cache was made in."""
+        self.fingerprint, self._places = fingerprint, None
+        self._uses.clear()
+        self.analysis.module.uses.stored, self.analysis.module.uses.spellings = self._names
 
     def _register_queries(self, settings: Settings) -> None:
         """Register the queries that findings depend on."""
@@ -122,6 +140,19 @@ class FindingCache:
         memo.register_query(EARLY_IMPORTS, lambda: analysis.early_imports)
         memo.register_query(SPECS, lambda piece: specs.get(piece, ()))
         memo.register_query(GUARDING, lambda: tuple(analysis.guards.version_pieces))
+
+    def end(self) -> None:
+        """All rules have run."""
+        cached = [found for found in self._found if found is not None]
+        self._all = cached if len(cached) == len(self._found) else None
+
+    def repeated(self) -> list[Finding] | None:
+        """The findings of all rules, if the revision repeats one in which they ran; None where they have to run."""
+        every, source = self._all, self.analysis.module.source
+        if every is not None and all(known.relocate(source) for known in every):
+            return [finding for known in every for finding in known.findings]
+        self._found, self._all = [], None
+        return None
 
     def of_launch(self, launch: Launch, find: Callable[[Launch], list[Finding]]) -> list[Finding]:
         """The findings on a launch; `find` computes them."""
@@ -155,6 +186,7 @@ class FindingCache:
             return find([use for use in uses if use.name.startswith("jax") and use.name not in stored]), None
 
         if not piece.in_tree:  # how broken code is parsed depends on all of it
+            self._found.append(None)
             return compute()[0]
         known = self._known(piece) or self._computed(piece, ((SPECS, piece),), compute)
         return known.findings
@@ -164,6 +196,8 @@ class FindingCache:
         known: CacheEntry[CachedFindings] | None = self.analysis.memo.lookup(key)
         if known is None or (known.value.positions and not known.value.relocate(self.analysis.module.source)):
             return None
+        if known.value.findings:
+            self._found.append(known.value)
         return known.value
 
     def _computed(
@@ -180,6 +214,9 @@ class FindingCache:
         result = CachedFindings(findings, [places for places in lines if places is not None], extra)
         if None not in lines and self.fingerprint() == before:
             memo.store(key, result, read)
+            self._found.append(result)
+        else:
+            self._found.append(None)
         return result
 
     def _lines_of(self, finding: Finding) -> dict[int, _Place] | None:
@@ -199,9 +236,10 @@ class FindingCache:
             else self._names_in(piece)
             for piece in module.outline.walk()
         ]
-        module.uses.stored, module.uses.spellings = memo.derived("names", names, lambda: _merged_names(names))
+        self._names = memo.derived("names", names, lambda: _merged_names(names))
+        module.uses.stored, module.uses.spellings = self._names
 
-    def _names_in(self, piece: Piece) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    def _names_in(self, piece: Piece) -> _Names:
         """The jax names assigned in a piece, and the pairs (alias, name) of its uses."""
         uses, assigned = self._uses_in(piece)
         return assigned, frozenset((use.alias, use.name) for use in uses if not use.imported)
@@ -216,9 +254,7 @@ class FindingCache:
         return known
 
 
-def _merged_names(
-    names: Iterable[tuple[frozenset[str], frozenset[tuple[str, str]]]],
-) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+def _merged_names(names: Iterable[_Names]) -> _Names:
     """The jax names that some piece assigns, and the uses of others."""
     every = list(names)
     stored = frozenset().union(*(assigned for assigned, _ in every))
@@ -280,16 +316,15 @@ def _shared(launch: Launch) -> frozenset[object]:
 
 def _neighbours(launches: list[Launch]) -> dict[Launch, tuple[Launch, ...]]:
     """For each launch, its neighbours with itself, in order."""
-    shared = {launch: _shared(launch) for launch in launches}
     sharing: dict[object, list[int]] = {}
     for at, launch in enumerate(launches):
-        for key in shared[launch]:
+        for key in _shared(launch):
             sharing.setdefault(key, []).append(at)
-    found = {}
-    for launch in launches:
-        places = {at for key in shared[launch] for at in sharing[key]}
-        found[launch] = (launch,) if len(places) == 1 else tuple(launches[at] for at in sorted(places))
-    return found
+    together: dict[int, set[int]] = {at: {at} for at in range(len(launches))}
+    for places in sharing.values():
+        for at in places if len(places) > 1 else ():
+            together[at].update(places)
+    return {launches[at]: tuple(launches[each] for each in sorted(places)) for at, places in together.items()}
 
 
 def _specs_by_piece(made: Iterable[CallResult]) -> dict[Piece, tuple[ById, ...]]:

@@ -49,6 +49,8 @@ class Memo:
     _entries: dict[Hashable, list[CacheEntry[Any]]] = field(factory=dict, init=False)
     _interned: dict[Hashable, Any] = field(factory=dict, init=False)
     _derived: dict[Hashable, tuple[ByIds, Any]] = field(factory=dict, init=False)
+    _kept: dict[Hashable, tuple[object, Any]] = field(factory=dict, init=False)
+    _has_other_inputs: bool = field(default=True, init=False)  # than the revision before
     _queries: dict[Hashable, Callable[..., object]] = field(factory=dict)
     # By settled kind: the queries that entries depend on, each with its newest value.
     _settled: dict[Hashable, dict[Query, object]] = field(factory=dict, init=False)
@@ -60,6 +62,7 @@ class Memo:
     def begin_revision(self, inputs: object) -> None:
         """Start a revision. Only entries computed with the same `inputs`, compared by identity, are valid in it."""
         self._revision += 1
+        self._has_other_inputs = not self.inputs or self.inputs[-1] is not inputs
         self.inputs = [*(earlier for earlier in self.inputs[1 - _MAX_INPUTS :] if earlier is not inputs), inputs]
         self._attributed.clear()
         self._changed.clear()
@@ -114,9 +117,27 @@ class Memo:
         value: _T = known[1]
         return value
 
+    def keep(self, kind: Hashable, key: object, value: object) -> None:
+        """Keep a result of this revision for those that repeat it."""
+        if self.persistent:
+            self._kept[kind] = key, value
+
+    def repeated(self, kind: Hashable, key: object) -> Any:
+        """What was kept with the same key, if no query has another value since; None if it does not count any more."""
+        known = self._kept.pop(kind, None)
+        if known is None or self._has_other_inputs or self._changed or known[0] != key:
+            return None
+        self._kept[kind] = known
+        return known[1]
+
+    def repeat_revision(self) -> None:
+        """Go on with the revision before, which this one repeats: its entries are valid."""
+        self._revision -= 1
+
     def clear(self) -> None:
         """Drop all entries."""
         self._entries.clear()
+        self._kept.clear()
         self._readers.clear()
         for values in self._settled.values():
             values.clear()

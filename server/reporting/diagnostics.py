@@ -81,7 +81,7 @@ class Diagnostics:
         """Those of the findings in the file. Those in a kernel point at its launch, those in a launch at the kernel."""
         known, self._made = self._made, {}
         text_of = cache(text_of)
-        launched = _LaunchedKernels(launch for launch in launches if launch.called_at.piece.source.path == source.path)
+        launched = _LaunchedKernels(launch for launch in launches if launch.site.piece.source.path == source.path)
         for finding in findings:
             kernel = launched.kernel_of(finding.span)
             before = known.get(ById(finding))
@@ -98,7 +98,7 @@ class _LaunchedKernels:
     def __init__(self, launches: Iterable[Launch]) -> None:
         self._in: dict[Piece, list[Launch]] = {}
         for launch in launches:
-            self._in.setdefault(launch.called_at.piece, []).append(launch)
+            self._in.setdefault(launch.site.piece, []).append(launch)
         self._pieces = sorted(self._in, key=lambda piece: piece.first)
         self._firsts = [piece.first for piece in self._pieces]
 

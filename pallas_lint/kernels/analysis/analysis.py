@@ -8,7 +8,9 @@ from collections import Counter
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from pallas_lint.identity import ByIds
 from pallas_lint.kernels.analysis.call_contexts import run_callers
+from pallas_lint.kernels.analysis.conventions import conventional_calls
 from pallas_lint.kernels.analysis.known_call_runs import run_known_calls
 from pallas_lint.kernels.analysis.runs import RootRuns
 from pallas_lint.kernels.analysis.version_guards import VersionGuards
@@ -28,7 +30,7 @@ from pallas_lint.records import define, field
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
     from pallas_lint.config.targets import InferredBackend
     from pallas_lint.kernels.grid.blocks import Block
@@ -46,6 +48,7 @@ _ASSUME = re.compile(r"(?<![^ \t\n])#[ \t]*pallas-lint:[ \t]*assume[ \t]+(.*)")
 _VALUE = re.compile(r"(?<!\w)(\w+)[ \t]*=[ \t]*(\d+)")
 _DERIVERS = frozenset("grad value_and_grad vjp jvp jacrev jacfwd jacobian hessian linearize".split())
 _DERIVING = re.compile(rf"\b(?:{'|'.join(sorted(_DERIVERS))})\s*[(,]")
+ANALYSIS = "analysis"  # of the results that a memo keeps
 
 
 @define(eq=False, slots=False)
@@ -126,6 +129,12 @@ def analyse(
     runs = RootRuns(interpreter, module, is_stale)
     runs.begin()
     roots = _roots(module)
+    memo = interpreter.memo
+    key = _outside_of_queries(module, roots, known_calls, harness_calls) if memo.persistent else ()
+    earlier: Analysis | None = memo.repeated(ANALYSIS, key)
+    if earlier is not None:
+        earlier.runs.resume(is_stale)
+        return earlier
     try:
         # Each function is analysed with unknown arguments first: known callers only add to that.
         kernels = dict.fromkeys(piece for piece in reversed(roots) if piece.kept(_is_kernel))
@@ -140,10 +149,23 @@ def analyse(
             from pallas_lint.kernels.analysis.annotations import run_annotated
 
             run_annotated(runs, [piece for piece in roots if piece not in kernels], known_calls, entered)
+        launches = [launch for launch in interpreter.outcome.launches if not launch.meant_to_fail]
+        analysis = Analysis(module, interpreter, runs, launches, stale)
+        memo.keep(ANALYSIS, key, analysis)
     finally:
         runs.end()
-    launches = [launch for launch in interpreter.outcome.launches if not launch.meant_to_fail]
-    return Analysis(module, interpreter, runs, launches, stale)
+    return analysis
+
+
+def _outside_of_queries(
+    module: Module, roots: list[Piece], known_calls: tuple[KnownCall, ...], harness_calls: tuple[str, ...]
+) -> Hashable:
+    """What the results of all runs depend on besides the inputs of a revision and its queries."""
+    pieces = tuple(module.outline.walk())
+    lines = tuple(piece.first for piece in pieces)  # calls in scripts are named by their line
+    conventional = tuple(conventional_calls(module, harness_calls)) if roots else ()
+    annotated = "jaxtyping" in module.source.text
+    return ByIds(pieces), lines, ByIds(tuple(roots)), known_calls, harness_calls, conventional, annotated
 
 
 def _assumed(text: str, *, inside: bool) -> dict[str, int]:

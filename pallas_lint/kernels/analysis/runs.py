@@ -72,8 +72,19 @@ class RootRuns:
         self.module.graph.read = inputs.others
         memo.begin_revision(inputs)
         self.module.register_queries(memo)
+        self._register_queries()
+
+    def _register_queries(self) -> None:
+        memo = self.interp.memo
         memo.register_query(MET, self._launches_at, settled=False)
         memo.register_query(CROWDED, lambda node: launching.is_crowded(self.interp, node), settled=False)
+
+    def resume(self, is_stale: Callable[[], bool]) -> None:
+        """Go on with the results of these runs in a revision that repeats theirs."""
+        self.is_stale, self.interp.graph = is_stale, self.module.graph
+        self.made, self.reused = 0, self.made + self.reused
+        self.interp.memo.repeat_revision()
+        self._register_queries()
 
     def end(self) -> None:
         """End of analysis. Drop the cache if runs were not independent."""
