@@ -29,7 +29,7 @@ from pallas_lint.kernels.model.values import (
     dim,
     options,
 )
-from pallas_lint.records import define, evolve, field, frozen
+from pallas_lint.records import define, field, frozen
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
@@ -189,13 +189,13 @@ class Launch:
     def called_at(self) -> Site:
         """The launching function's name at the launch: a short location for a call that may have thirty lines."""
         function = getattr(self.site.node, "func", None)
-        return self.site if function is None else evolve(self.site, node=function)
+        return self.site if function is None else Site(self.site.piece, function)
 
     def argument_site(self, name: str) -> Site:
         """Where an argument of the launching call is written; the function's name where it is not there."""
         for argument in self.site.node.args if isinstance(self.site.node, nodes.Call) else ():
             if argument.keyword is not None and argument.keyword.value == name:
-                return evolve(self.site, node=argument)
+                return Site(self.site.piece, argument)
         return self.called_at
 
     def argument(self, *names: str) -> Value | None:
