@@ -7,7 +7,7 @@ reads nothing else. Lines and columns count from 1, columns in Unicode code poin
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pallas_lint.records import evolve, frozen
 
@@ -37,8 +37,7 @@ class Severity(enum.Enum):
         return Severity.WARNING if self is Severity.ERROR else Severity.INFO
 
 
-@frozen(order=True)
-class Position:
+class Position(NamedTuple):
     line: int
     column: int
 

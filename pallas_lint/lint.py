@@ -170,7 +170,7 @@ class _RuleRunner:
             if problem is None:
                 continue
             self.broken = True
-            end = evolve(problem.position, column=problem.position.column + 1)
+            end = problem.position._replace(column=problem.position.column + 1)
             place = Span(self.source.path, problem.position, end)
             # What is not judged may hide an error where it is code that runs, not a table.
             unjudged = Severity.WARNING if problem in running else Severity.INFO

@@ -257,7 +257,7 @@ def _understood(text: str) -> _Code:
 
 def _moved(problem: SyntaxProblem, lines: int) -> SyntaxProblem:
     place = problem.position
-    return evolve(problem, position=evolve(place, line=place.line + lines))
+    return evolve(problem, position=place._replace(line=place.line + lines))
 
 
 def _indented(code: str) -> bool:

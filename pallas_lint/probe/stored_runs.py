@@ -287,7 +287,7 @@ def _moved(run: StoredRun, path: str, where: Mapping[str, Mapping[str, int]]) ->
         }
 
     def span(known: Span) -> Span:
-        start, end = (evolve(each, line=line(known.path, each.line)) for each in (known.start, known.end))
+        start, end = (each._replace(line=line(known.path, each.line)) for each in (known.start, known.end))
         return Span(known.path or path, start, end)
 
     launching = {Path(launch.place["file"]) for launch in run.launches if launch.place is not None}

@@ -156,7 +156,7 @@ class Piece:
         for kept in ("_read", "_parsed"):
             problem = vars(self).get(kept)
             if isinstance(problem, SyntaxProblem):
-                place = evolve(problem.position, line=problem.position.line + lines)
+                place = problem.position._replace(line=problem.position.line + lines)
                 vars(self)[kept] = evolve(problem, position=place)
 
     def has(self, pattern: re.Pattern[str]) -> bool:

@@ -9,7 +9,6 @@ from lsprotocol import types as lsp
 from pallas_lint.server.protocol.positions import range_of
 
 from pallas_lint.finding import Span
-from pallas_lint.records import evolve
 from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.triage.silencing import NEVER
 
@@ -82,7 +81,7 @@ def _words(source: Source, cursor: Position, word: re.Match[str], codec: Positio
 
 def word_before(source: Source, cursor: Position, word: str, codec: PositionCodec) -> lsp.Range:
     """The place of what is written of a word, up to the cursor."""
-    start = evolve(cursor, column=cursor.column - len(word))
+    start = cursor._replace(column=cursor.column - len(word))
     return range_of(source, Span(source.path, start, cursor), codec)
 
 
