@@ -418,6 +418,10 @@ def forward(x):
 doubled.defvjp(forward, lambda _, g: (pl.pallas_call(double, out_shape=g)(g),))
 
 
+def rows_of(table):
+    return doubled(jnp.zeros((256, 128), jnp.float32).at[table].set(1.0))
+
+
 def counted(x):  # traced twice, since its count begins as an integer; the kernel is another one then
     def step(state):
         def chosen(rows_ref, x_ref, o_ref):
@@ -489,6 +493,14 @@ def test_a_function_on_two_devices(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.slow
+def test_a_function_of_nothing_but_values(tmp_path: Path) -> None:
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    words = ("functions.py::rows_of", "i32[2]=[1,0]", "--target", "tpu:v5e", "--stage", "cost", "--python", python())
+    (found,) = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)["functions"]
+    assert found["missing"] == [] and found["kernels"] > 0
+
+
 @pytest.mark.slow
 def test_an_empty_grid_costs_nothing(tmp_path: Path) -> None:
     (tmp_path / "functions.py").write_text(FUNCTIONS)
