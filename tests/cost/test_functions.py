@@ -418,6 +418,24 @@ def forward(x):
 doubled.defvjp(forward, lambda _, g: (pl.pallas_call(double, out_shape=g)(g),))
 
 
+def selected(table, x):
+    def copy_rows(rows_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    row = pl.BlockSpec((128, 128), lambda i, rows: (i, 0))
+    other = pl.BlockSpec((128, 128), lambda i, rows: (rows[i], 0))
+    spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(2,), in_specs=[other], out_specs=row)
+    return pl.pallas_call(copy_rows, grid_spec=spec, out_shape=x)(table - 1, x)
+
+
+remembered = jax.custom_vjp(selected)
+remembered.defvjp(lambda table, x: (selected(table, x), None), lambda _, g: (None, g), optimize_remat=True)
+
+
+def derived(x):
+    return jax.value_and_grad(lambda x: remembered(jnp.arange(1, 3), x).sum())(x)
+
+
 def rows_of(table):
     return doubled(jnp.zeros((256, 128), jnp.float32).at[table].set(1.0))
 
@@ -494,9 +512,11 @@ def test_a_function_on_two_devices(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.slow
-def test_a_function_of_nothing_but_values(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("function", "argument"), [("rows_of", "i32[2]=[1,0]"), ("derived", "f32[256,128]")])
+def test_values_of_a_function_are_known(tmp_path: Path, function: str, argument: str) -> None:
+    """Those that are all its arguments, and those that a derivative of its own hands on."""
     (tmp_path / "functions.py").write_text(FUNCTIONS)
-    words = ("functions.py::rows_of", "i32[2]=[1,0]", "--target", "tpu:v5e", "--stage", "cost", "--python", python())
+    words = (f"functions.py::{function}", argument, "--target", "tpu:v5e", "--stage", "cost", "--python", python())
     (found,) = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)["functions"]
     assert found["missing"] == [] and found["kernels"] > 0
 
