@@ -121,7 +121,7 @@ class _Run:
         if operation.opcode.endswith("-done"):
             found = self.messages.pop(operation.operands[0], None)
         else:
-            alone = operation
+            alone: Operation | None = operation
             if operation.opcode == "fusion":
                 alone = collectives.within(operation, self.program.computations[operation.called or ""])
             found = collectives.predict(alone, self.device) if alone is not None else None
