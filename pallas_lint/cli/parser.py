@@ -272,8 +272,12 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
         raise UsageError("probe: write `probe --capture --record -- COMMAND`")
     options.perf |= bool(options.tune or options.perf_baseline or options.write_perf_baseline or options.against)
     options.perf |= "cost" in (options.stage or ()) or options.tune_table is not None
-    if options.perf and (options.capture or options.stage not in (None, ["compile"], ["cost"])):
-        raise UsageError("probe: --perf is for functions, and reports on what was compiled")
+    if options.perf and options.capture:
+        raise UsageError("probe: costs are predicted of functions, not of what --capture runs")
+    if options.perf and options.stage not in (None, ["compile"], ["cost"]):
+        raise UsageError(
+            "probe: costs are predicted of what was compiled: leave out --stage, or give `compile` or `cost`"
+        )
     of_table = (
         options.tune_key, options.tune_value, options.tune_results, options.shard, options.write_tune_table
     )  # fmt: skip

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, LintError, Severity
+from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.probe import messages, reasons
 from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.probe.mesh import findings as mesh
@@ -229,8 +230,9 @@ class _LaunchFindings(_ExceptionFindings):
     def out_of_range(self, problem: OutOfRange) -> Iterator[Finding]:
         name = problem["operand"]
         point, start = _tuple(problem["point"]), _tuple(problem["start"])
-        at_least = math.prod(problem["shape"])  # bytes: what XLA may keep in VMEM is read there without a check
-        certain = problem["role"] == "out" or (self.launch.backend == "tpu" and stays_in_hbm(at_least))
+        size = math.prod(problem["shape"]) * bits(problem["dtype"]) // 8
+        # What XLA may keep in VMEM is read there without a check.
+        certain = problem["role"] == "out" or (self.launch.backend == "tpu" and stays_in_hbm(size))
         yield self.finding_at(
             problem["places"],
             "PAL307",

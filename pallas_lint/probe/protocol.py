@@ -129,6 +129,7 @@ class OutOfRange(OfOperand):
     """A block begins outside of its array."""
 
     kind: Literal["out-of-range"]
+    dtype: str
     point: list[int]
     start: list[int]
     count: int

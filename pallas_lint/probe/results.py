@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Literal, cast
 
-from pallas_lint.probe.messages import is_of_memory, without_internals, wrong_flags
+from pallas_lint.probe.messages import is_of_memory, sentence, without_internals, wrong_flags
 from pallas_lint.probe.protocol import CHECKS, Facts, Problem
 from pallas_lint.records import define, field
 
@@ -246,8 +246,11 @@ def _task_ended(event: TaskEnd, result: ProbeResult) -> None:
 
 def _why_not(event: TaskEnd) -> str:
     """Why a whole function was not compiled."""
-    short = any(is_of_memory(problem, "compile") for problem in event.get("problems") or ())
-    return _TOO_LARGE if short else "it is not compiled"
+    problems = event.get("problems") or []
+    if any(is_of_memory(problem, "compile") for problem in problems):
+        return _TOO_LARGE
+    words = next((sentence(problem) for problem in problems if problem["kind"] == "raised"), "")
+    return f"it is not compiled: {words}" if words else "it is not compiled"
 
 
 def _unknown(result: ProbeResult, task: str, why: str) -> FunctionCost:

@@ -63,7 +63,8 @@ def test_a_choice_that_is_too_large_says_so_whatever_found_it(problem: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("problems", "missing"), [([FOUND_BY_THE_COMPILER], TOO_LARGE), ([OTHER], "it is not compiled"), ([], None)]
+    ("problems", "missing"),
+    [([FOUND_BY_THE_COMPILER], TOO_LARGE), ([OTHER], f"it is not compiled: {OTHER['message']}"), ([], None)],
 )
 def test_a_function_that_is_not_compiled(problems: list[Any], missing: str | None) -> None:
     detail = None if missing else "left to another process"

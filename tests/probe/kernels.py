@@ -54,6 +54,10 @@ def out_of_range(x):
     return _launch(copy, x, lambda i: (i * 8, 0), lambda i: (i, 0))
 
 
+def block_behind_the_last(x):
+    return _launch(copy, x, lambda i: (x.shape[0] // 8 + i, 0), lambda i: (i, 0), shape=(32, 128))
+
+
 def uncovered(x):
     return _launch(copy, x, lambda i: (i, 0), lambda i: (i // 2, 0))
 

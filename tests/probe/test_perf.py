@@ -128,7 +128,8 @@ def test_a_report_in_a_file_has_no_colours(folder: Path) -> None:
     [
         (("kernels.py::rows", "--tune", "bm"), "--tune: 'bm' is not as in bm=128,256,512"),
         (("kernels.py::rows", "--tune", "bm=1,x y"), "cannot read the argument"),
-        (("kernels.py::rows", "--perf", "--stage", "lower"), "--perf is for functions"),
+        (("kernels.py::rows", "--against", "rows", "--stage", "lower"), "leave out --stage, or give"),
+        (("--perf", "--capture", "--", "true"), "not of what --capture runs"),
         (("kernels.py::rows", "--perf-fail-over", "much"), "'much' is not a percentage"),
     ],
 )

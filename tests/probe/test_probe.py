@@ -49,6 +49,20 @@ def test_running_it(worker: Worker, function: str, arguments: list[str], codes: 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
+    ("argument", "severity"),
+    [
+        ("i4[2097152,128]", Severity.WARNING),  # 128 MiB, which XLA may keep in VMEM
+        (X, Severity.WARNING),
+        ("i8[2097152,128]", Severity.ERROR),
+        ("i4[4194304,128]", Severity.ERROR),
+    ],
+)
+def test_a_block_outside_of_an_input(worker: Worker, argument: str, severity: Severity) -> None:
+    (finding,) = Probed(worker, "block_behind_the_last", argument, stage="grid").findings
+    assert (finding.code, finding.severity) == ("PAL307", severity)
+
+
+@pytest.mark.parametrize(
     ("function", "argument", "severity"),
     [("parallel_sum", X, Severity.ERROR), ("scratch_among_outputs", "f32[32,256]", Severity.WARNING)],
 )

@@ -16,7 +16,7 @@ class Chip:
     cores: int = 1  # among which a launch is split, if an axis of its grid is parallel
     mxu: int = 128
     narrow: bool = False  # computes in bfloat16, too
-    link: float = 50.0  # GB/s to a neighbour: those of all ports, as Google gives them, by the number of ports
+    link: float = 50.0  # GB/s to a neighbour, for each device of a chip: those of all ports by their number
     ports: int = 4  # to neighbours: of a torus of two dimensions, or of three
     startup: float = 2290.0  # nanoseconds until a neighbour has the first byte
 
@@ -28,12 +28,13 @@ class Chip:
 # the chip's 1228: with the efficiency below, that is a bandwidth of 1041. Of v5p it is not known.
 # Copies to neighbours: marin (issue 6736) measured 4.55 us + bytes / 86.3 GB/s on v5p, 2.29 us + bytes / 86.8 GB/s
 # on v6e for `ppermute`, 4.5 to 5.9 us for a few KiB. Of other chips no start-up is published: they have that of v6e.
+# The two cores of a tpu7x share the ports of their chip: Google's all-gathers get 89 GB/s each over two ports of 100.
 CHIPS = {
     "v4": Chip(clock=1.05, peak=137.5, bandwidth=1041.0, granule=512, ports=6),
     "v5e": Chip(clock=1.50, peak=197.0, bandwidth=819.0),
     "v5p": Chip(clock=1.75, peak=229.5, bandwidth=1382.5, cores=2, link=100.0, ports=6, startup=4550.0),
     "v6e": Chip(clock=1.75, peak=918.0, bandwidth=1640.0, mxu=256, narrow=True, link=100.0),
-    "tpu7x": Chip(clock=2.20, peak=1153.5, bandwidth=3690.0, mxu=256, narrow=True, link=100.0, ports=6),
+    "tpu7x": Chip(clock=2.20, peak=1153.5, bandwidth=3690.0, mxu=256, narrow=True, ports=6),
 }
 
 
@@ -52,5 +53,5 @@ class HbmTiming:
 
 # From figures that were published for v4, chosen before anything was predicted; low and high are what others measured.
 LIKELY = HbmTiming(0.92, 430.0, 0.865)
-FASTEST = HbmTiming(0.95, 300.0, 0.90, 1000.0)
+FASTEST = HbmTiming(0.95, 300.0, 0.92, 1000.0)  # links: published for kernels that gather on v5p
 SLOWEST = HbmTiming(0.80, 600.0, 0.75, 5900.0)

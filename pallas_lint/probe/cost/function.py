@@ -121,7 +121,10 @@ class _Run:
         if operation.opcode.endswith("-done"):
             found = self.messages.pop(operation.operands[0], None)
         else:
-            found = collectives.predict(operation, self.device)
+            alone: Operation | None = operation
+            if operation.opcode == "fusion":
+                alone = collectives.within(operation, self.program.computations[operation.called or ""])
+            found = collectives.predict(alone, self.device) if alone is not None else None
             if found is None:
                 self._miss(operation, f"the devices wait for each other ({kind})")
         if found is not None and operation.opcode.endswith("-start"):

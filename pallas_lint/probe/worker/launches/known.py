@@ -23,7 +23,7 @@ from .recorder import PRIMITIVES, Record
 _LAUNCHES = frozenset(name.removesuffix("_p") for _, name in PRIMITIVES)
 _MAX_ELEMENTS = 1 << 20  # elements of a result that is computed
 _MAX_DEVICES = 64  # of a mesh whose devices are looked at one by one
-_CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"}
+_CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "remat_opt", "checkpoint"}
 _SAME = {"pvary"}  # it marks in types that a value varies along axes of a mesh
 _REFERENCES = {"mutable_array", "ref", "new_ref"}  # to what is there; the first to 0.7
 _LOOPS = {"scan", "while"}

@@ -133,8 +133,8 @@ class EvaluatedGrid:
             return []
         first = int(np.argmax(bad))
         return [
-            {"kind": "out-of-range", **_of(operand), "point": self.point(first), "start": starts[first].tolist(),
-             "count": int(bad.sum()), "points": self.launch.points,
+            {"kind": "out-of-range", **_of(operand), "dtype": operand.dtype, "point": self.point(first),
+             "start": starts[first].tolist(), "count": int(bad.sum()), "points": self.launch.points,
              "places": [place] if (place := operand.index_map_place) is not None else []}
         ]  # fmt: skip
 

@@ -77,9 +77,8 @@ def compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarg
     """The text of the program that a function is compiled to."""
     import jax
 
-    if not spread:
-        place = jax.sharding.SingleDeviceSharding(devices.device(target))
-        leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place) for leaf in leaves]
+    # Results have a device where no array is left among the arguments, all of which have values.
+    place = {} if spread else {"out_shardings": jax.sharding.SingleDeviceSharding(devices.device(target))}
     recorder = LaunchRecorder(lambda record: {"interpret": False} if record.params.get("interpret") else {})
     recorder.install()
     jax.clear_caches()  # what was traced with other parameters is not traced again
@@ -91,7 +90,8 @@ def compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarg
     begin.__name__ = call.__name__
     try:
         with devices.imitated(target), compiler_options() as begun:
-            lowered = jax.jit(begin, keep_unused=True).trace(*leaves).lower(lowering_platforms=(target.platform,))
+            traced = jax.jit(begin, keep_unused=True, **place).trace(*leaves)
+            lowered = traced.lower(lowering_platforms=(target.platform,))
     finally:
         recorder.remove()
     moved = lowering.on_several(lowered, target) if spread else lowered
