@@ -176,8 +176,9 @@ class MemorySpaceAccess(Rule):
 
 def _is_plain_array(ref: Ref, launch: Launch) -> bool:
     """Whether the launch passes an array that nothing put into another memory for this input."""
-    known = ref.role == "in" and ref.owner is None and ref.index is not None and launch.operands is not None
-    return known and ref.index < len(launch.operands) and isinstance(launch.operands[ref.index], Array)
+    if ref.role != "in" or ref.owner is not None or ref.index is None or launch.operands is None:
+        return False
+    return ref.index < len(launch.operands) and isinstance(launch.operands[ref.index], Array)
 
 
 def _doing(access: Access) -> str:
