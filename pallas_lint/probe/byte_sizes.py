@@ -14,5 +14,13 @@ def format_bytes(count: float) -> str:
     return f"{_number(count / 1024)} TiB"
 
 
+def format_exactly(count: int) -> str:
+    """ "33.5 MiB", "512.5 KiB", "524,292 bytes": the largest unit in which two decimals lose nothing, for sums."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size and 100 * count % size == 0:
+            return f"{_number(count / size)} {unit}"
+    return f"{count:,} byte{'' if count == 1 else 's'}"
+
+
 def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")

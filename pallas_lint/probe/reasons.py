@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from pallas_lint.probe import messages
-from pallas_lint.probe.byte_sizes import format_bytes
+from pallas_lint.probe.byte_sizes import format_exactly
 from pallas_lint.probe.mesh import findings as mesh
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def over_budget(problem: OverBudget) -> str:
     space = "shared memory" if on_gpu else problem["space"].upper()
     kernel = "alone, the kernel" if problem.get("alone") else "the kernel"
     return (
-        f"{kernel} needs at least {format_bytes(problem['bytes'])} of {space}, and {device or 'the device'} gives it "
-        f"{'less than ' if problem['space'] == 'smem' and not on_gpu else ''}{format_bytes(problem['limit'])}"
+        f"{kernel} needs at least {format_exactly(problem['bytes'])} of {space}, and {device or 'the device'} gives it "
+        f"{'less than ' if problem['space'] == 'smem' and not on_gpu else ''}{format_exactly(problem['limit'])}"
     )
 
 

@@ -26,7 +26,7 @@ from pallas_lint.kernels.facts.memory_budget import (
 from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED, shared_memory
 from pallas_lint.kernels.facts.subcores.memory import subcore_memory
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.probe.byte_sizes import format_bytes
+from pallas_lint.probe.byte_sizes import format_exactly
 from pallas_lint.probe.chip_memory import COUNTED_TWICE_SINCE, MIB, SMEM, kept_arrays
 
 _NAMES = {"v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "tpu7x": "v7x", "tpu8i": "8i", "tpu8t": "8t"}
@@ -208,8 +208,8 @@ class MemoryBudget(Rule):
         if least > most:
             yield context.finding(
                 op.site,
-                f"dot of operands of {format_bytes(least)} and more: they go through shared memory, "
-                f"{format_bytes(limit)} at most",
+                f"dot of operands of {format_exactly(least)} and more: they go through shared memory, "
+                f"{format_exactly(limit)} at most",
                 help="loop over the contracted dimension in blocks of 32 to 128",
                 severity=Severity.WARNING,
                 op=op,
@@ -235,16 +235,16 @@ def _vmem(
     severity: Severity | None = None
     limit, help = "", "take smaller blocks, or raise `vmem_limit_bytes` where the core has it"
     if total > physical:
-        severity, limit = Severity.ERROR, f"{places} has {format_bytes(physical)} at most"
+        severity, limit = Severity.ERROR, f"{places} has {format_exactly(physical)} at most"
     elif budget.limit is not None and total > budget.limit:
-        severity, limit = Severity.ERROR, f"`vmem_limit_bytes` is {format_bytes(budget.limit)}"
+        severity, limit = Severity.ERROR, f"`vmem_limit_bytes` is {format_exactly(budget.limit)}"
     elif budget.limit is None and budget.limit_known and defaults and total > max(defaults.values()):
-        severity, limit = Severity.WARNING, f"the default limit is {format_bytes(max(defaults.values()))} at most"
+        severity, limit = Severity.WARNING, f"the default limit is {format_exactly(max(defaults.values()))} at most"
     elif budget.limit is None and budget.limit_known and len(devices) > 1:
         small = [device for device, most in defaults.items() if total > most]
         if small:
             names = ", ".join(_NAMES[device] for device in small)
-            severity, limit = Severity.INFO, f"the default limit is {format_bytes(defaults[small[0]])} on {names}"
+            severity, limit = Severity.INFO, f"the default limit is {format_exactly(defaults[small[0]])} on {names}"
     if severity is None:
         return
     certain = budget.exceeds_anywhere(budget.limit or physical, physical, max(map(kept_arrays, devices)))
@@ -255,7 +255,7 @@ def _vmem(
     condition = f", if {', '.join(budget.assumed[:3])}" if budget.assumed else ""
     yield context.finding(
         launch.called_at,
-        f"blocks and scratch take at least {format_bytes(total)} of VMEM{condition}: {limit}",
+        f"blocks and scratch take at least {format_exactly(total)} of VMEM{condition}: {limit}",
         help=f"{spelled(budget.parts)}; {help}",
         severity=severity,
         only_in=versions,
@@ -284,7 +284,7 @@ def _of_subcores(launch: Launch, device: str | None, context: Context) -> Iterat
             on = "on any TPU" if device is None else f"on {_NAMES[device]}"
             yield context.finding(
                 launch.called_at,
-                f"scratch and pipelines take at least {format_bytes(total)} of {where} {format_bytes(limit)} {on}",
+                f"scratch and pipelines take at least {format_exactly(total)} of {where} {format_exactly(limit)} {on}",
                 help=f"{spelled(parts)}; {help}",
                 severity=Severity.ERROR,
                 certain=launch.certain,
@@ -316,7 +316,7 @@ def _smem(launch: Launch, context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         launch.called_at,
-        f"operands in SMEM take {format_bytes(total)}, of less than {format_bytes(SMEM)} that there is",
+        f"operands in SMEM take {format_exactly(total)}, of less than {format_exactly(SMEM)} that there is",
         help=f"{spelled(parts)}; pass large tables in HBM and copy rows, and matrices transposed or flat",
     )
 
@@ -333,7 +333,7 @@ def _written_limit(launch: Launch, devices: tuple[str, ...], context: Context) -
     most = max(CHIPS[device].vmem for device in lacking)
     yield context.finding(
         _limit_site(launch),
-        f"`vmem_limit_bytes` of {format_bytes(value.value)}, but VMEM is {format_bytes(most)} at most on {names}",
+        f"`vmem_limit_bytes` of {format_exactly(value.value)}, but VMEM is {format_exactly(most)} at most on {names}",
         help="query the device: `int(pltpu.get_tpu_info().vmem_capacity_bytes * 0.9)`",
         severity=Severity.INFO,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pallas_lint.api import Access, Context, Example, Finding, KernelTrace, Rule, Severity
+from pallas_lint.api import Access, Array, Context, Example, Finding, KernelTrace, Launch, Ref, Rule, Severity
 from pallas_lint.checker.backend_failures import up_to
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.facts.subcores.access import ACCESSES, far_access
@@ -37,14 +37,18 @@ class MemorySpaceAccess(Rule):
     ## Known limits
 
     Silent where the memory space is not known. An input of `pl.kernel` is a warning: the caller may have put it into
-    VMEM with `with_memory_space_constraint`. Refs that are handed to code that is not seen are left to the probe.
+    VMEM with `with_memory_space_constraint`; on a SparseCore it is an error where the array that is passed is known.
+    Refs that are handed to code that is not seen are left to the probe.
 
     ## References
 
     - jax 0.4.35, 0.8.3 and 0.12.0.1, lowered for TPU: the refusal for loads and stores of any shape, for whole refs
       and views, for `pl.ANY`, `pltpu.HBM` and `pltpu.HOST`, for inputs, outputs and scratch; copies and `.shape` are
       fine. `pl.kernel` and `core_map` with 0.8.3, 0.10.2 and 0.12.0.1.
-    - SparseCores, lowered for v6e and v7x with 0.12.0.1: `Get does not support loading from HBM`, or VMEM_SHARED.
+    - SparseCores, lowered for v5p, v6e and v7x with 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1, on both subcores, with layout
+      passes and without: `Get does not support loading from HBM`, or VMEM_SHARED; `Swap does not support storing to
+      HBM`. An input that `with_memory_space_constraint` puts into SMEM compiles on scalar subcores, and one in VMEM
+      only with options of the compiler.
     - TMEM: lowered for a B200 with 0.7.2, 0.11.2 and 0.12.0.1, all refused; 0.6.2 takes loads.
     """
 
@@ -149,7 +153,8 @@ class MemorySpaceAccess(Rule):
             access.site,
             f"{_doing(access)} `{ref.parameter}`, which stays in {where}: {core} loads and stores only VMEM and SMEM",
             help=f"copy it with `pltpu.sync_copy` or `make_async_copy`{'' if sparse else _SPEC}",
-            certain=access.certain and (declared or ref.role == "out"),
+            certain=access.certain
+            and (declared or ref.role == "out" or (sparse and _is_plain_array(ref, trace.launch))),
         )
 
     @staticmethod
@@ -167,6 +172,13 @@ class MemorySpaceAccess(Rule):
             op=access,
             versions=versions,
         )
+
+
+def _is_plain_array(ref: Ref, launch: Launch) -> bool:
+    """Whether the launch passes an array that nothing put into another memory for this input."""
+    if ref.role != "in" or ref.owner is not None or ref.index is None or launch.operands is None:
+        return False
+    return ref.index < len(launch.operands) and isinstance(launch.operands[ref.index], Array)
 
 
 def _doing(access: Access) -> str:

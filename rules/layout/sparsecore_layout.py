@@ -92,7 +92,9 @@ class SparseCoreLayout(Rule):
     32 bits. `plsc.load_gather` and its like take a vector of indices for each dimension, numbers of 32 bits and
     boolean masks.
 
-    A mesh has at most the cores and subcores of the chip: 4 x 16 on v5p, 2 x 16 on v6e and v7x. A pipeline with a
+    A mesh has at most the cores and subcores of the chip: 4 x 16 on v5p, 2 x 16 on v6e and v7x. One of scalar subcores
+    has one core or all: two on v5p are refused (`Core-parallel dimension must be less than or equal to the number of
+    active cores`), vector subcores of two are not. A pipeline with a
     `core_axis_name` shares its grid over that axis of the mesh, and needs a grid axis that is `pltpu.PARALLEL` for it.
 
     ## How to fix
@@ -439,6 +441,12 @@ def _mesh(launch: Launch, context: Context) -> tuple[str, str] | None:
             what = "SparseCores" if name == "num_cores" else "vector subcores in a core"
             where = f"{device} has" if device is not None else "any TPU has"
             return f"`{name}={given}`, of more {what} than the {most} that {where}", f"leave `{name}` out"
+    cores, most = integer(mesh.argument("num_cores")), max(chip.cores for chip in chips)
+    if launch.core == "sc_scalar" and cores is not None and all(cores not in (1, chip.cores) for chip in chips):
+        return (
+            f"scalar subcores of {cores} SparseCores: a kernel takes one of them, or all {most}",
+            "leave `num_cores` out",
+        )
     return None
 
 

@@ -5,12 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pallas_lint.api import NONE, Context, Dictionary, Example, Finding, Func, Launch, Rule, Severity, Site, Sym, nodes
+from pallas_lint.api import (
+    NONE,
+    Array,
+    Context,
+    Dictionary,
+    Example,
+    Finding,
+    Func,
+    Launch,
+    Rule,
+    Severity,
+    Site,
+    Sym,
+    Value,
+    nodes,
+)
 from pallas_lint.kernels.library.derivatives import REVERSE
+from pallas_lint.kernels.model.dtypes import is_integer, long_name
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
+from pallas_lint.syntax.descent import walk
 
 _STOPS = re.compile("stop_gradient")
 _CUSTOM = re.compile("custom_(?:vjp|jvp)")
+_BATCHED = "jax.jacfwd"
 
 
 class NoDerivative(Rule):
@@ -18,28 +36,35 @@ class NoDerivative(Rule):
 
     jax has no transpose rule for `pallas_call`: `jax.grad`, `value_and_grad`, `vjp`, `linearize`, `jacrev` and
     `hessian` raise for every kernel, the simplest elementwise one too ("Linearization failed to produce known values
-    for all output primals", an `AssertionError` without text on jax 0.4). Forward mode (`jax.jvp`, `jacfwd`) works
-    for plain kernels of which each operand has a tangent, and fails where one has none, or where the kernel calls
-    `pl.program_id`, has scratch buffers, scalar prefetch or aliases. `plgpu.kernel` and `pl.kernel` have no derivative
-    of either kind.
+    for all output primals", an `AssertionError` without text on jax 0.4). `jax.jacfwd` raises as well: one launch
+    computes values and tangents, and it batches the tangents alone ("at vmap out_axes[0], got axis spec None but output
+    was batched"). `jax.jvp` works for plain kernels of which each operand has a tangent. It traces and then fails to
+    run or lower where an operand has none, such as integers and what the function closes over ("safe_zip() argument 1
+    has length 6 but argument 0 has length 5"). It raises where the kernel calls `pl.program_id`, has scratch buffers,
+    scalar prefetch or aliases. `plgpu.kernel` and `pl.kernel` have no derivative of either kind.
 
     ## How to fix
 
     Give the launching function its own: `@jax.custom_vjp` with a forward function that keeps what is needed, and a
-    backward one that launches a kernel for the gradient (or computes it with jnp).
+    backward one that launches a kernel for the gradient (or computes it with jnp). For `jax.jvp`, make weights an
+    argument of the differentiated function, and pass zeros as their tangent. For `jax.jacfwd`, batch `jax.jvp`:
+    `jax.vmap(lambda t: jax.jvp(f, (x,), (t,))[1])(basis)`.
 
     ## Known limits
 
     An error where the differentiated argument itself is an operand; a warning where it may reach the launch on a way
-    that the text does not show. Silent where `stop_gradient` is in the way, in a `try` of which a handler goes on
-    (which shows, or expects, that it fails), for functions that only others differentiate, such as an optimiser's
-    loss, and in files that do not mention Pallas at all.
+    that the text does not show. Operands without a tangent are known where they are variables of an enclosing function,
+    bound by `partial`, or integers in a lambda. Silent where `stop_gradient` is in the way, in a `try` of which a
+    handler goes on (which shows, or expects, that it fails), for functions that only others differentiate, such as an
+    optimiser's loss, and in files that do not mention Pallas at all.
 
     ## References
 
     - jax issues 37521, 37267 and 19146.
     - 16 kernels under `grad` and `jvp`, two under seven other transformations, traced with jax 0.4.35, 0.5.3, 0.6.2,
       0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1: reverse mode fails for each on each.
+    - `jvp` of some operands, and `jacfwd`, run in interpret mode with 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2
+      and 0.12.0.1; 19 forms lowered for TPU with 0.12.0.1, with specs and without.
     """
 
     code = "PAL505"
@@ -56,6 +81,18 @@ class NoDerivative(Rule):
 
             def gradient(x):
                 return jax.grad(lambda x: jnp.sum(double(x)))(x)  #!
+            """
+        ),
+        Example(
+            """
+            def kernel(x_ref, w_ref, o_ref):
+                o_ref[...] = x_ref[...] * w_ref[...]
+
+            def scale(x, w):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, w)
+
+            def tangent(x, w, t):
+                return jax.jvp(lambda x: scale(x, w), (x,), (t,))  #!
             """
         ),
     )
@@ -79,6 +116,18 @@ class NoDerivative(Rule):
                 return jax.jvp(call, (x,), (t,))
             """
         ),
+        Example(
+            """
+            def kernel(x_ref, w_ref, o_ref):
+                o_ref[...] = x_ref[...] * w_ref[...]
+
+            def scale(x, w):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, w)
+
+            def tangent(x, w, t):
+                return jax.jvp(scale, (x, w), (t, jnp.zeros_like(w)))
+            """
+        ),
     )
 
     def check_module(self, context: Context) -> Iterator[Finding]:
@@ -89,7 +138,7 @@ class NoDerivative(Rule):
             if site.key in done or site.piece.source is not context.module.source:
                 continue
             for launch, way in through.get(func.node, ()):
-                why = _refusal(launch, transform) if _reaches(func, way, outcome.effects.derived) else None
+                why = _refusal(func, launch, transform) if _reaches(func, way, outcome.effects.derived) else None
                 if why is None or any(caller.piece.has(_STOPS) for caller in way):
                     continue
                 done.add(site.key)
@@ -141,11 +190,13 @@ def _reaches(func: Func, way: tuple[Func, ...], derived: set[nodes.Node]) -> boo
     return derived.isdisjoint(passed[passed.index(func.node) :])
 
 
-def _refusal(launch: Launch, transform: str) -> str | None:
+def _refusal(func: Func, launch: Launch, transform: str) -> str | None:
     if not launch.form.forward_mode:
         return "which has no derivative"
     if transform in REVERSE:
         return "which has no reverse-mode derivative"
+    if transform == _BATCHED:
+        return "which computes values and tangents at once, and `jacfwd` batches the tangents alone"
     aliases = launch.argument("input_output_aliases")
     if isinstance(aliases, Dictionary) and aliases.items:
         return "whose aliases forward mode does not support"
@@ -155,7 +206,32 @@ def _refusal(launch: Launch, transform: str) -> str | None:
         return "whose scratch buffers forward mode does not support"
     if any(True for trace in launch.traces for _ in trace.ops(PROGRAM_ID)):
         return "whose kernel calls `pl.program_id`, which forward mode does not support"
+    constant = _without_tangent(func, launch)
+    return constant and f"which needs a tangent for each operand, and {constant} has none"
+
+
+def _without_tangent(func: Func, launch: Launch) -> str | None:
+    """An operand for which the differentiated function has no tangent, beside one for which it has."""
+    if not _is_operand(func, launch):
+        return None
+    constants = _constants(func)
+    for operand in launch.operands or ():
+        dtype = operand.element if isinstance(operand, Array) else None
+        if isinstance(func.node, nodes.Lambda) and isinstance(dtype, str) and is_integer(dtype):
+            return f"one of {long_name(dtype)}"
+        name = next((name for name, value in constants if value is operand), None)
+        if name is not None:
+            return f"`{name}`"
     return None
+
+
+def _constants(func: Func) -> list[tuple[str, Value]]:
+    """What `partial` bound, and variables of enclosing functions that `func` passes on as they are."""
+    bound = zip((each.name.value for each in func.node.params.positional), func.bound, strict=False)
+    calls = (node for node in walk(func.node.body) if isinstance(node, nodes.Call))
+    passed = {arg.value.value for call in calls for arg in call.args if isinstance(arg.value, nodes.Name)}
+    closed = passed - {parameter.name.value for parameter in func.node.params.named}
+    return [*bound, *func.keywords, *((name, value) for name in closed if (value := func.env.find(name)) is not None)]
 
 
 def _is_operand(func: Func, launch: Launch) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_lint.probe.byte_sizes import format_bytes
+from pallas_lint.probe.byte_sizes import format_bytes, format_exactly
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,12 @@ from pallas_lint.probe.byte_sizes import format_bytes
 )  # fmt: skip
 def test_the_largest_unit_and_two_decimals(count: float, text: str) -> None:
     assert format_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(1, "1 byte"), (1000, "1,000 bytes"), (1024, "1 KiB"), (524_292, "524,292 bytes"), (524_800, "512.5 KiB"),
+     ((67 << 20) // 2, "33.5 MiB"), ((16 << 20) + 4096, "16388 KiB"), (3 << 29, "1.5 GiB")],
+)  # fmt: skip
+def test_amounts_that_are_added_up(count: int, text: str) -> None:
+    assert format_exactly(count) == text

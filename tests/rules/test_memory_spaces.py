@@ -148,3 +148,29 @@ def test_tensor_memory() -> None:
     """
     assert codes(lint(code, "0.7.2", None, "PAL212")) == {"PAL212"}
     assert not lint(code, "0.6.2", None, "PAL212")
+
+
+PASSED = """
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+    from jax.experimental.pallas import tpu_sc as plsc
+
+    def run(x):
+        @pl.kernel(out_type=jax.ShapeDtypeStruct((512,), jnp.float32), scratch_types=[pltpu.VMEM((16,), jnp.float32)],
+                   mesh=plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore"))
+        def kernel(x_hbm, o_hbm, row):
+            row[...] = x_hbm[pl.ds(0, 16)]
+            pltpu.sync_copy(row, o_hbm.at[pl.ds(0, 16)])
+        return kernel(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "severity"), [("", "warning"), ("\n    run(jnp.zeros((512,), jnp.float32))", "error")]
+)
+def test_loads_of_an_array_that_is_passed(call: str, severity: str) -> None:
+    found = lint(PASSED + call, "0.12.0.1", "tpu:tpu7x", "PAL212")
+    assert [str(each.severity.value) for each in found] == [severity]

@@ -49,6 +49,8 @@ CASES: dict[str, tuple[str, bool]] = {
     "jvp with a program id": (GRID + "def f(x):\n    return jax.jvp(g, (x,), (x,))\n", True),
     "jvp with aliases": (ALIASED + "def f(x):\n    return jax.jvp(g, (x,), (x,))\n", True),
     "jvp with scratch": (SCRATCH + "def f(x):\n    return jax.jvp(g, (x,), (x,))\n", True),
+    "jacfwd": (PLAIN + "def f(x):\n    return jax.jacfwd(g)(x)\n", True),
+    "jacfwd of vmap": (PLAIN + "def f(x):\n    return jax.vmap(lambda t: jax.jvp(g, (x,), (t,))[1])(x[None])\n", False),
     "custom_vjp": (CUSTOM + "def f(x):\n    return jax.grad(lambda x: jnp.sum(g(x)))(x)\n", False),
     "custom_vjp by partial": (PARTIAL_CUSTOM + "def f(x):\n    return jax.grad(lambda x: jnp.sum(g(x)))(x)\n", False),
     "custom_vjp further in": (INNER_CUSTOM + "def f(x):\n    return jax.grad(lambda x: jnp.sum(h(x)))(x)\n", False),
@@ -64,12 +66,54 @@ CASES: dict[str, tuple[str, bool]] = {
     "grad of something else": (PLAIN + "def f(x):\n    return g(x) + jax.grad(lambda x: jnp.sum(x))(x)\n", False),
     "checkpoint": (PLAIN + "def f(x):\n    return jax.checkpoint(g)(x)\n", False),
 }
+MUL = (
+    "def mul(x_ref, w_ref, o_ref):\n    o_ref[...] = x_ref[...] * w_ref[...]\n"
+    "def g(x, w):\n    return pl.pallas_call(mul, out_shape=OUT)(x, w)\n"
+)
+# `f` is traced, and lowered for TPU: what has no tangent is noticed there.
+SOME_OPERANDS: dict[str, tuple[str, bool]] = {
+    "closed over": ("def f(x, w):\n    return jax.jvp(lambda x: g(x, w), (x,), (x,))\n", True),
+    "closed over by a def": (
+        "def f(x, w):\n    def inner(y):\n        return g(y, w)\n    return jax.jvp(inner, (x,), (x,))\n",
+        True,
+    ),
+    "made around it": (
+        "def f(x, w):\n    v = jnp.ones((256, 128))\n    return jax.jvp(lambda x: g(x, v), (x,), (x,))\n",
+        True,
+    ),
+    "bound by keyword": ("def f(x, w):\n    return jax.jvp(functools.partial(g, w=w), (x,), (x,))\n", True),
+    "integers": ("def f(x, w):\n    return jax.jvp(lambda x: g(x, x.astype(jnp.int32)), (x,), (x,))\n", True),
+    "both": ("def f(x, w):\n    return jax.jvp(g, (x, w), (x, x))\n", False),
+    "the same twice": ("def f(x, w):\n    return jax.jvp(lambda x: g(x, x), (x,), (x,))\n", False),
+    "depends on it": ("def f(x, w):\n    return jax.jvp(lambda x: g(x, w + x), (x,), (x,))\n", False),
+    "passed on and added": ("def f(x, w):\n    return jax.jvp(lambda x: g(x, lax.add(w, x)), (x,), (x,))\n", False),
+    "none has one": ("def f(x, w):\n    return jax.jvp(lambda y: g(x, w) + y, (x,), (x,))\n", False),
+    "called with integers beside": (
+        "def f(x, w):\n    g(x, w.astype(jnp.int32))\n    return jax.jvp(g, (x, w), (x, x))\n",
+        False,
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_verdict(name: str) -> None:
     code, expected = CASES[name]
     assert bool(lint(PRELUDE + code, "0.12.0", select="PAL505")) is expected
+
+
+@pytest.mark.parametrize("name", SOME_OPERANDS)
+def test_operands_without_a_tangent(name: str) -> None:
+    code, expected = SOME_OPERANDS[name]
+    assert bool(lint(PRELUDE + MUL + code, "0.12.0", select="PAL505")) is expected
+
+
+@pytest.mark.nightly
+def test_jax_refuses_operands_without_a_tangent() -> None:
+    lowered = "jax.jit(f).trace(X, X).lower(lowering_platforms=('tpu',))\n"
+    found = outcomes({name: f"{MUL}{code}{lowered}args = X, X\n" for name, (code, _) in SOME_OPERANDS.items()})
+    assert {name: error is not None for name, error in found.items()} == {
+        name: expected for name, (_, expected) in SOME_OPERANDS.items()
+    }
 
 
 @pytest.mark.nightly

@@ -260,6 +260,9 @@ def test_scalar_subcores_copy_to_their_smem() -> None:
         (VECTORS.replace("num_cores=2", "num_cores=8"), "tpu", True),
         (VECTORS.replace("num_subcores=16", "num_subcores=32"), "tpu:tpu7x", True),
         (VECTORS.replace("num_subcores=16", "num_subcores=1"), "tpu:tpu7x", False),
+        (SCALARS, "tpu:v5p", True),
+        (SCALARS, "tpu", False),
+        (SCALARS.replace("num_cores=2", "num_cores=4"), "tpu:v5p", False),
         (SCALARS.replace("num_cores=2", "num_cores=3"), "tpu:tpu7x", True),
     ],
 )

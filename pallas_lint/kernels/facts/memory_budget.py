@@ -12,7 +12,7 @@ from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Dictionary, Ref, Seq, Sym, Value
 from pallas_lint.probe import chip_memory
-from pallas_lint.probe.byte_sizes import format_bytes
+from pallas_lint.probe.byte_sizes import format_exactly
 from pallas_lint.probe.chip_memory import SUBLANES, bits_held, filled_rows, is_one_piece
 from pallas_lint.records import evolve, frozen
 
@@ -43,7 +43,7 @@ class Part:
 
     def __str__(self) -> str:
         times = f"{self.count} x " if self.count > 1 else ""
-        return f"{self.name} {times}{format_bytes(self.bytes)}"
+        return f"{self.name} {times}{format_exactly(self.bytes)}"
 
 
 @frozen
@@ -77,7 +77,7 @@ def spelled(parts: Sequence[Part]) -> str:
     """ "x 2 x 4 MiB + o 2 x 4 MiB + scratch 8 MiB", the largest first."""
     ordered = sorted(parts, key=lambda part: -part.total)
     rest = sum(part.total for part in ordered[5:])
-    return " + ".join([*(str(part) for part in ordered[:5]), *([f"others {format_bytes(rest)}"] if rest else [])])
+    return " + ".join([*(str(part) for part in ordered[:5]), *([f"others {format_exactly(rest)}"] if rest else [])])
 
 
 def padded_bytes(shape: tuple[int, ...], dtype: str, sublanes: int = SUBLANES, *, scratch: bool = False) -> int:
