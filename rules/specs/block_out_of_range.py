@@ -50,11 +50,11 @@ class BlockOutOfRange(Rule):
     Looks at literal grids, blocks and array shapes; where a dimension of the array is not known, at negative indices,
     and at grid axes that walk along a dimension block by block: two of them that are swapped, `n // bn` steps along the
     dimension of `m // bm` blocks and the other way round, or `n // 128` steps along `n // 256` blocks. These are
-    warnings, and silent where the code compares one of the sizes with anything. So is `i + 1` where the grid has as many
-    steps as the array has blocks. What is prefetched is taken to be 0
-    where it is divided by a number, as lengths are by block sizes, which is a warning; other index maps that read it
-    are not checked, nor are those for `pl.Element` with padding and `pl.BoundedSlice`. Offsets in elements,
-    `i * block`, are PAL301's. A warning where the launch is only traced, by `jax.make_jaxpr` or `jax.eval_shape`.
+    warnings, and silent where the code compares one of the sizes with anything. `i + 1` is one, too, where the grid has
+    as many steps as the array has blocks. What is prefetched is taken to be 0 where it is divided by a number, as
+    lengths are by block sizes, which is a warning; other index maps that read it are not checked, nor are those for
+    `pl.Element` with padding and `pl.BoundedSlice`. Offsets in elements, `i * block`, are PAL301's. A warning where the
+    launch is only traced, by `jax.make_jaxpr` or `jax.eval_shape`.
 
     ## References
 
