@@ -231,10 +231,13 @@ class PallasCallMisuse(Rule):
         failing = tuple(v for v in reached(name, context) if lacking[v]) if any(lacking.values()) else ()
         if not failing:
             return
+        parameters = compat.parameters(name.name, failing[-1])
+        taken = "" if parameters is None else ", ".join(parameters.names)
         once = context.assumed and any(_lacking_in(v, name.name, use) == () for v in compat.known_versions())
         yield context.finding(
             use.span,
             f"`{name.spelled}` is called without {' and '.join(f'`{each}`' for each in lacking[failing[-1]] or ())}",
+            help=f"pass what it takes: `{use.spelled}({taken})`",
             severity=Severity.INFO if once else Severity.ERROR,
             versions=failing,
         )
