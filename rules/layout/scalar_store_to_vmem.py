@@ -12,6 +12,7 @@ from pallas_lint.api import (
     Example,
     Finding,
     KernelTrace,
+    Ref,
     Rule,
     Seq,
     Severity,
@@ -24,7 +25,7 @@ from pallas_lint.kernels.facts.divisibility import loaded_values
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.trace import is_full_index
+from pallas_lint.kernels.model.values import ELLIPSIS, UNKNOWN
 
 
 class ScalarStoreToVmem(Rule):
@@ -139,9 +140,11 @@ class ScalarStoreToVmem(Rule):
             if not isinstance(access, Access) or access.kind not in ("load", "store", "accumulate") or is_copy(access):
                 continue
             space = tpu_space(access.ref, trace.launch)
-            found = None
+            found, certain = None, True
             if space == "smem":
                 found = _vector_in_smem(access)
+                if found is None and _is_of_any_rank(access):
+                    found, certain = _whole_in_smem(access, trace)
             elif space == "vmem":
                 found = _scalar_load(access, sparse) if access.kind == "load" else _scalar_store(access, numbers)
             if found is not None:
@@ -150,6 +153,7 @@ class ScalarStoreToVmem(Rule):
                     access.site,
                     message,
                     help=help_,
+                    certain=certain,
                     op=access,
                 )
 
@@ -205,6 +209,26 @@ def _vector_in_smem(access: Access) -> tuple[str, str] | None:
     return None
 
 
+def _is_of_any_rank(access: Access) -> bool:
+    """Whether it loads all of a ref of unknown rank, which may be a single number."""
+    return access.kind == "load" and access.ref.shape is None and not access.ref.view and access.index == ELLIPSIS
+
+
+def _whole_in_smem(access: Access, trace: KernelTrace) -> tuple[tuple[str, str] | None, bool]:
+    """What is wrong with such a load where other code treats the ref as an array, and whether it surely is one."""
+    indexed = any(_indexes(other, access.ref) for other in trace.accesses(access.ref.parameter))
+    if not indexed and not any(op.short in _OF_ARRAYS and access.value is op.args[0] for op in trace.ops() if op.args):
+        return None, True
+    message = f"load of all of `{access.ref.parameter}`, which is in SMEM: TPU moves only scalars there"
+    return (message, _ELEMENTS), indexed
+
+
+def _indexes(access: Access, ref: Ref) -> bool:
+    """Whether an access names elements of the same ref, which then has a dimension."""
+    return access.ref == ref and access.index not in (ELLIPSIS, UNKNOWN, Seq(()))
+
+
+_OF_ARRAYS = frozenset("sum max min mean prod argmax argmin any all cumsum sort dot matmul".split())
 _ELEMENTS = "index single elements, in a loop where there are several; for vectors put the buffer into VMEM"
 
 
@@ -227,4 +251,4 @@ def _scalars_in(index: Value, numbers: Collection[ById]) -> int:
 def _keeps_dimension(index: Value) -> bool:
     """Whether the index has a slice, so that a dimension is left."""
     parts = index.items if isinstance(index, Seq) and index.kind == "tuple" else (index,)
-    return any(isinstance(part, Slice) for part in parts) and not is_full_index(index)
+    return any(isinstance(part, Slice) for part in parts)

@@ -382,6 +382,9 @@ def _dtypes_on_tpu(op: Op, product: MatrixProduct, device: str | None, *, full: 
         what = f"of {names} takes no precision above the default on TPU: that needs float32 on both sides"
         sure = Severity.ERROR if device in (None, "v5e", "v6e", "tpu7x") else Severity.WARNING
         yield _Refusal(what, "cast both operands, `.astype(jnp.float32)`, or leave `precision` out", refused, sure)
+    elif full and _takes_no_precision(pair, result, device):
+        what = f"of {names} takes no precision above the default on {'TPU7x' if device == 'tpu7x' else 'TPU'}"
+        yield _Refusal(what, "leave `precision` out, or cast both operands: `.astype(jnp.float32)`", refused)
     if "f16" in pair:
         yield _Refusal(
             "of float16 operands does not compile on TPU",
@@ -417,3 +420,15 @@ def _dtypes_on_tpu(op: Op, product: MatrixProduct, device: str | None, *, full: 
     elif (all(map(is_float, pair)) or mixed) and result == "i32":
         what = f"of {names} does not accumulate in int32 before tpu7x"
         yield _Refusal(what, "pass `preferred_element_type=jnp.float32`", refused, severity)
+
+
+def _takes_no_precision(pair: tuple[str, str], result: str | None, device: str | None) -> bool:
+    """Integers of 4 or 8 bits, at a higher precision: compiled for each TPU by releases from 0.6.2 to 0.12.0.1.
+
+    A product with a float below 32 bits compiles for none of them; for tpu7x, none that is summed in float32.
+    """
+    others = {dtype for dtype in pair if dtype not in ("i8", "i4")}
+    if len(others) == 2 or (not others and result != "f32"):
+        return False
+    narrow_float = bool(others) and all(is_float(dtype) and bits(dtype) < 32 and dtype != "f16" for dtype in others)
+    return narrow_float or (device == "tpu7x" and others <= {"f32"})

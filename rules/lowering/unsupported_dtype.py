@@ -73,8 +73,8 @@ class UnsupportedDtype(Rule):
 
     The verdicts come from measuring: every function was lowered for seven dtypes by jax releases from 0.4.35
     on, compiled with libtpu for v5e and v6e, with jax 0.12.0.1 for v4, v5p and tpu7x too, and run on an NVIDIA
-    H200. Casts, shifts and arithmetic were compiled for thirteen dtypes, narrow integers and 8-bit floats among
-    them, by jax 0.6.2 and later for each TPU from v4 to tpu7x.
+    H200. Casts, shifts, arithmetic, reductions and comparisons were compiled for thirteen dtypes, narrow integers and
+    8-bit floats among them, by jax 0.6.2 and later for each TPU from v4 to tpu7x.
 
     ## How to fix
 
@@ -281,7 +281,12 @@ _OPERATIONS = {
     **dict.fromkeys(("add", "subtract", "sub"), "add"),
     **dict.fromkeys(("multiply", "mul"), "mul"),
     **dict.fromkeys(("maximum", "minimum", "max", "min"), "max"),
+    **dict.fromkeys(("abs", "absolute"), "abs"),
+    **dict.fromkeys(("negative", "neg"), "neg"),
+    "sum": "sum",
+    **dict.fromkeys("greater gt greater_equal ge less lt less_equal le equal eq not_equal ne".split(), "compare"),
 }
+_REDUCTIONS = {"jax.numpy.max": "reduce_max", "jax.numpy.min": "reduce_min"}  # lax's of these names are of two arrays
 _CASTS = frozenset({"astype", "convert_element_type", "asarray"})
 _SINGLE = frozenset({*_OPERATIONS, *_CASTS, "pack_elementwise", "unpack_elementwise"})
 _NARROW_FLOATS = frozenset({"f8_e4m3fn", "f8_e5m2"})
@@ -300,8 +305,8 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
     else:
         dtypes = op.dtypes() if op.name.startswith(("jax.numpy.", "jax.lax.")) else None
         given = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else None
-        operation = _OPERATIONS.get(op.short, "")
-        if given != result.dtype:
+        operation = _REDUCTIONS.get(op.name) or _OPERATIONS.get(op.short, "")
+        if given != result.dtype and operation not in ("sum", "compare"):
             return  # the operands are brought to another dtype before
     if given is None or not operation:
         return
@@ -322,7 +327,8 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
         f"`{spelled_function(op.site)}` of {long_name(given)}{to} {_WORDS[outcome]} on {found.place}, in {found.jax}",
         help=_by_way_of(given, result.dtype or given, context.target.device, found.versions[-1])
         if cast
-        else f"compute it in {long_name(_WIDE[is_float(given)])}, and cast the result back",
+        else f"compute it in {long_name(_WIDE[is_float(given)])}"
+        + (", and cast the result back" * (given == result.dtype)),
         op=op,
         only_in=found.only_in,
         dtype=given,

@@ -21,7 +21,7 @@ from pallas_lint.api import (
 )
 from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
-from pallas_lint.kernels.grid.block_counts import walks_of
+from pallas_lint.kernels.grid.block_counts import neighbours_of, walks_of
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
 from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.records import frozen
@@ -50,10 +50,11 @@ class BlockOutOfRange(Rule):
     Looks at literal grids, blocks and array shapes; where a dimension of the array is not known, at negative indices,
     and at grid axes that walk along a dimension block by block: two of them that are swapped, `n // bn` steps along the
     dimension of `m // bm` blocks and the other way round, or `n // 128` steps along `n // 256` blocks. These are
-    warnings, and silent where the code compares one of the sizes with anything. What is prefetched is taken to be 0
-    where it is divided by a number, as lengths are by block sizes, which is a warning; other index maps that read it
-    are not checked, nor are those for `pl.Element` with padding and `pl.BoundedSlice`. Offsets in elements,
-    `i * block`, are PAL301's. A warning where the launch is only traced, by `jax.make_jaxpr` or `jax.eval_shape`.
+    warnings, and silent where the code compares one of the sizes with anything. `i + 1` is one, too, where the grid has
+    as many steps as the array has blocks. What is prefetched is taken to be 0 where it is divided by a number, as
+    lengths are by block sizes, which is a warning; other index maps that read it are not checked, nor are those for
+    `pl.Element` with padding and `pl.BoundedSlice`. Offsets in elements, `i * block`, are PAL301's. A warning where the
+    launch is only traced, by `jax.make_jaxpr` or `jax.eval_shape`.
 
     ## References
 
@@ -151,6 +152,7 @@ class BlockOutOfRange(Rule):
             yield from _of_nothing(block, context)
             if not _a_call_shows_it(block, launch, context):
                 yield from _of_names(block, context)
+                yield from _of_neighbours(block, context)
             return
         at, point, index, count = found
         results = block.index_map.results
@@ -305,6 +307,25 @@ def _of_names(block: Block, context: Context) -> Iterator[Finding]:
             f"grid axis {walk.axis} has {walk.steps} steps, and dimension {walk.dimension} of"
             f" {'input' if block.role == 'in' else 'output'} {block.index} {walk.blocks} blocks",
             help=help,
+            severity=Severity.WARNING,
+            related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
+        )
+        return
+
+
+def _of_neighbours(block: Block, context: Context) -> Iterator[Finding]:
+    """A block beyond the one at hand, of an array that has as many blocks as the grid has steps."""
+    assert block.index_map is not None
+    results = block.index_map.results
+    if results is None or not block.sure:
+        return
+    for each in neighbours_of(block):
+        yield context.finding(
+            block.index_map.site_of(results[each.dimension][0]),
+            f"the last step of grid axis {each.axis} is given a block past the end: dimension {each.dimension} of"
+            f" {'input' if block.role == 'in' else 'output'} {block.index} has {each.blocks} blocks, as many as there"
+            " are steps",
+            help="keep it in range: `jnp.minimum(i + 1, blocks - 1)`",
             severity=Severity.WARNING,
             related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
         )

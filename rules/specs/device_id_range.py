@@ -5,14 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pallas_lint.api import Array, Context, Dictionary, Example, Finding, Op, Rule, Seq, Severity, Sym, Value
 from pallas_lint.identity import iter_unique
+from pallas_lint.kernels.facts.copy_ends import started_by
 from pallas_lint.kernels.facts.devices import DevicePoint, axes_around, axes_of
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.library.operands import leaves
 from pallas_lint.kernels.model.known_names import PALLAS, REMAINDERS, name_of
 from pallas_lint.kernels.model.values import Const
+from pallas_lint.records import frozen
+
+if TYPE_CHECKING:
+    from pallas_lint.kernels.model.trace import Guard
 
 # By the position of the device id, None where it has a keyword only.
 _DEVICE_AT = {
@@ -20,11 +26,12 @@ _DEVICE_AT = {
     f"{PALLAS}.tpu.semaphore_signal": None,
     f"{PALLAS}.mosaic_gpu.semaphore_signal_parallel": None,
     f"{PALLAS}.mosaic_gpu.remote_ref": 1,
-    f"{PALLAS}.tpu.make_async_remote_copy": 4,
+    f"{PALLAS}.tpu.make_async_remote_copy.start": 4,
     f"{PALLAS}.tpu.async_remote_copy": 4,
 }
 _MAX_DEVICES = 4096
 _ADD_THE_SIZE = "`lax.rem` keeps the sign of what is divided: add the size before, `lax.rem(me + n - 1, n)`"
+_TAKE_THE_REMAINDER = "take the remainder by the size of the axis: `lax.rem(me + 1, n)`"
 _ASSUMED = (2, 3, 4, 8)  # devices along an axis of unknown size
 
 
@@ -34,7 +41,8 @@ class DeviceIdRange(Rule):
     A device id is given by coordinates, one for each axis of the mesh that the `shard_map` around the launch has. One
     number for a mesh of two axes is refused when the kernel is lowered, on TPU and GPU: `Number of device ids must
     match the number of mesh axes`. And a coordinate outside of its axis is no device: `lax.rem(me - 1, n)` keeps the
-    sign of what is divided, so that it is -1 on the first device, which runs into memory of another or never ends.
+    sign of what is divided, so that it is -1 on the first device, which runs into memory of another or never ends, and
+    `me + 1` is past the last one.
 
     ## How to fix
 
@@ -44,7 +52,8 @@ class DeviceIdRange(Rule):
     ## Known limits
 
     The mesh has to be made in the text, and passed to the `shard_map`. Ids are computed for each device of a mesh of
-    known size; of another mesh those that are negative whether an axis has 2, 3, 4 or 8 devices, as a warning.
+    known size on which the conditions around the start of the copy hold; of another mesh those that are outside whether
+    an axis has 2, 3, 4 or 8 devices, as a warning.
 
     ## References
 
@@ -133,90 +142,103 @@ class DeviceIdRange(Rule):
     )
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
-        at = _DEVICE_AT[op.name]
-        given = op.argument("device_id") if at is None else op.argument("device_id", at)
-        if given is None or op.open or context.launch is None:
+        copy, at = started_by(op) or op, _DEVICE_AT[op.name]
+        given = copy.argument("device_id") if at is None else copy.argument("device_id", at)
+        if given is None or copy.open or context.launch is None or (isinstance(given, Seq) and given.open):
             return
-        logical = name_of(op.argument("device_id_type")).endswith("LOGICAL")
-        axes = axes_around(context.launch)
-        if isinstance(given, Seq) and given.open:
-            return
-        parts = tuple(leaves(given))
-        if axes is None:
-            yield from _negative(op, parts, context)
-            return
-        if not logical and not isinstance(given, Dictionary) and len(parts) != len(axes):
+        logical = name_of(copy.argument("device_id_type")).endswith("LOGICAL")
+        axes, parts = axes_around(context.launch), tuple(leaves(given))
+        if axes is not None and not logical and not isinstance(given, Dictionary) and len(parts) != len(axes):
             names = ", ".join(f"`{axis}`" for axis in axes)
             yield context.finding(
-                op.site,
+                copy.site,
                 f"{count_of(len(parts), 'device id')} for a mesh with the axes {names}",
                 help="pass one coordinate for each axis of the mesh, in a tuple, or a dict by the axes that differ",
                 op=op,
             )
             return
-        sizes = [size for size in axes.values() if size is not None]
-        known = len(sizes) == len(axes)
-        if logical:
-            total = math.prod(sizes) if known else None
-            pairs = [("a mesh", total, part) for part in parts[:1]]
-        elif isinstance(given, Dictionary):
-            items = ((key.value, value) for key, value in given.items if isinstance(key, Const))
-            pairs = [(f"axis `{key}`", axes.get(str(key)), value) for key, value in items]
-        else:
-            pairs = [(f"axis `{axis}`", size, part) for (axis, size), part in zip(axes.items(), parts, strict=True)]
-        for where, size, part in pairs:
-            outside = _outside(part, size, axes)
-            if outside is not None:
-                device, value = outside
-                length = f" of size {size}" if size is not None else ""
-                yield context.finding(
-                    op.site,
-                    f"device id {value} for {where}{length}, on device {device}",
-                    help=_ADD_THE_SIZE
-                    if value < 0
-                    else "take the remainder by the size of the axis: `lax.rem(me + 1, n)`",
-                    certain=known and not _divisors(part),
-                    op=op,
-                )
-                return
-
-
-def _negative(op: Op, parts: tuple[Value, ...], context: Context) -> Iterator[Finding]:
-    """A coordinate that is negative on a device of every mesh with the axes that it is computed from."""
-    for part in parts:
-        axes = axes_of(part)
-        outside = _outside(part, None, dict.fromkeys(axes)) if axes else None
-        if outside is not None:
+        for coordinate in _computed(parts) if axes is None else _coordinates(given, parts, axes, logical=logical):
+            outside = _outside(coordinate, op.guards)
+            if outside is None:
+                continue
             device, value = outside
-            message = f"device id {value} on device {device} of {', '.join(f'`{axis}`' for axis in axes)}"
-            yield context.finding(op.site, message, help=_ADD_THE_SIZE, certain=False, op=op)
+            yield context.finding(
+                copy.site,
+                f"device id {value} {coordinate.words(device)}",
+                help=_ADD_THE_SIZE if value < 0 else _TAKE_THE_REMAINDER,
+                certain=None not in coordinate.axes.values() and not _divisors(coordinate.value),
+                op=op,
+            )
             return
 
 
-def _outside(value: Value, size: int | None, axes: dict[str, int | None]) -> tuple[str, int] | None:
+@frozen
+class _Coordinate:
+    """A number that chooses a device, in a mesh with `axes`; `along` are those whose sizes bound it, if known."""
+
+    value: Value
+    axes: dict[str, int | None]
+    along: tuple[str, ...] | None
+    where: str = ""
+
+    def bound(self, lengths: dict[str, int]) -> int | None:
+        if self.along is None or not lengths.keys() >= set(self.along):
+            return None
+        return math.prod(lengths[axis] for axis in self.along)
+
+    def words(self, device: str) -> str:
+        if not self.where:
+            return f"on device {device} of {', '.join(f'`{axis}`' for axis in self.axes)}"
+        sizes = {axis: size for axis, size in self.axes.items() if size is not None}
+        size = self.bound(sizes)
+        return f"for {self.where}{f' of size {size}' if size is not None else ''}, on device {device}"
+
+
+def _coordinates(
+    given: Value, parts: tuple[Value, ...], axes: dict[str, int | None], *, logical: bool
+) -> Iterator[_Coordinate]:
+    if logical:
+        yield from (_Coordinate(part, axes, tuple(axes), "a mesh") for part in parts[:1])
+        return
+    items = given.items if isinstance(given, Dictionary) else zip(map(Const, axes), parts, strict=True)
+    for key, value in items:
+        if isinstance(key, Const):
+            yield _Coordinate(value, axes, (str(key.value),), f"axis `{key.value}`")
+
+
+def _computed(parts: tuple[Value, ...]) -> Iterator[_Coordinate]:
+    """Coordinates on a mesh of which nothing is known but the axes that they are computed from."""
+    for part in parts:
+        axes = axes_of(part)
+        if axes:
+            yield _Coordinate(part, dict.fromkeys(axes), tuple(axes) if len(axes) == 1 else None)
+
+
+def _outside(coordinate: _Coordinate, guards: tuple[Guard, ...]) -> tuple[str, int] | None:
     """The first device on which a coordinate is outside of its axis, and the coordinate.
 
     Axes of unknown size, and names that a remainder is taken by, are taken to have each of some sizes: it has to be
     outside for all of them.
     """
-    found, names = None, _divisors(value)
-    for assumed in _ASSUMED if names or None in axes.values() else (0,):
-        lengths = {axis: length or assumed for axis, length in axes.items()}
-        found = _outside_of(value, size, lengths, dict.fromkeys(names, assumed))
+    found, names = None, _divisors(coordinate.value)
+    for assumed in _ASSUMED if names or None in coordinate.axes.values() else (0,):
+        lengths = {axis: length or assumed for axis, length in coordinate.axes.items()}
+        found = _outside_of(coordinate, lengths, dict.fromkeys(names, assumed), guards)
         if found is None:
             return None
     return found
 
 
 def _outside_of(
-    value: Value, size: int | None, axes: dict[str, int], symbols: dict[Sym, int]
+    coordinate: _Coordinate, lengths: dict[str, int], symbols: dict[Sym, int], guards: tuple[Guard, ...]
 ) -> tuple[str, int] | None:
-    for place in itertools.islice(itertools.product(*map(range, axes.values())), _MAX_DEVICES):
-        coordinates = dict(zip(axes, place, strict=True))
-        here = DevicePoint((), (), symbols, coordinates=coordinates, axes=axes).value(value)
+    size = coordinate.bound(lengths)
+    for place in itertools.islice(itertools.product(*map(range, lengths.values())), _MAX_DEVICES):
+        point = DevicePoint((), (), symbols, coordinates=dict(zip(lengths, place, strict=True)), axes=lengths)
+        here = point.value(coordinate.value)
         if isinstance(here, bool) or not isinstance(here, int):
             return None
-        if here < 0 or (size is not None and here >= size):
+        if (here < 0 or (size is not None and here >= size)) and point.runs(guards):
             return (str(place[0]) if len(place) == 1 else str(place)), here
     return None
 

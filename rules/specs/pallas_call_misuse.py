@@ -23,7 +23,7 @@ from pallas_lint.api import (
     Value,
     nodes,
 )
-from pallas_lint.checker.api_names import api_name, keywords
+from pallas_lint.checker.api_names import api_name, keywords, reached
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.known_names import PALLAS, is_integer, is_shape_struct, is_spec
 
@@ -53,6 +53,7 @@ class PallasCallMisuse(Rule):
     - an operand, or a value for the kernel, passed by keyword to what it returns (or to what `pl.kernel` returns),
       which takes operands by position only;
     - a keyword that no jax ever had (those that some release has or had are PAL701's and PAL703's);
+    - a function of Pallas without an argument that it needs: `pltpu.roll(x, 1)` lacks its axis;
     - `grid`, `in_specs`, `out_specs` or `scratch_shapes` beside `grid_spec`, which has them;
     - `in_specs` that is not a list or tuple with one element for each operand, `out_specs` that is built otherwise
       than `out_shape`.
@@ -123,6 +124,13 @@ class PallasCallMisuse(Rule):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, n=3)  #!
             """
         ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[...] = pltpu.roll(x_ref[...], 1)  #!
+            """,
+            jax="0.12.0.1",
+        ),
     )
     valid = (
         Example(
@@ -150,6 +158,7 @@ class PallasCallMisuse(Rule):
         if use.name == _CALL:
             yield from self._call(use, context)
         yield from self._keywords(use, context)
+        yield from self._lacking(use, context)
 
     @staticmethod
     def _call(use: Use, context: Context) -> Iterator[Finding]:
@@ -210,6 +219,29 @@ class PallasCallMisuse(Rule):
                 fixes=fixes,
             )
 
+    @staticmethod
+    def _lacking(use: Use, context: Context) -> Iterator[Finding]:
+        """An argument that a function of Pallas needs."""
+        name = api_name(use, called=True)
+        if name is None or name.name == _CALL or name.node.id != use.node.id:
+            return
+        if use.call is None or use.arguments is None or use.splat:
+            return
+        lacking = {version: _lacking_in(version, name.name, use) for version in context.versions}
+        failing = tuple(v for v in reached(name, context) if lacking[v]) if any(lacking.values()) else ()
+        if not failing:
+            return
+        parameters = compat.parameters(name.name, failing[-1])
+        taken = "" if parameters is None else ", ".join(parameters.names)
+        once = context.assumed and any(_lacking_in(v, name.name, use) == () for v in compat.known_versions())
+        yield context.finding(
+            use.span,
+            f"`{name.spelled}` is called without {' and '.join(f'`{each}`' for each in lacking[failing[-1]] or ())}",
+            help=f"pass what it takes: `{use.spelled}({taken})`",
+            severity=Severity.INFO if once else Severity.ERROR,
+            versions=failing,
+        )
+
     # -- what the values show --------------------------------------------------------------------------------------
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
@@ -221,6 +253,15 @@ class PallasCallMisuse(Rule):
             return
         for message, help_ in _contradictions(launch):
             yield context.finding(launch.callee, message, help=help_)
+
+
+def _lacking_in(version: str, callable_: str, use: Use) -> tuple[str, ...] | None:
+    """The parameters that a call has to bind in this version, and does not; None where it has no such function."""
+    parameters = compat.parameters(callable_, version)
+    if parameters is None:
+        return None
+    bound = {*parameters.positional[: len(use.positional)], *(keyword.name for keyword in use.keywords)}
+    return tuple(each for each in parameters.names if each in parameters.required - bound)
 
 
 def _keyword_operands(launch: Launch, call: Site, context: Context) -> Iterator[Finding]:

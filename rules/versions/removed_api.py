@@ -300,7 +300,7 @@ class RemovedApi(Rule):
             place,
             f"`compiler_params` as a dictionary was removed in jax {release}: {because(context, failing)}",
             help=f"pass the dataclass of the backend, `{short(backend)}`",
-            severity=Severity.INFO if context.assumed else Severity.ERROR,
+            severity=_severity(release, context),
             versions=failing,
             fixes=[fix] if fix is not None else [],
         )

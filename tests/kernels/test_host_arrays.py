@@ -29,6 +29,11 @@ _SETUP = "; ".join((
     "convolve = functools.partial(lax.conv_general_dilated, dimension_numbers=nhwc)",
 ))  # fmt: skip
 MADE: dict[str, tuple[tuple[int, ...], str]] = {
+    "x.astype(jnp.bfloat16) / jnp.sqrt(128)": ((16, 128), "bf16"),
+    "x.astype(jnp.bfloat16) * (1.0 / jnp.sqrt(x.shape[-1]))": ((16, 128), "bf16"),
+    "lax.rsqrt(2.0) * x.astype(jnp.bfloat16)": ((16, 128), "bf16"),
+    "x.astype(jnp.int8) * jnp.maximum(3, x.shape[0])": ((16, 128), "i8"),
+    "x.astype(jnp.int8) + jnp.floor(2.5)": ((16, 128), "f32"),
     "lax.conv(first, filters, (2, 1), 'SAME')": ((2, 5, 5, 12), "f32"),
     "lax.conv(first, filters, (2, 1), 'VALID')": ((2, 5, 4, 9), "f32"),
     "convolve(last, window, (1, 2), 'SAME')": ((2, 9, 6, 5), "f32"),

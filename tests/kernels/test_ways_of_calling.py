@@ -491,3 +491,44 @@ def test_what_tokamax_lists_beside_an_operation(tmp_path: Path) -> None:
 
 def test_one_row_at_an_unknown_place() -> None:
     assert shapes("def main(i):\n    twice(jnp.ones((64, 128))[i : i + 1])\n") == [(1, 128)]
+
+
+_PADDED = """
+import jax.numpy as jnp
+
+def pad_to(x, multiples, axes):
+    '''Pads axes to multiples.'''
+    if isinstance(multiples, int):
+        multiples = [multiples]
+    if isinstance(axes, int):
+        axes = [axes]
+    assert len(multiples) == len(axes), "one for each"
+    widths = [(0, 0)] * x.ndim
+    for at in range(len(axes)):
+        rest = x.shape[axes[at]] % multiples[at]
+        if rest == 0:
+            continue
+        widths[axes[at]] = (0, multiples[at] - rest)
+
+    # The end is filled up with zeros.
+
+    return jnp.pad(x, widths)
+"""
+
+
+def test_a_long_helper_of_another_module_pads(tmp_path: Path) -> None:
+    """It is entered where it gets an array of known shape."""
+    (tmp_path / "helpers.py").write_text(_PADDED)
+    code = TWICE + "from helpers import pad_to\ntwice(pad_to(jnp.ones((1000, 500)), 128, 1))\n"
+    found = analyse(ModuleGraph().add(Source("k.py", code), tmp_path / "k.py"), ("0.12.0.1",)).launches
+    assert Array((1000, 512), "f32") in [operand for launch in found for operand in launch.operands or ()]
+
+
+def test_an_abstract_array_declares_an_output() -> None:
+    code = f"""
+def declared(x):
+    return pl.pallas_call(kernel, out_shape=jax.core.ShapedArray((x.shape[0], 256), jnp.float32))(x)
+
+twice(declared({X}))
+"""
+    assert shapes(code) == [(1024, 512), (1024, 256)]

@@ -121,6 +121,13 @@ _RIGHT = {"start": "", "slot": "", "next": "1 - slot", "wait": "slot", "read": "
 _COUNTED = {**_RIGHT, "slot": "slot = lax.rem(i, 2)"}
 
 
+_WHILE = (
+    "lax.while_loop(lambda state: state[0] < n, lambda state: (state[0] + 1, body(*state)), (0, 0))",
+    "lax.while_loop(lambda i: i < n, lambda i: (body(i, lax.rem(i, 2)), i + 1)[1], 0)",
+)
+
+
+@pytest.mark.parametrize("loop", [None, *_WHILE])
 @pytest.mark.parametrize("given", [_RIGHT, _COUNTED])
 @pytest.mark.parametrize(
     ("wrong", "text"),
@@ -135,10 +142,20 @@ _COUNTED = {**_RIGHT, "slot": "slot = lax.rem(i, 2)"}
         ),  # of a ref: not a size that the host compares
     ],
 )
-def test_sizes_that_have_only_names(given: dict[str, str], wrong: dict[str, str], text: str | None) -> None:
+def test_sizes_that_have_only_names(
+    given: dict[str, str], wrong: dict[str, str], text: str | None, loop: str | None
+) -> None:
     """For each of some numbers, the same goes wrong; the slot is computed of the index, or carried."""
-    found = [f.message for f in lint(_NAMED.format(**{**given, **wrong}), "0.12.0.1", "tpu:v5e", "PAL422")]
+    code = _NAMED.format(**{**given, **wrong}).replace("lax.fori_loop(0, n, body, 0)", loop or "pass", loop is not None)
+    found = [f.message for f in lint(code, "0.12.0.1", "tpu:v5e", "PAL422")]
     assert any(text in message for message in found) if text is not None else found == []
+
+
+@pytest.mark.parametrize("condition", ["True", "i < limit_ref[0]"])
+def test_a_while_loop_that_does_not_show_when_it_ends(condition: str) -> None:
+    code = _NAMED.format(**{**_RIGHT, "read": "1 - slot"}).replace("*, rows", "limit_ref=None, *, rows")
+    while_ = f"lax.while_loop(lambda i: {condition}, lambda i: (body(i, lax.rem(i, 2)), i + 1)[1], 0)"
+    assert lint(code.replace("lax.fori_loop(0, n, body, 0)", while_), "0.12.0.1", "tpu:v5e", "PAL422") == []
 
 
 def test_sizes_that_the_code_compares() -> None:

@@ -52,6 +52,7 @@ def found(device: str, mesh: str, more: str = "") -> list[str]:
         ("{'x': me + 1}", RING, "", "ERROR device id 8 for axis `x` of size 8, on device 7"),
         ("me + 1", RING, LOGICAL, "ERROR device id 8 for a mesh of size 8, on device 7"),
         ("(lax.rem(me - 1, n),)", UNSIZED, "", "WARNING device id -1 for axis `x`, on device 0"),
+        ("(me + 1,)", UNSIZED, "", "WARNING device id 8 for axis `x`, on device 7"),
         ("(lax.rem(me - 1, many),)", RING, "", "WARNING device id -1 for axis `x` of size 8, on device 0"),
         ("lax.rem(me + 1, n)", GRID, "", "ERROR 1 device id for a mesh with the axes `x`, `y`"),
         ("(me, lax.axis_index('y') + 1)", GRID, "", "ERROR device id 4 for axis `y` of size 4, on device (0, 3)"),
@@ -73,7 +74,6 @@ def test_outside(device: str, mesh: str, more: str, text: str) -> None:
         ("(lax.rem(me + many - 1, many),)", RING, ""),
         ("(lax.rem(me + other - 1, many),)", RING, ""),
         ("(1 - me,)", UNSIZED, ""),  # right for two devices
-        ("(me + 1,)", UNSIZED, ""),  # how many there are is not known
         ("{'y': lax.axis_index('y')}", GRID, ""),
         ("lax.rem(lax.axis_index(('x', 'y')) + 1, 8)", GRID, LOGICAL),
         ("(1 - me, lax.axis_index('y'))", GRID, ""),
@@ -108,5 +108,27 @@ def test_negative_on_a_mesh_of_which_nothing_is_known() -> None:
     me, size = "lax.axis_index(axis)", "lax.axis_size(axis)"
     (finding,) = lint(code.format(f"lax.rem({me} + step, {size})"), "0.12.0.1", select="PAL316")
     assert finding.message.startswith("device id -1 on device 0 of `ring`") and finding.severity.name == "WARNING"
-    for right in (f"lax.rem({me} + step + {size}, {size})", f"({me} + step) % {size}", f"{me} + 1", f"1 - {me}"):
+    for right in (f"lax.rem({me} + step + {size}, {size})", f"({me} + step) % {size}", f"1 - {me}"):
         assert lint(code.format(right), "0.12.0.1", select="PAL316") == []
+    (finding,) = lint(code.format(f"{me} - step"), "0.12.0.1", select="PAL316")
+    assert finding.message.startswith("device id 8 on device 7 of `ring`") and finding.severity.name == "WARNING"
+
+
+@pytest.mark.parametrize(
+    ("condition", "method", "outside"),
+    [
+        ("me < 7", "start", False),
+        ("me < 8", "start", True),
+        ("me < many", "start", False),
+        ("me < 8", "wait_recv", False),
+    ],
+)
+def test_where_the_copy_starts(condition: str, method: str, outside: bool) -> None:
+    """Along a chain of devices the last one sends nothing; one that only receives needs no device to send to."""
+    code = (
+        _MODULE.replace("    pltpu.make", "    copy = pltpu.make")
+        .replace(").start()", ")")
+        .format(device="(me + 1,)", mesh=RING, more="")
+    )
+    guarded = code.replace("\n\n\ndef run", f"\n    pl.when({condition})(copy.{method})\n\n\ndef run")
+    assert [f.code for f in lint(guarded, "0.10.2", select="PAL316")] == ["PAL316"] * outside

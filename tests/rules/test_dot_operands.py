@@ -171,6 +171,21 @@ def test_tpu7x_sums_in_the_other_kind_of_number(expression: str, version: str) -
     assert found("jnp.dot(i, i, preferred_element_type=jnp.float32)", "tpu", version) == ["E"]
 
 
+@pytest.mark.parametrize("version", ["0.6.2", "0.9.2", "0.12.0.1"])
+@pytest.mark.parametrize(
+    ("operands", "devices"),
+    [
+        ("b8, h", {"v4": "E", "v5e": "E", "v6e": "E", "tpu7x": "E"}),
+        ("h, b8.astype(jnp.int4)", {"v5e": "E", "tpu7x": "E"}),
+        ("b8, m", {"v5e": "", "v6e": "", "tpu7x": "E"}),
+    ],
+)
+def test_narrow_integers_at_a_high_precision(operands: str, devices: dict[str, str], version: str) -> None:
+    product = f"jnp.dot({operands}, precision=lax.Precision.HIGHEST, preferred_element_type=jnp.float32)"
+    assert {device: "".join(found(product, "tpu", version, f"tpu:{device}")) for device in devices} == devices
+    assert found(f"jnp.dot({operands}, preferred_element_type=jnp.float32)", "tpu", version, "tpu:v6e") == []
+
+
 def set_around(body: str, before: str = "", around: str = "") -> str:
     return f"""
 import jax, jax.numpy as jnp

@@ -174,3 +174,19 @@ PASSED = """
 def test_loads_of_an_array_that_is_passed(call: str, severity: str) -> None:
     found = lint(PASSED + call, "0.12.0.1", "tpu:tpu7x", "PAL212")
     assert [str(each.severity.value) for each in found] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("body", "severities"),
+    [
+        ("o_ref[...] = x_ref[...] * jnp.sum(i_ref[...])", [Severity.WARNING]),
+        ("v = i_ref[...]\no_ref[...] = x_ref[...] * i_ref[0]", [Severity.ERROR]),
+        ("v = i_ref[:]", [Severity.ERROR]),
+        ("o_ref[...] = x_ref[...] * i_ref[...]", []),  # it may be one number
+    ],
+)
+def test_all_of_a_ref_of_unknown_rank_in_smem(body: str, severities: list[Severity]) -> None:
+    code = _MODULE.format(
+        body=textwrap.indent(body, "    "), x_space="pltpu.VMEM", o_space="pltpu.VMEM", out="(8, 128)", dtype="float32"
+    )
+    assert [finding.severity for finding in lint(code, "0.12.0.1", select="PAL211")] == severities

@@ -47,6 +47,26 @@ SWAPPED = {"grid": "(n // 128, m // 8)"}
 
 
 class TestBlocksOutOfRange:
+    @pytest.mark.parametrize("grid", ["(m // 8, n // 128)", "(pl.cdiv(m, 8), n // 128)"])
+    def test_the_block_after_the_last(self, grid: str) -> None:
+        (one,) = found("PAL307", index="(i + 1, j)", grid=grid)
+        assert one.startswith(
+            "warning the last step of grid axis 0 is given a block past the end: dimension 0 of input 0"
+        )
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"index": "(i + 1, j)", "grid": "(m // 8 - 1, n // 128)"},
+            {"index": "(i + 1, j)", "grid": "(m // 16, n // 128)"},
+            {"index": "(jnp.minimum(i + 1, m // 8 - 1), j)"},
+            {"index": "((i + 1) % (m // 8), j)"},
+            {"index": "(i + step, j)", "more": ", step"},
+        ],
+    )
+    def test_a_block_after_that_there_may_be(self, given: dict[str, str]) -> None:
+        assert found("PAL307", **given) == []
+
     def test_swapped_axes(self) -> None:
         one, two = found("PAL307", **SWAPPED)
         assert one == (

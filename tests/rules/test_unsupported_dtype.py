@@ -205,6 +205,14 @@ def compiled(body: str, dtype: str, target: str, version: str) -> list[str]:
         ("a.astype(jnp.float32)", "uint8", "tpu:v6e", "0.9.2", "0.10.2"),
         ("a.astype(jnp.bfloat16)", "float8_e4m3fn", "tpu:v6e", "0.6.2", "0.9.2"),
         ("a.astype(jnp.float8_e5m2)", "float8_e4m3fn", "tpu:v5e", "0.12.0.1", None),
+        ("jnp.where(a > 0, 1, 2)", "float8_e4m3fn", "tpu:v5p", "0.12.0.1", None),
+        ("a == a", "float8_e5m2", "tpu", "0.6.2", None),
+        ("jnp.abs(a)", "int4", "tpu:v5e", "0.10.2", None),
+        ("jnp.abs(a)", "int16", "tpu:v6e", "0.9.2", "0.10.2"),
+        ("-a", "uint8", "tpu:tpu7x", "0.11.2", None),
+        ("jnp.sum(a, axis=1)", "uint16", "tpu:v4", "0.8.3", None),
+        ("a.max(axis=0)", "int16", "tpu", "0.12.0.1", None),
+        ("jnp.min(a, axis=1, keepdims=True)", "float8_e5m2", "tpu:v6e", "0.11.2", None),
     ],
 )
 def test_single_operations(body: str, dtype: str, target: str, failing: str, passing: str | None) -> None:
@@ -225,7 +233,10 @@ def test_a_cast_that_a_new_libtpu_has_is_a_warning() -> None:
     assert compiled("a.astype(jnp.float32).astype(jnp.bfloat16)", "float8_e4m3fn", "tpu:v6e", "0.8.3") == []
 
 
-@pytest.mark.parametrize("body", ["a + a", "a * 2", "a.astype(jnp.int32)", "a & 15", "jnp.where(a > 1, a, 0)"])
+@pytest.mark.parametrize(
+    "body",
+    ["a + a", "a * 2", "a.astype(jnp.int32)", "a & 15", "jnp.where(a > 1, a, 0)", "abs(a)", "-a", "jnp.sum(a, axis=1)"],
+)
 def test_single_operations_that_compile(body: str) -> None:
     assert compiled(body, "int16", "tpu:v6e", "0.12.0.1") == []
 

@@ -1,7 +1,8 @@
 """Compile single operations for TPUs in the running interpreter, by dtype: `operations.py --out FILE DEVICE ...`.
 
-Casts between all dtypes, and shifts and arithmetic of narrow ones, which the vector unit may lack. Comparisons are not
-here: whether their masks can be used hangs on what they select. Each operation stands alone between a load and a store.
+Casts between all dtypes, and shifts, arithmetic and reductions of narrow ones, which the vector unit may lack. Each
+operation stands alone between a load and a store. Comparisons are those of 8-bit floats: whether masks of other dtypes
+can be used hangs on what they select.
 One JSON line a case, [operation, dtype, device, outcome], so that a compiler that aborts the process loses nothing: a
 child does the work, and its successor goes on behind it. Outcomes are "ok", "lower", "compile" and "abort"; "copy" is
 the case in which blocks of the dtype are only copied.
@@ -49,8 +50,22 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "mul": lambda x, y: x * y,
     "max": lambda x, y: jnp.maximum(x, y),
     "and": lambda x, y: x & y,
+    "compare": lambda x, y: jnp.where(x > y, 1.0, 2.0),
+    "abs": lambda x, y: jnp.abs(x),
+    "neg": lambda x, y: -x,
+    "sum": lambda x, y: jnp.zeros(SHAPE) + jnp.sum(x, axis=1, keepdims=True).astype(jnp.float32),
+    "reduce_max": lambda x, y: jnp.zeros(SHAPE) + jnp.max(x, axis=1, keepdims=True).astype(jnp.float32),
+    "reduce_min": lambda x, y: jnp.zeros(SHAPE) + jnp.min(x, axis=1, keepdims=True).astype(jnp.float32),
 }
 _OF_INTEGERS = ("shift_left", "shift_right", "and")
+_INTO_FLOAT32 = ("compare", "sum", "reduce_max", "reduce_min")
+_8_BIT_FLOATS = ("f8_e4m3fn", "f8_e5m2")
+# What other dtypes do there hangs on the axis, or is measured with the functions.
+_OF_SOME = {
+    "compare": _8_BIT_FLOATS,
+    "sum": (*_8_BIT_FLOATS, "u16", "u8", "i4", "u4"),
+    **dict.fromkeys(("reduce_max", "reduce_min"), (*_8_BIT_FLOATS, "i16", "u16", "u8", "i4", "u4")),
+}
 
 
 def cases() -> Iterator[tuple[str, str]]:
@@ -58,7 +73,8 @@ def cases() -> Iterator[tuple[str, str]]:
     for dtype in DTYPES:
         integer = dtype[0] in "iu"
         for name in OPERATIONS:
-            if name == "copy" or (dtype != "bool" and (integer or name not in _OF_INTEGERS)):
+            of_it = integer if name in _OF_INTEGERS else dtype in _OF_SOME.get(name, DTYPES)
+            if name == "copy" or (dtype != "bool" and of_it):
                 yield name, dtype
     for dtype in DTYPES:
         yield from ((f"cast:{result}", dtype) for result in DTYPES if result != dtype)
@@ -67,7 +83,7 @@ def cases() -> Iterator[tuple[str, str]]:
 def outcome(operation: str, dtype: str, sharding: Any) -> str:
     """How a kernel of the one operation ends."""
     given = getattr(jnp, DTYPES[dtype], None)
-    into = getattr(jnp, DTYPES.get(operation.partition(":")[2], ""), given)
+    into = getattr(jnp, DTYPES.get("f32" if operation in _INTO_FLOAT32 else operation.partition(":")[2], ""), given)
     if given is None or into is None:
         return "absent"
     compute = OPERATIONS.get(operation, lambda x, y: x.astype(into))

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 _COPIES = LOCAL | REMOTE
 _MAX_EVENTS = 20_000  # of all lines
+_MAX_ITERATIONS = 4096  # of a `while_loop`
 _MAX_DEVICES = 16
 _SIGNALS = (f"{PALLAS}.semaphore_signal", f"{PALLAS}.tpu.semaphore_signal")
 _WAITS = (f"{PALLAS}.semaphore_wait", f"{PALLAS}.tpu.semaphore_wait")
@@ -177,14 +178,26 @@ class _Layout:
             if loops[depth].exact:
                 self._run(inside, point, depth + 1, step)
                 continue
+            if not any(self._matters(event) for _, event in inside):
+                continue
             index, steps = self._steps(loops[depth], inside, point)
             recorded, carried = recorded_iterations(inside, depth), self._carried(loops[depth])
             carry = {op: point.value(op.args[0]) for op in carried}
             for iteration in steps:
                 known = {op: value for op, value in carry.items() if isinstance(value, int)}
                 here = evolve(point, loops={**point.loops, **dict.fromkeys(index, iteration), **known})
+                if not index and not self._goes_on(loops[depth], here, iteration):
+                    break
                 self._run(recorded[(iteration - steps.start) % len(recorded)], here, depth + 1, step)
                 carry = {op: here.value(result) for op, result in carried.items()}
+
+    @staticmethod
+    def _goes_on(loop: Guard, here: DevicePoint, iteration: int) -> bool:
+        """Whether a `while_loop` has another iteration."""
+        goes_on = here.value(loop.condition)
+        if not isinstance(goes_on, bool) or iteration == _MAX_ITERATIONS - 1:
+            raise _NotLaidOut
+        return goes_on
 
     def _carried(self, loop: Guard) -> dict[Op, Value]:
         """The numbers that a loop carries, by their origins, and what its body returns for them."""
@@ -202,11 +215,13 @@ class _Layout:
     def _steps(
         self, loop: Guard, events: Sequence[tuple[int, Access | Op]], point: DevicePoint
     ) -> tuple[set[Op], range]:
-        """The index of a loop, as it occurs in the events, and what it counts."""
+        """The index of a loop, as it occurs in the events, and what it counts; a `while_loop` has none."""
         own = self.indices.get(ById(loop))
         if own is None:
             found = {op for _, event in events for value in _values_of(event) for op in loops_in(value)}
             own = self.indices[ById(loop)] = {op for op in found if is_loop_of(loop, op)}
+        if not own and isinstance(loop.condition, Array) and loop.condition.dtype == "bool":
+            return own, range(_MAX_ITERATIONS)
         bounds = {(point.value(op.args[0]), point.value(op.args[1])) for op in own}
         if len(bounds) != 1:
             raise _NotLaidOut  # the number of iterations is not known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.grid.grid_points import axis_of, terms_in
-from pallas_lint.kernels.grid.index_ranges import divided, number
+from pallas_lint.kernels.grid.index_ranges import divided, number, summed
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.trace import KernelTrace
@@ -110,6 +110,30 @@ def walks_of(block: Block) -> list[Walk]:
         steps, blocks = count_of(block.grid.sizes[axis]), _blocks(block, at)
         if steps is not None and blocks is not None:
             found.append(Walk(at, axis, steps, blocks, divisor))
+    return found
+
+
+@frozen
+class Neighbour:
+    """A dimension of a block that is `offset` blocks beyond a grid axis, which has as many steps as it has blocks."""
+
+    dimension: int
+    axis: int
+    offset: int
+    blocks: BlockCount
+
+
+def neighbours_of(block: Block) -> list[Neighbour]:
+    """The dimensions whose last blocks are past the end, whatever the size, as long as blocks divide it: `i + 1`."""
+    found = []
+    for at, value in enumerate(block.indices or ()):
+        index, offset = summed(value)
+        moved = _axis(index, block.grid.launch) if offset > 0 else None
+        if moved is None or moved[0] >= block.grid.rank or moved[1] != 1:
+            continue
+        blocks = _blocks(block, at)
+        if isinstance(blocks, BlockCount) and blocks == count_of(block.grid.sizes[moved[0]]):
+            found.append(Neighbour(at, moved[0], offset, blocks))
     return found
 
 

@@ -69,6 +69,7 @@ _MAX_STEPS = 200_000  # evaluated expressions of one root; the largest real kern
 _MAX_TOTAL_STEPS = 300_000
 _WEIGHT_OF_A_STEP = 64  # parts of a new value, or characters of a string, that count as a step
 _MAX_HELPER_LINES = 15  # of a helper in another module that is always entered
+_MAX_LINES_OF_ARRAYS = 30  # of one that is entered where it gets an array of known shape
 
 
 # Two context managers that every call and every branch enters: as generators they would take four times as long.
@@ -393,7 +394,11 @@ class Interpreter(Recorder):
             return True
         if func.piece.has(FORMS.over_blocks):
             return False  # that module's own analysis finds the launch, with no less known
-        return func.piece.text.count("\n") <= _MAX_HELPER_LINES or func.module.mentions_pallas
+        if func.module.mentions_pallas:
+            return True
+        given = (*arguments.positional, *arguments.keywords.values())
+        of_arrays = any(isinstance(value, Array) and value.has_known_shape for value in given)
+        return func.piece.text.count("\n") <= (_MAX_LINES_OF_ARRAYS if of_arrays else _MAX_HELPER_LINES)
 
     def run_function(self, func: Func, arguments: Arguments) -> Value:
         """Execute a function's body with these arguments."""

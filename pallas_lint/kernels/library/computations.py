@@ -9,6 +9,7 @@ from pallas_lint.kernels.library.operands import as_may_be, leaves
 from pallas_lint.kernels.library.wrappers import run_callbacks
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import from_name
+from pallas_lint.kernels.model.symbols import kind_of_number
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Func, OneOf, Ref, Seq, Sym, Unknown, Value
 from pallas_lint.records import evolve
 
@@ -46,8 +47,20 @@ def _compute(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
     joined = (part for value in arguments.positional if isinstance(value, Seq) for part in value.items)
     if any(isinstance(value, Array) for value in (*arguments.positional, *joined)):
         return result
+    numbers = [*map(_number, arguments.positional)]
+    if function is not None and not arguments.open and not arguments.keywords and None not in numbers:
+        result = arrays.infer(name, [number for number in numbers if number is not None], {}, x64)
+        return evolve(result, site=interp.site(node)) if isinstance(result, Array) else result
     known = isinstance(result, Array) and result.shape and short in ("reshape", "broadcast_to")
     return result if known or short == "cdiv" else UNKNOWN
+
+
+def _number(value: Value) -> Value | None:
+    """A number of Python's, of which jax makes an array: the width of a head in `jnp.sqrt(width)`; None for others."""
+    if isinstance(value, Const) and isinstance(value.value, int | float):
+        return value
+    kind = kind_of_number(value)
+    return None if kind is None else Array((), "f64" if kind is float else "i64", weak=True)
 
 
 def _numpy(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:

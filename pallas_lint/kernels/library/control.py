@@ -56,12 +56,24 @@ def _under(interp: Tracer, kind: str, condition: Value, node: nodes.Node, negate
 def _loop_body(
     interp: Tracer, name: str, body: Value, arguments: list[Value], carry: Value | None, node: nodes.Node
 ) -> Value:
-    """Call a loop body until the carry is stable: once as it enters, once more widened by what came out."""
+    """Call the body of a loop that counts: it gets its index, and what it carries."""
     index = next((each for each in arguments if isinstance(each, Array)), UNKNOWN)
-    with interp.under(_under(interp, "loop", index, node)):
-        carry = None if carry is None else _carried(interp, carry, node)
-        given = [*arguments, *([] if carry is None else [carry])]
-        result = interp.call(body, Arguments(list(given)), node)
+    carry = None if carry is None else _carried(interp, carry, node)
+    return _until_stable(interp, name, body, index, arguments, carry, node)
+
+
+def _until_stable(
+    interp: Tracer,
+    name: str,
+    body: Value,
+    condition: Value,
+    arguments: list[Value],
+    carry: Value | None,
+    node: nodes.Node,
+) -> Value:
+    """Call a loop body until the carry is stable: once as it enters, once more widened by what came out."""
+    with interp.under(_under(interp, "loop", condition, node)):
+        result = interp.call(body, Arguments([*arguments, *([] if carry is None else [carry])]), node)
         if carry is None:
             return result
         interp.agree("carry", name, carry, result, node)
@@ -290,10 +302,13 @@ def _fori_loop(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node
 
 def _while_loop(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     condition, body = arguments.get("cond_fun", 0), arguments.get("body_fun", 1)
-    init = arguments.get("init_val", 2) or UNKNOWN
+    carry = _carried(interp, arguments.get("init_val", 2) or UNKNOWN, node)
+    goes_on: Value = UNKNOWN
     if condition is not None and _callable(condition):
-        _loop_body(interp, name, condition, [_traced(init)], None, node)
-    return _loop_body(interp, name, body, [], init, node) if body is not None and _callable(body) else UNKNOWN
+        goes_on = _until_stable(interp, name, condition, UNKNOWN, [carry], None, node)
+    if body is None or not _callable(body):
+        return UNKNOWN
+    return _until_stable(interp, name, body, goes_on, [], carry, node)
 
 
 def _scan(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:

@@ -120,7 +120,7 @@ def _has_numbers(arguments: Arguments) -> bool:
     """Whether all sizes of an array are numbers: names alone are judged without a call, too."""
     values = (*arguments.positional, *arguments.keywords.values())
     arrays = (leaf for value in values for leaf in tree_leaves(value) if isinstance(leaf, Array))
-    return any(array.shape is not None and all(isinstance(size, int) for size in array.shape) for array in arrays)
+    return any(array.has_known_shape for array in arrays)
 
 
 # -- what is noted for rules -----------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ JIT = frozenset(("jax.jit", "jax.pjit", "jax.experimental.pjit.pjit"))
 SHARD_MAPS = frozenset(("jax.shard_map", "jax.experimental.shard_map.shard_map", "jax._src.shard_map.shard_map"))
 
 # Last parts of the names of classes.
-_SHAPE_STRUCT = frozenset(("ShapeDtypeStruct",))
+_SHAPE_STRUCT = frozenset(("ShapeDtypeStruct", "ShapedArray"))  # of jax.core, with the same first parameters
 _ARRAY_TYPES = _SHAPE_STRUCT | {"HBM", "MemoryRef"}
 _BLOCK_SPEC = frozenset(("BlockSpec",))
 _PREFETCHING = frozenset(("PrefetchScalarGridSpec",))

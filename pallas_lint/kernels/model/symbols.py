@@ -67,6 +67,22 @@ def owner_of(*operands: Value) -> object:
     return owners.pop() if len(owners) == 1 else frozenset(owners)
 
 
+def kind_of_number(value: Value) -> type[int] | type[float] | None:
+    """What a number certainly is: a part of a shape, `x.shape[0]`, and what is computed of such; None if none."""
+    if isinstance(value, Const):
+        return float if isinstance(value.value, float) else int if isinstance(value.value, int) else None
+    if not isinstance(value, Sym):
+        return None
+    if value.operation is None:
+        array, _, index = value.text.removesuffix("]").rpartition("[")
+        return int if array.endswith(".shape") and index.lstrip("-").isdigit() else None
+    symbol, *operands = value.operation
+    kinds = [*map(kind_of_number, operands)]
+    if None in kinds:
+        return None
+    return float if float in kinds or symbol == "/" else int
+
+
 def _text(value: Sym | Const) -> str:
     return value.text if isinstance(value, Sym) else repr(value.value)
 

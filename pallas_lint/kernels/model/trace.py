@@ -25,7 +25,7 @@ class Guard:
     "checkify" is not a condition: the code runs inside a function made by `checkify.checkify`. Outside kernels,
     "raises" is not one either: the code is in `with pytest.raises(...)`; nor is "caught": an `except` handles its
     exceptions. In kernels, "caught" is an `except` that handles concretization errors. The condition of a loop is its
-    index, where it has one.
+    index, where it has one; of a `while_loop` what has to hold for it to go on.
     """
 
     kind: Literal["when", "cond", "if", "loop", "checkify", "raises", "caught"]

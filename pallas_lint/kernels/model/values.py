@@ -212,6 +212,10 @@ class Array:
     def rank(self) -> int | None:
         return None if self.shape is None else len(self.shape)
 
+    @property
+    def has_known_shape(self) -> bool:
+        return self.shape is not None and all(isinstance(size, int) for size in self.shape)
+
 
 @frozen
 class Ref:

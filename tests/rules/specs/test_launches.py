@@ -142,3 +142,21 @@ def test_fix(before: str, after: str | None) -> None:
 )
 def test_misuse_is_not_seen(code: str) -> None:
     assert not messages(code, "PAL305")
+
+
+@pytest.mark.parametrize(
+    ("call", "lacking"),
+    [
+        ("pltpu.roll(x, 1)", "`axis`"),
+        ("pl.num_programs()", "`axis`"),
+        ("pltpu.make_async_copy(x)", "`dst_ref`"),
+        ("pltpu.roll(x, shift=1, axis=0)", ""),
+        ("pltpu.roll(*x)", ""),
+        ("pltpu.roll(x, **x)", ""),
+        ("functools.partial(pltpu.roll, x)", ""),
+        ("pl.ds(x)", ""),
+    ],
+)
+def test_functions_need_their_arguments(call: str, lacking: str) -> None:
+    found = messages(f"def kernel(x):\n    {call}", "PAL305")
+    assert [message.partition(" without ")[2] for message in found] == [lacking][: bool(lacking)]

@@ -121,6 +121,11 @@ def test_severity_depends_on_whether_the_version_is_known() -> None:
     assert [f.severity for f in lint(code, None, select="PAL701")] == [Severity.WARNING]  # gone since 0.9.0
     recent = lint(PL + "pl.dot(x, x)", None, select="PAL701")  # since 0.11.2
     assert [f.severity for f in recent] == [Severity.INFO]
+    params = (
+        PL
+        + "import jax\ndef f(k, x):\n    return pl.pallas_call(k, x, compiler_params=dict(triton=dict(num_warps=4)))(x)"
+    )
+    assert [f.severity for f in lint(params, None, select="PAL701")] == [Severity.WARNING]  # gone since 0.6.1
     assert not lint(TPU + "pltpu.CompilerParams()", None, select="PAL703")
 
 
