@@ -27,15 +27,21 @@ from tests.sampling import examples
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pallas_lint.config.settings import Settings
     from pallas_lint.finding import Span
     from pallas_lint.lint import FileAnalysis, FileResult
     from pallas_lint.syntax import Outline
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = Path("/nonexistent/edited.py")
-CHOSEN = SettingsFinder(
-    Overrides({"select": ["ALL"], "jax-version": "0.10.2"}, isolated=True), Path("/nonexistent")
-).for_folder(Path("/nonexistent"))
+
+
+def chosen(*rules: str) -> Settings:
+    overrides = Overrides({"select": list(rules), "jax-version": "0.10.2"}, isolated=True)
+    return SettingsFinder(overrides, Path("/nonexistent")).for_folder(Path("/nonexistent"))
+
+
+CHOSEN = chosen("ALL")
 # What the top level makes is used by several launches, and found through a block and a name that is bound twice too.
 SHARED = """\
 import jax
@@ -100,10 +106,10 @@ TYPED = (
 )
 
 
-def judged(text: str, project: Project) -> FileAnalysis:
+def judged(text: str, project: Project, settings: Settings = CHOSEN) -> FileAnalysis:
     source = Source(FILE.as_posix(), text)
     project.overlay = {FILE: source}
-    return check_file(source, CHOSEN, project)
+    return check_file(source, settings, project)
 
 
 def result(text: str, project: Project) -> FileResult:
@@ -268,6 +274,16 @@ def test_a_comment_repeats_the_analysis() -> None:
     assert judged(text, project).analysis is before.analysis
     assert judged(commented, project).analysis is not before.analysis  # calls in scripts are named by their line
     assert judged(text.replace("8", "16"), project).analysis is not before.analysis
+
+
+def test_other_settings_after_a_repeated_analysis() -> None:
+    project, text, other = Project(Path("/nonexistent"), incremental=True), composed(250), chosen("PAL4")
+    wanted = {
+        settings: judged(text, Project(Path("/nonexistent")), settings).result.findings for settings in (CHOSEN, other)
+    }
+    assert wanted[CHOSEN] != wanted[other]
+    for settings in (CHOSEN, CHOSEN, other, CHOSEN, other, other):
+        assert judged(text, project, settings).result.findings == wanted[settings]
 
 
 # What tree-sitter takes for Python, and Python does not: only reading such a statement shows it.

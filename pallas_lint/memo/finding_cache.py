@@ -150,6 +150,7 @@ class FindingCache:
         """The findings of all rules, if the revision repeats one in which they ran; None where they have to run."""
         every, source = self._all, self.analysis.module.source
         if every is not None and all(known.relocate(source) for known in every):
+            self.analysis.memo.repeat_revision()
             return [finding for known in every for finding in known.findings]
         self._found, self._all = [], None
         return None

@@ -131,7 +131,7 @@ class Memo:
         return known[1]
 
     def repeat_revision(self) -> None:
-        """Go on with the revision before, which this one repeats: its entries are valid."""
+        """Go on with the revision before, which this one repeats in all queries: its entries are valid."""
         self._revision -= 1
 
     def clear(self) -> None:

@@ -83,7 +83,6 @@ class RootRuns:
         """Go on with the results of these runs in a revision that repeats theirs."""
         self.is_stale, self.interp.graph = is_stale, self.module.graph
         self.made, self.reused = 0, self.made + self.reused
-        self.interp.memo.repeat_revision()
         self._register_queries()
 
     def end(self) -> None:
