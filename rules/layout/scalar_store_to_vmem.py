@@ -12,7 +12,6 @@ from pallas_lint.api import (
     Example,
     Finding,
     KernelTrace,
-    Ref,
     Rule,
     Seq,
     Severity,
@@ -136,15 +135,15 @@ class ScalarStoreToVmem(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         numbers = loaded_values(trace, "smem")
         sparse = context.target is not None and context.target.core == "sparse"
+        of_any_rank: list[Access] = []
         for access in trace.events:
             if not isinstance(access, Access) or access.kind not in ("load", "store", "accumulate") or is_copy(access):
                 continue
             space = tpu_space(access.ref, trace.launch)
-            found, certain = None, True
+            found = None
             if space == "smem":
                 found = _vector_in_smem(access)
-                if found is None and _is_of_any_rank(access):
-                    found, certain = _whole_in_smem(access, trace)
+                of_any_rank += [access] if found is None and _is_of_any_rank(access) else []
             elif space == "vmem":
                 found = _scalar_load(access, sparse) if access.kind == "load" else _scalar_store(access, numbers)
             if found is not None:
@@ -153,9 +152,21 @@ class ScalarStoreToVmem(Rule):
                     access.site,
                     message,
                     help=help_,
-                    certain=certain,
                     op=access,
                 )
+        if of_any_rank:
+            yield from self._wholes(of_any_rank, trace, context)
+
+    @staticmethod
+    def _wholes(loads: list[Access], trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        """Loads of all of a ref of unknown rank in SMEM, where other code treats the ref as an array."""
+        indexed = {each.ref for each in trace.accesses() if each.index not in (ELLIPSIS, UNKNOWN, Seq(()))}
+        reduced = {ById(op.args[0]) for op in trace.ops() if op.args and op.short in _OF_ARRAYS}
+        for load in loads:
+            surely = load.ref in indexed  # which then has a dimension
+            if surely or ById(load.value) in reduced:
+                message = f"load of all of `{load.ref.parameter}`, which is in SMEM: TPU moves only scalars there"
+                yield context.finding(load.site, message, help=_ELEMENTS, certain=surely, op=load)
 
 
 _SCALAR_OUT = (
@@ -212,20 +223,6 @@ def _vector_in_smem(access: Access) -> tuple[str, str] | None:
 def _is_of_any_rank(access: Access) -> bool:
     """Whether it loads all of a ref of unknown rank, which may be a single number."""
     return access.kind == "load" and access.ref.shape is None and not access.ref.view and access.index == ELLIPSIS
-
-
-def _whole_in_smem(access: Access, trace: KernelTrace) -> tuple[tuple[str, str] | None, bool]:
-    """What is wrong with such a load where other code treats the ref as an array, and whether it surely is one."""
-    indexed = any(_indexes(other, access.ref) for other in trace.accesses(access.ref.parameter))
-    if not indexed and not any(op.short in _OF_ARRAYS and access.value is op.args[0] for op in trace.ops() if op.args):
-        return None, True
-    message = f"load of all of `{access.ref.parameter}`, which is in SMEM: TPU moves only scalars there"
-    return (message, _ELEMENTS), indexed
-
-
-def _indexes(access: Access, ref: Ref) -> bool:
-    """Whether an access names elements of the same ref, which then has a dimension."""
-    return access.ref == ref and access.index not in (ELLIPSIS, UNKNOWN, Seq(()))
 
 
 _OF_ARRAYS = frozenset("sum max min mean prod argmax argmin any all cumsum sort dot matmul".split())

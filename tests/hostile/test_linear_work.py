@@ -54,7 +54,18 @@ def _mutual(count: int) -> str:
     return "".join(f"def g{at}(x):\n    return {body}\n" for at, body in enumerate(bodies))
 
 
+_LOADS = "".join(f"    v{at} = jnp.exp(i_ref[...])\n" for at in range(4000))
+_TABLE = f"""
+def table(i_ref, x_ref, o_ref):
+{_LOADS}
+
+def look_up(i, x):
+    specs = [pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec((8, 128), lambda i: (i, 0))]
+    return pl.pallas_call(table, grid=(4,), in_specs=specs, out_specs=specs[1], out_shape=x)(i, x)
+"""
+
 FILES = {
+    "loads of a table": "from jax.experimental.pallas import tpu as pltpu\n" + KERNEL + _TABLE,
     "probe comments": KERNEL + "# pallas-lint: probe(1)\n" * 20_000,
     "functions with probe comments": KERNEL
     + "".join(f"# pallas-lint: probe(f32[8])\ndef f{at}(x): return x\n" for at in range(5_000)),
