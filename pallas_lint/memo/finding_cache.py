@@ -213,11 +213,10 @@ class FindingCache:
             findings, extra = compute()
         lines = [self._lines_of(finding) for finding in findings]
         result = CachedFindings(findings, [places for places in lines if places is not None], extra)
-        if None not in lines and self.fingerprint() == before:
+        stored = None not in lines and self.fingerprint() == before
+        if stored:
             memo.store(key, result, read)
-            self._found.append(result)
-        else:
-            self._found.append(None)
+        self._found.append(result if stored else None)
         return result
 
     def _lines_of(self, finding: Finding) -> dict[int, _Place] | None:

@@ -207,7 +207,7 @@ def _coordinates(
 
 
 def _computed(parts: tuple[Value, ...]) -> Iterator[_Coordinate]:
-    """Coordinates on a mesh of which nothing is known but the axes that they are computed from."""
+    """Coordinates on a mesh of unknown size, with the axes that they are computed from."""
     for part in parts:
         axes = axes_of(part)
         if axes:

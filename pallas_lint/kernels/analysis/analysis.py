@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
     from pallas_lint.config.targets import InferredBackend
+    from pallas_lint.kernels.analysis.conventions import HarnessCall
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
@@ -130,7 +131,8 @@ def analyse(
     runs.begin()
     roots = _roots(module)
     memo = interpreter.memo
-    key = _outside_of_queries(module, roots, known_calls, harness_calls) if memo.persistent else ()
+    conventional = tuple(conventional_calls(module, harness_calls)) if roots else ()
+    key = _outside_of_queries(module, roots, known_calls, conventional) if memo.persistent else ()
     earlier: Analysis | None = memo.repeated(ANALYSIS, key)
     if earlier is not None:
         earlier.runs.resume(is_stale)
@@ -142,7 +144,7 @@ def analyse(
             if piece not in kernels or not _has_run(interpreter, piece):
                 _run(runs, piece, "root")
         _run_unresolved(runs)
-        run_callers(runs, roots, partial(_run_root, interpreter, module), harness_calls)
+        run_callers(runs, roots, partial(_run_root, interpreter, module), conventional)
         entered = partial(run_entered, interpreter, module)
         stale = run_known_calls(runs, known_calls, entered)
         if "jaxtyping" in module.source.text:
@@ -158,14 +160,13 @@ def analyse(
 
 
 def _outside_of_queries(
-    module: Module, roots: list[Piece], known_calls: tuple[KnownCall, ...], harness_calls: tuple[str, ...]
+    module: Module, roots: list[Piece], known_calls: tuple[KnownCall, ...], conventional: tuple[HarnessCall, ...]
 ) -> Hashable:
     """What the results of all runs depend on besides the inputs of a revision and its queries."""
     pieces = tuple(module.outline.walk())
     lines = tuple(piece.first for piece in pieces)  # calls in scripts are named by their line
-    conventional = tuple(conventional_calls(module, harness_calls)) if roots else ()
     annotated = "jaxtyping" in module.source.text
-    return ByIds(pieces), lines, ByIds(tuple(roots)), known_calls, harness_calls, conventional, annotated
+    return ByIds(pieces), lines, ByIds(tuple(roots)), known_calls, conventional, annotated
 
 
 def _assumed(text: str, *, inside: bool) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.analysis.conventions import calling, conventional_calls
+from pallas_lint.kernels.analysis.conventions import calling
 from pallas_lint.kernels.analysis.launch_selection import keep_informative
 from pallas_lint.kernels.analysis.runner_calls import runs_with_defaults
 from pallas_lint.kernels.model.values import Instance
@@ -20,6 +20,7 @@ from pallas_lint.records import evolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pallas_lint.kernels.analysis.conventions import HarnessCall
     from pallas_lint.kernels.analysis.runs import RootRuns
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
@@ -33,10 +34,10 @@ _MAX_PIECES = 64  # callers run for one module
 _MAX_ROUNDS = 3  # callers of callers
 
 
-def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[str, ...] = ()) -> None:
+def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, conventional: tuple[HarnessCall, ...]) -> None:
     """Run the callers of the launchers found so far; `run` runs a piece, and a callback before its kernels.
 
-    `calls` are those that harnesses make by the settings.
+    `conventional` are the calls that a harness would make.
     """
     interp, module = runs.interp, runs.module
     done = {piece for piece in roots if not runs_with_defaults(module, piece)}
@@ -60,7 +61,7 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, calls: tuple[
             for launch in found:  # perhaps in an earlier revision, with other line numbers
                 launch.known_call = evolve(launch.known_call, source=_source(launch, piece))
         names = reached - names
-    for call in conventional_calls(module, calls) if interp.outcome.launches else ():
+    for call in conventional if interp.outcome.launches else ():
         before = tuple(interp.outcome.launches)
         runs.run(
             calling(call),
