@@ -228,12 +228,12 @@ def _rank_left(access: Access, trace: KernelTrace) -> int | None:
         return None
     place = access.site.key if is_copy(access) else None
     value = access.value if isinstance(access.value, Array) else None
-    for other in trace.events:
-        if not isinstance(other, Access) or other is access or other.ref.shape is None:
-            continue
-        together = place == other.site.key and is_copy(other)
-        stored = value is not None and other.value is value and other.kind == "store"
-        if together or stored:
+    if place is None and value is None:
+        return None
+    for other in trace.accesses():
+        stored = other.value is value and value is not None and other.kind == "store"
+        together = not stored and place is not None and place == other.site.key and is_copy(other)
+        if (together or stored) and other is not access and other.ref.shape is not None:
             shape = result_shape(other.ref.shape, other.index)
             return None if shape is None else len(shape)
     return None

@@ -12,6 +12,7 @@ from pallas_lint.api import (
     Context,
     Example,
     Finding,
+    Guard,
     KernelTrace,
     Rule,
     Severity,
@@ -170,16 +171,12 @@ class SlicePastEnd(Rule):
             op.site.key for op in trace.ops() if op.short.startswith(_MASKED) and op.argument("mask", 2) is not None
         }
         for part in parts_of(trace):
-            conditions = [guard for guard in part.access.guards if guard.kind not in ("loop", "checkify")]
             if part.ref.dtype == "semaphore" or part.ref.space == "semaphore":
                 continue
             is_masked = part.access.site.key in masked
             finding = _constant(part, is_masked, trace, context)
-            if finding is None and not is_masked:
-                finding = _guarded(part, trace, context) if conditions else None
-                if finding is None and all(always_holds(guard, trace.launch) for guard in conditions):
-                    finding = _counted(part, trace, context)
-                finding = finding or _on_subcores(part, trace, context)
+            if finding is None and not is_masked and not isinstance(start_of(part), Const):
+                finding = _moving(part, trace, context)
             if finding is not None:
                 yield finding
 
@@ -211,6 +208,15 @@ def _constant(part: SliceUse, masked: bool, trace: KernelTrace, context: Context
         op=part.access,
         only_in=versions,
     )
+
+
+def _moving(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | None:
+    """A slice or index that is not the same at each step."""
+    conditions = [guard for guard in part.access.guards if guard.kind not in ("loop", "checkify")]
+    finding = _guarded(part, conditions, trace, context) if conditions else None
+    if finding is None and all(always_holds(guard, trace.launch) for guard in conditions):
+        finding = _counted(part, trace, context)
+    return finding or _on_subcores(part, trace, context)
 
 
 def _length(part: SliceUse, trace: KernelTrace) -> int | None:
@@ -360,11 +366,10 @@ def _behind_the_last(
     )
 
 
-def _guarded(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | None:
+def _guarded(part: SliceUse, conditions: list[Guard], trace: KernelTrace, context: Context) -> Finding | None:
     """A slice under conditions that let a step through in which it ends past the end."""
     start, size = start_of(part), number(size_of(part))
     length = _length(part, trace)
-    conditions = [guard for guard in part.access.guards if guard.kind not in ("loop", "checkify")]
     if size is None or length is None or not part.access.certain:
         return None
     points = points_of([start, *(guard.condition for guard in conditions)], trace.launch)

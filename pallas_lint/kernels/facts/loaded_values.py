@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 def load_of(value: Array, trace: KernelTrace | None) -> Access | None:
     """The load whose result this value is, unchanged."""
-    if trace is None or value.origin is not None:
-        return None
-    for event in trace.events:
-        if isinstance(event, Access) and event.kind == "load" and event.value is value:
-            return event
-    return None
+    return None if trace is None else trace.load_of(value)
 
 
 def uses_loaded(value: Value) -> bool:
@@ -53,9 +48,8 @@ def ref_in_place(value: Array, use: Site, trace: KernelTrace | None) -> tuple[Re
         return None
     if trace.launch.argument("input_output_aliases") not in (None, NONE):
         return None
-    for event in trace.events:
-        if isinstance(event, Access) and event.ref.buffer == load.ref.buffer and event.kind != "load":
-            return None
+    if any(access.ref.buffer == load.ref.buffer and access.kind != "load" for access in trace.accesses()):
+        return None
     node = load.site.node
     if (
         not isinstance(node, nodes.Subscript)

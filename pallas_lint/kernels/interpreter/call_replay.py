@@ -27,9 +27,8 @@ _CONTAINERS = frozenset({Seq, OneOf, Dictionary, Slice, Func, CallResult})
 def parts_of(values: Iterable[Value]) -> Iterator[Array | Ref]:
     """The arrays, and the views of refs, in values: what may differ where the values are equal."""
     for value in values:
-        if isinstance(value, Array | Ref):
-            if isinstance(value, Array) or value.parent is not None:
-                yield value
+        if isinstance(value, Array) or (isinstance(value, Ref) and value.parent is not None):
+            yield value
         elif value.__class__ in _CONTAINERS:
             yield from parts_of(_inside(value))
 

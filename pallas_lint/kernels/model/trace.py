@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from pallas_lint.identity import ById
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.values import ELLIPSIS, UNKNOWN, Array, Const, Ref, Value, WithArguments, options
 from pallas_lint.records import define, field, frozen
@@ -225,26 +226,46 @@ class KernelTrace:
     returned: Value = UNKNOWN
     scopes: set[object] = field(factory=set)  # the owners of the buffers that `run_scoped` allocated
     allocations: list[Allocation] = field(factory=list)
-    _ops: list[Op] = field(factory=list, init=False)  # those among the first `_ops_until` events
-    _ops_until: int = field(default=0, init=False)
+    # What was found among the first `_sorted` events.
+    _sorted: int = field(default=0, init=False)
+    _ops: list[Op] = field(factory=list, init=False)
+    _accesses: list[Access] = field(factory=list, init=False)
+    _loads: dict[ById, Access] = field(factory=dict, init=False)  # by what they load
 
     def owns(self, ref: Ref) -> bool:
         """Whether the buffer certainly lives no longer than the kernel (or a block of it): all its uses are here."""
         return ref.owner is None or ref.owner in self.scopes
 
     def ops(self, *names: str) -> Iterator[Op]:
-        if self._ops_until != len(self.events):
-            self._ops += [event for event in self.events[self._ops_until :] if isinstance(event, Op)]
-            self._ops_until = len(self.events)
+        self._sort()
         return iter([op for op in self._ops if op.name in names] if names else self._ops)
 
     def agreements(self) -> Iterator[Agreement]:
         return (event for event in self.events if isinstance(event, Agreement))
 
     def accesses(self, parameter: str | None = None) -> Iterator[Access]:
-        for event in self.events:
-            if isinstance(event, Access) and (parameter is None or event.ref.parameter == parameter):
-                yield event
+        self._sort()
+        if parameter is None:
+            return iter(self._accesses)
+        return iter([access for access in self._accesses if access.ref.parameter == parameter])
+
+    def load_of(self, value: Array) -> Access | None:
+        """The load whose result this value is, unchanged."""
+        self._sort()
+        return self._loads.get(ById(value)) if value.origin is None else None
+
+    def _sort(self) -> None:
+        """Sort the events that were added since the last time: events are only ever added."""
+        if self._sorted == len(self.events):
+            return
+        for event in self.events[self._sorted :]:
+            if event.__class__ is Op:
+                self._ops.append(event)
+            elif event.__class__ is Access:
+                self._accesses.append(event)
+                if event.kind == "load":
+                    self._loads.setdefault(ById(event.value), event)
+        self._sorted = len(self.events)
 
 
 def is_full_index(index: Value) -> bool:

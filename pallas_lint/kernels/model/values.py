@@ -40,9 +40,14 @@ class Const:
     value: Any
     # 1 == True == 1.0 in Python, but not for jax's promotion.
     kind: type = field(init=False)
+    weight: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "kind", type(self.value))
+        value, kind = self.value, type(self.value)
+        text = kind is str or kind is bytes
+        weight = 1 + (len(value) if text else value.bit_length() >> 6 if kind is int else 0)
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "weight", weight)
 
 
 NONE = Const(None)
@@ -58,10 +63,6 @@ def weight_of(value: object) -> int:
 
     It takes constant time: containers store their own.
     """
-    if value.__class__ is Const:
-        kind = value.kind
-        text = kind is str or kind is bytes
-        return 1 + (len(value.value) if text else value.value.bit_length() >> 6 if kind is int else 0)
     return getattr(value, "weight", 1)
 
 
