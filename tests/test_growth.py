@@ -12,6 +12,7 @@ from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.run.project import Project
 from pallas_lint.testing import lint_text, settings
 from pallas_lint.text.source import Source
+from tests.sampling import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,7 +208,7 @@ def _files(kind: str, size: int) -> dict[str, str]:
     return {"example.py": TEXTS[kind](size)} if kind in TEXTS else PROJECTS[kind](size)
 
 
-@pytest.mark.parametrize("kind", [*TEXTS, *PROJECTS])
+@pytest.mark.parametrize("kind", by_day([*TEXTS, *PROJECTS], 3))
 def test_cost_grows_with_the_text(kind: str, visits: list[str]) -> None:
     # Calls are followed 14 deep: 3, 6 and 12 helpers of which each has an inner function are all seen in part.
     small, twice, more = (_cost(_files(kind, size), visits) for size in (3, 6, 12))

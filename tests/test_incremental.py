@@ -22,7 +22,7 @@ from pallas_lint.syntax import outline
 from pallas_lint.syntax.descent import walk
 from pallas_lint.syntax.piece import Piece
 from pallas_lint.text.source import Source
-from tests.sampling import examples
+from tests.sampling import by_day, examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -403,7 +403,7 @@ def test_a_comment_reruns_nothing(line: str) -> None:
     assert runs(SHARED, project) == (0, every)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", by_day(TEXTS))
 def test_comments_leave_verdicts_and_places(text: str) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     judged(text, project)
@@ -453,7 +453,7 @@ def test_code_that_stays_broken_reruns_nothing() -> None:
     assert made == [True, False, False, False]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", by_day(TEXTS))
 def test_blank_lines_leave_verdicts_and_places(text: str) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     judged(text, project)
@@ -510,10 +510,10 @@ def places(found: Outline) -> list[tuple[str, Span]]:
 def test_nothing_accumulates_over_edits() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     counts = []
-    for number in range(120):
+    for number in range(72):
         line = "o_ref[...] = x_ref[...]"
         judged(SHARED.replace(line, f"{line}  # {number}" if number % 2 else f"{line} * {number}", 1), project)
-        if number in (47, 119):  # entries that are not used are dropped every 12 revisions
+        if number in (35, 71):  # entries that are not used are dropped every 12 revisions
             gc.collect()
             counts.append(sum(type(each) in (CacheEntry, Module, Piece) for each in gc.get_objects()))
     assert counts[1] == counts[0]

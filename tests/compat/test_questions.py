@@ -15,7 +15,7 @@ from pallas_lint.compat.cells import rows_of
 from pallas_lint.compat.forms import in_words
 from pallas_lint.compat.question import Question
 from pallas_lint.compat.tables import functions
-from tests.sampling import examples
+from tests.sampling import by_day, examples
 
 # question → words that must stand in the answer; those behind "!" must not.
 QUESTIONS = {
@@ -184,7 +184,7 @@ def answered(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return status, " ".join((reported.out + reported.err).split())
 
 
-@pytest.mark.parametrize("words", QUESTIONS)
+@pytest.mark.parametrize("words", by_day(QUESTIONS))
 def test_questions(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, reported = answered(words, capsys)
     assert status == (2 if QUESTIONS[words].startswith(("nothing is known", "error")) else 0), reported

@@ -59,7 +59,7 @@ def test_all_schedules_are_expected() -> None:
     assert {file.stem for file in SCHEDULES.glob("*.txt")} == set(EXPECTED)
 
 
-@pytest.mark.parametrize("name", by_day(sorted(EXPECTED)))
+@pytest.mark.parametrize("name", by_day(sorted(EXPECTED), 8))
 def test_what_it_costs(name: str) -> None:
     # A million steps of the grid are eight million segments of the schedule: nearly all of them are skipped.
     found = predicted(name, limits=Limits(steps=400_000, seconds=1000))

@@ -14,7 +14,7 @@ from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.run.project import discover
 from pallas_lint.run.runner import run
 from pallas_lint.testing import lint
-from tests.sampling import NIGHT
+from tests.sampling import NIGHT, by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ def places(code: str, **options: str | None) -> set[tuple[str, int]]:
     return {(f.code, f.span.start.line) for f in lint(code, **options) if f.code not in ABSENCE}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", by_day(EXAMPLES))
 @pytest.mark.parametrize("number", ROUNDS)
 def test_adding_a_caller_takes_nothing_away(name: str, number: int) -> None:
     chance = random.Random(f"{name} {number}")
@@ -108,7 +108,7 @@ def marked(code: str, **options: str | None) -> Counter[tuple[str, str]]:
     return Counter((rule, lines[line - 1]) for rule, line in found)
 
 
-@pytest.mark.parametrize("name", LAUNCHERS)
+@pytest.mark.parametrize("name", by_day(LAUNCHERS))
 @pytest.mark.parametrize("number", ROUNDS)
 def test_adding_a_probe_comment_takes_nothing_away(name: str, number: int) -> None:
     chance = random.Random(f"{name} {number}")
@@ -120,7 +120,7 @@ def test_adding_a_probe_comment_takes_nothing_away(name: str, number: int) -> No
     assert not marked(code, **options) - marked(with_notes, **options), with_notes
 
 
-@pytest.mark.parametrize("name", LAUNCHERS)
+@pytest.mark.parametrize("name", by_day(LAUNCHERS))
 def test_adding_a_test_file_takes_nothing_away(name: str, tmp_path: Path) -> None:
     example = EXAMPLES[name]
     code = example.code.strip() + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_lint.testing import lint
+from tests.sampling import by_day
 
 VECTOR = """
     import jax
@@ -163,7 +164,7 @@ NARROW = [
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int8", "uint16"])
-@pytest.mark.parametrize(("value", "code"), NARROW)
+@pytest.mark.parametrize(("value", "code"), by_day(NARROW))
 def test_numbers_of_fewer_bits(value: str, code: str, dtype: str) -> None:
     """Of abs of unsigned numbers, which is nothing to do, this is not true."""
     made = f"h, g = i.astype(jnp.{dtype}), j.astype(jnp.{dtype})"

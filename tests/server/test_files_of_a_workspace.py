@@ -13,6 +13,7 @@ from lsprotocol import types as lsp
 from pallas_lint.run.cache import Cache
 from pallas_lint.run.cache_folder import cache_folder, modified
 from pallas_lint.run.project import Project
+from tests.sampling import by_day
 from tests.server.clients import LIMIT, codes, document, session
 from tests.server.test_protocol import CODE
 
@@ -37,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("profile", ["minimal", "visual-studio-code", "neovim", "emacs", "pull"])
+@pytest.mark.parametrize("profile", by_day(["minimal", "visual-studio-code", "neovim", "emacs", "pull"]))
 async def test_findings_in_a_helper_lie_there_once(profile: str, folder: Path) -> None:
     helper, uri, other = ((folder / name).as_uri() for name in ("maths.py", "k.py", "other.py"))
     async with session(profile, folder, options=OPTIONS) as editor:
@@ -173,7 +174,7 @@ async def test_reports_in_parts(folder: Path) -> None:
         assert sum(len(part["items"]) for part in editor.progress["parts"]) == 3
 
 
-@pytest.mark.parametrize("profile", ["minimal", "visual-studio-code", "pull"])
+@pytest.mark.parametrize("profile", by_day(["visual-studio-code", "minimal", "pull"], 3))
 async def test_linting_the_workspace_once(profile: str, folder: Path) -> None:
     async with session(profile, folder, options=OPTIONS) as editor:
         params = lsp.ExecuteCommandParams("pallasLint.lintWorkspace")
