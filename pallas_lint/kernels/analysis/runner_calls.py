@@ -69,7 +69,7 @@ def calls_of(interp: Interpreter, func: Func, instance: Instance | None) -> Iter
     """The calls of a function by test runners; without any, one with open arguments."""
     first = [] if instance is None else [instance]
     if not isinstance(func.node, nodes.FunctionDef) or not _is_run(func):
-        yield Arguments([*first], open=instance is not None or not _runs_with_defaults(interp, func))
+        yield Arguments([*first], open=instance is not None or not _uses_defaults(interp, func))
         return
     marks = list(_marks(interp, func, None if instance is None else instance.cls))
     if any(mark.name in _NOT_RUN for mark in marks) or _skips_itself(func.node):
@@ -110,7 +110,8 @@ def _is_not_called(module: CodeModule, node: nodes.FunctionDef) -> bool:
     return not is_test_file(module) and module.mentions(node.name.value) == 1
 
 
-def _runs_with_defaults(interp: Interpreter, func: Func) -> bool:
+def _uses_defaults(interp: Interpreter, func: Func) -> bool:
+    """The same of a function that was found while others ran; the run depends on who names it."""
     if func.module is interp.root:
         interp.memo.record_dependency(MENTIONS, func.name)
     node = func.node
