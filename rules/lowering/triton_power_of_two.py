@@ -26,23 +26,26 @@ from pallas_lint.kernels.model.values import from_dim
 from pallas_lint.records import frozen
 
 _MAX_LENGTH = 50  # characters of code that a message quotes
+_MAX_ELEMENTS = 1 << 20  # of one array
 
 
 class TritonPowerOfTwo(Rule):
-    """An array in a Triton kernel whose size is not a power of two.
+    """An array in a Triton kernel whose size is not a power of two, or larger than Triton's arrays can be.
 
     Triton spreads every array over the threads of a program and knows only sizes that are powers of two. A load or
     store of any other size is refused while the kernel is lowered (`The Pallas Triton lowering currently requires
     that all operations have array arguments and results whose size is a power of 2`), a reduction of one by the
     verifier (`Number of elements must be power-of-two`). What counts is the number of elements of what is loaded,
     stored or made, not the shape of the ref: a row `x_ref[0]` of 64 elements may come from a block of 48 rows.
-    Interpret mode, TPU and Mosaic GPU take every size.
+    An array of more than 1048576 elements lowers, and the compiler refuses it (`Maximum allowed number of elements is
+    1048576`), whatever its dtype. Interpret mode, TPU and Mosaic GPU take every size.
 
     ## How to fix
 
     Round the block up to the next power of two (`pl.next_power_of_2` in older releases) and mask what lies outside:
     `plgpu.load(x_ref.at[index], mask=index < n, other=0)` with `index = jnp.arange(64)`, and the same mask for
-    the store. Or let a `lax.fori_loop` handle pieces that are powers of two.
+    the store. Or let a `lax.fori_loop` handle pieces that are powers of two. For a large array use a grid, with blocks
+    of some thousands of elements: each thread holds its share in registers.
 
     ## Known limits
 
@@ -55,6 +58,8 @@ class TritonPowerOfTwo(Rule):
     - 31 kernels with 5, 8 and 48 elements, lowered for Triton by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2,
       0.10.2, 0.11.2 and 0.12.0.1: all loads, stores, reductions and indices of 5 or 48 are refused in all of them;
       refs of these sizes that are read row by row or element by element pass.
+    - Run on an H200 with jax 0.11.2: copies of 524288 and 1048576 elements run, of 2097152 are refused, as float32,
+      bfloat16 and int8.
     - jax issues 19222 and 20056.
     """
 
@@ -150,24 +155,37 @@ class TritonPowerOfTwo(Rule):
                 continue
             code = event.site.code
             what = f"`{code}`" if len(code) <= _MAX_LENGTH and "\n" not in code else "this"
-            upper = 1 << (odd.size - 1).bit_length()
             listed = ", ".join(f"`{name}={value}`" for name, value in sorted(odd.defaults.items()))
             # A statement like `x_ref[...] = y` is a store, and its place the target.
             yield context.finding(
                 event.site,
-                f"{what} has {odd.size} elements{f' (by default: {listed})' if listed else ''}: "
-                "Triton arrays need a power of two",
-                help=f"round up to {upper}, and mask: `mask=` and `other=` of `plgpu.load`, `mask=` of `plgpu.store`",
+                f"{what} has {odd.size} elements{f' (by default: {listed})' if listed else ''}: {odd.limit}",
+                help=odd.help,
                 certain=event.certain and not listed,
             )
 
 
 @frozen
 class _Odd:
-    """A number of elements that is no power of two, and the defaults of parameters that it hangs on."""
+    """A number of elements that Triton does not take, and the defaults of parameters that it depends on."""
 
     size: int
     defaults: dict[str, int]
+
+    @property
+    def is_power(self) -> bool:
+        return not self.size & (self.size - 1)
+
+    @property
+    def limit(self) -> str:
+        return f"Triton arrays have {_MAX_ELEMENTS} at most" if self.is_power else "Triton arrays need a power of two"
+
+    @property
+    def help(self) -> str:
+        if self.size > _MAX_ELEMENTS:
+            return "use a grid, with a BlockSpec for a part of it"
+        upper = 1 << (self.size - 1).bit_length()
+        return f"round up to {upper}, and mask: `mask=` and `other=` of `plgpu.load`, `mask=` of `plgpu.store`"
 
 
 def _used(trace: KernelTrace) -> set[Op]:
@@ -216,10 +234,10 @@ def _odd_operation(op: Op, used: set[Op]) -> _Odd | None:
 
 
 def _odd(shape: Shape | None) -> _Odd | None:
-    """The number of elements, where it is known, if by default only, and no power of two."""
+    """The number of elements, where it is known, if by default only, and Triton does not take it."""
     taken: dict[str, int] = {}
     sizes = None if shape is None else [None if size is None else default_of(from_dim(size), taken) for size in shape]
     if sizes is None or None in sizes:
         return None
-    size = math.prod(size for size in sizes if size is not None)
-    return _Odd(size, taken) if size > 0 and size & (size - 1) else None
+    found = _Odd(math.prod(size for size in sizes if size is not None), taken)
+    return found if found.size > 0 and (not found.is_power or found.size > _MAX_ELEMENTS) else None

@@ -29,12 +29,16 @@ from pallas_lint.kernels.facts.buffer_uses import holds_pipelines, uses_of
 from pallas_lint.kernels.facts.dataflow import Flow, inputs, is_among
 from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.grid.grid_simulation import axes_text, models
+from pallas_lint.kernels.grid.index_ranges import points_of
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
+from pallas_lint.kernels.model.trace import is_full_index
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.facts.buffer_uses import BufferUse
     from pallas_lint.kernels.grid.blocks import Blocks
+    from pallas_lint.kernels.grid.grid_points import LoopPoint
 
+_OF_LOOPS = ("loop", "checkify")
 _ORDERING = frozenset(
     {"atomic_cas", "atomic_xchg", "swap", "semaphore_wait", "barrier_wait", "inline_asm", "elementwise_inline_asm"}
 )
@@ -46,7 +50,8 @@ class GridWriteRace(Rule):
     On a GPU each step of the grid is a block of threads of its own, and they run in any order, many at once. Where the
     output's index map ignores a grid axis (or there are no `out_specs`, so that every step sees the whole output), all
     steps along that axis write the same memory. `o_ref[...] += v` then loses most of the summands, and of different
-    values the one that came last stays. The same kernel is right on TPU, where the steps follow each other, and in
+    values the one that came last stays. A step that reads an element which another step stores may read it before, too,
+    as a scan does with `o_ref[i - 1]`. The same kernel is right on TPU, where the steps follow each other, and in
     interpret mode.
 
     ## How to fix
@@ -69,6 +74,8 @@ class GridWriteRace(Rule):
       Not run on a GPU.
     - Run on an H100 with jax 0.11.2, Triton: 64 steps that each add 1 to a block, the first of them setting it to zero,
       come to 1 or 2.
+    - Run on an H200 with jax 0.11.2, Triton: of 64 steps that each add an element to the one that the step before
+      stored, all read 0.
     """
 
     code = "PAL405"
@@ -175,17 +182,28 @@ class GridWriteRace(Rule):
         flow = Flow(trace)
         for ref in trace.refs:
             block = blocks.of(ref) if ref.role == "out" else None
-            uses = uses_of(ref, trace, flow) if block is not None and block.sure else None
-            if block is None or not uses:
+            if block is None or not block.sure:
                 continue
-            for axis in range(blocks.grid.rank):
-                sequential = given and blocks.grid.semantics[axis] != "parallel"
-                if blocks.grid.sizes[axis] == 1 or sequential or block.ignores(axis) is not True:
-                    continue
-                use = next((use for use in uses if _races(use, uses, block, blocks, axis, trace)), None)
-                if use is not None:
-                    yield self._finding(ref, use, axis, block, context)
-                    break
+            uses = uses_of(ref, trace, flow)
+            shared = [
+                axis
+                for axis, size in enumerate(blocks.grid.sizes)
+                if size != 1
+                and (not given or blocks.grid.semantics[axis] == "parallel")
+                and block.ignores(axis) is True
+            ]
+            known = uses or []
+            races = ((use, axis) for axis in shared for use in known if _races(use, known, block, blocks, axis, trace))
+            race = next(races, None)
+            if race is not None:
+                yield self._finding(ref, *race, block, context)
+            elif len(shared) == blocks.grid.rank and (load := _load_of_another(ref, trace)) is not None:
+                yield context.finding(
+                    load.site,
+                    f"this reads of `{ref.parameter}` what another step of the grid writes at the same time",
+                    help="loop in the kernel with `lax.fori_loop`: on a GPU the steps of the grid run in any order",
+                    certain=uses is not None,  # else a condition may throw it away
+                )
 
     def _finding(self, ref: Ref, use: BufferUse, axis: int, block: Block, context: Context) -> Finding:
         size = block.grid.sizes[axis]
@@ -229,6 +247,40 @@ def _races(use: BufferUse, uses: list[BufferUse], block: Block, blocks: Blocks, 
             writers[rest] = writers.get(rest, 0) + (happens is not False)
         return any(count > 1 for count in writers.values())
     return False
+
+
+def _load_of_another(ref: Ref, trace: KernelTrace) -> Access | None:
+    """A load of an element of an output, whole to each step, that another step stores."""
+    if trace.tracked_until is not None or not trace.complete:
+        return None
+    uses = [access for access in trace.accesses(ref.parameter) if access.certain and access.ref is ref]
+    scalars = [part for access in uses for part in _index_parts(access) if not isinstance(part, Slice)]
+    conditions = [guard.condition for access in uses for guard in access.guards if guard.kind not in _OF_LOOPS]
+    points = points_of([*scalars, *conditions], trace.launch) or ()
+    writers: dict[tuple[object, ...], set[tuple[int, ...]]] = {}
+    readers: dict[tuple[object, ...], list[tuple[Access, tuple[int, ...]]]] = {}
+    for point in points:
+        for access in uses:
+            element = _element(access, point)
+            if element is None or point.runs(access.guards) is not True:
+                continue
+            if access.kind == "load":
+                readers.setdefault(element, []).append((access, point.indices))
+            elif access.kind == "store":
+                writers.setdefault(element, set()).add(point.indices)
+    loads = ((load, steps) for element, steps in writers.items() for load in readers.get(element, ()))
+    return next((access for (access, reader), steps in loads if steps - {reader}), None)
+
+
+def _index_parts(access: Access) -> tuple[Value, ...]:
+    return access.index.items if isinstance(access.index, Seq) else (access.index,)
+
+
+def _element(access: Access, point: LoopPoint) -> tuple[object, ...] | None:
+    """The numbers of an index at one step, and ":" for whole dimensions; None where they are not known."""
+    parts = (":" if is_full_index(part) else point.value(part) for part in _index_parts(access))
+    found = tuple(parts)
+    return None if None in found or set(found) == {":"} else found
 
 
 def _indices(access: Access) -> Iterator[Value]:

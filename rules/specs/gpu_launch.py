@@ -6,23 +6,30 @@ import math
 from collections.abc import Iterator
 
 from pallas_lint.api import NONE, Const, Context, Example, Finding, Launch, Rule, Seq, Severity, Value
+from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 
 _KERNEL = f"{PALLAS}.mosaic_gpu.kernel"
 _MAX_THREADS, _MAX_AXES, _MAX_BLOCKS = 16, 3, 16
+_MAX_WARPS = 32
 
 
 class GpuLaunch(Rule):
-    """A Mosaic GPU launch whose grid, cluster or threads do not fit their names, or what the GPU has.
+    """A GPU launch whose grid, cluster, threads or warps do not fit their names, or what the GPU has.
 
-    `plgpu.kernel` names every axis of its grid and of its cluster, so that the kernel can get its index with
-    `lax.axis_index`. Its threads are warpgroups; their number and their axis's name come together, and a block has at
-    most 16. A cluster has at most three axes and, on Hopper and Blackwell, 16 blocks: a larger one lowers and compiles,
-    and the launch fails on the device.
+    On Mosaic GPU, `plgpu.kernel` names every axis of its grid and of its cluster, so that the kernel can get its index
+    with `lax.axis_index`. Its threads are warpgroups; their number and their axis's name come together, and a block has
+    at most 16. A cluster has at most three axes and, on Hopper and Blackwell, 16 blocks: a larger one lowers and
+    compiles, and the launch fails on the device.
+
+    On Triton, `num_warps` is a power of two, from 1 to 32, and `num_stages` is at least 1. With 6 warps the compiler
+    ends the whole process (`LLVM Fatal Error while compiling Triton kernel`), with 64 the launch fails. It has no
+    scratch: `scratch_shapes` do not lower, and intermediate arrays are values.
 
     ## How to fix
 
     `grid=(m, n), grid_names=("m", "n")`, `num_threads=2, thread_name="wg"`, `cluster=(2,), cluster_names=("pair",)`.
+    On Triton `num_warps=4` or `8`, and an accumulator that a `lax.fori_loop` carries instead of scratch.
 
     ## Known limits
 
@@ -36,12 +43,16 @@ class GpuLaunch(Rule):
       "cluster= must be at most 3D".
     - Run on an H100 with jax 0.11.2: clusters of 8 and of 16 blocks run, one of 32 fails with
       `CUDA_ERROR_INVALID_CLUSTER_SIZE`.
+    - Scratch, lowered for CUDA with jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2 and 0.11.2: "scratch memory not
+      implemented in the Triton backend".
+    - Run on an H200 with jax 0.11.2: 1, 2, 8, 16 and 32 warps run; 3, 5, 6 and 12 end the process, 64 fail with
+      `CUDA_ERROR_INVALID_VALUE`; no warps or no stages "must be positive"; 1 to 20 stages run.
     """
 
     code = "PAL314"
     name = "gpu-launch"
     severity = Severity.ERROR
-    backends = frozenset({"mosaic_gpu"})
+    backends = frozenset({"mosaic_gpu", "triton"})
     invalid = (
         Example(
             """
@@ -77,6 +88,24 @@ class GpuLaunch(Rule):
             """,
             target="mosaic_gpu",
         ),
+        Example(
+            """
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref, doubled_ref):
+                doubled_ref[...] = x_ref[...] * 2
+                o_ref[...] = doubled_ref[...] + 1
+
+            def run(x):
+                return pl.pallas_call(  #!
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((64, 128), jnp.float32),
+                    scratch_shapes=[pl.MemoryRef((64, 128), jnp.float32, pl.ANY)],
+                    compiler_params=plgpu.CompilerParams(num_warps=4),
+                )(x)
+            """,
+            target="triton",
+        ),
     )
     valid = (
         Example(
@@ -99,13 +128,60 @@ class GpuLaunch(Rule):
             """,
             target="mosaic_gpu",
         ),
+        Example(
+            """
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                def step(i, total):
+                    return total + x_ref[i]
+
+                o_ref[...] = lax.fori_loop(0, 8, step, jnp.zeros((128,), jnp.float32))
+
+            def total(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct((128,), jnp.float32),
+                    compiler_params=plgpu.CompilerParams(num_warps=4, num_stages=2),
+                )(x)
+            """,
+            target="triton",
+        ),
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.api != _KERNEL or launch.open or "mesh" in launch.arguments:
-            return
-        for message, help_ in (*_axes(launch, "grid"), *_axes(launch, "cluster"), *_threads(launch)):
+        for message, help_ in _problems(launch, context):
             yield context.finding(launch.called_at, message, help=help_, certain=launch.certain)
+
+
+def _problems(launch: Launch, context: Context) -> Iterator[tuple[str, str]]:
+    """Messages, each with its help."""
+    if context.target is not None and context.target.backend == "triton":
+        yield from (*_warps(launch), *_scratch(launch))
+    elif launch.api == _KERNEL and not launch.open and "mesh" not in launch.arguments:
+        yield from (*_axes(launch, "grid"), *_axes(launch, "cluster"), *_threads(launch))
+
+
+def _warps(launch: Launch) -> Iterator[tuple[str, str]]:
+    """Warps and stages that Triton's compiler or CUDA refuse."""
+    warps, stages = (integer(compiler_param(launch, name)) for name in ("num_warps", "num_stages"))
+    if stages is not None and stages < 1:
+        yield f"`num_stages={stages}`, and Triton takes 1 at least", "set `num_stages=1`, which pipelines nothing"
+    if warps is None:
+        return
+    help_ = f"set `num_warps` to a power of two, of at most {_MAX_WARPS}: most kernels take 4 or 8"
+    if warps < 1 or warps & (warps - 1):
+        ends = "" if warps < 1 else ": its compiler ends the process"
+        yield f"`num_warps={warps}`, and Triton takes powers of two only{ends}", help_
+    elif warps > _MAX_WARPS:
+        yield f"`num_warps={warps}`, but a block has {_MAX_WARPS} warps at most: the launch fails", help_
+
+
+def _scratch(launch: Launch) -> Iterator[tuple[str, str]]:
+    scratch = launch.argument("scratch_shapes")
+    if isinstance(scratch, Seq) and scratch.items:
+        help_ = "keep intermediate arrays as values: a `lax.fori_loop` carries an accumulator"
+        yield "`scratch_shapes` do not lower on Triton, which has no scratch memory", help_
 
 
 def _axes(launch: Launch, of: str) -> Iterator[tuple[str, str]]:

@@ -119,6 +119,42 @@ def test_only_on_gpus() -> None:
     assert lint(code, jax="0.8.3", target="triton", select="PAL405")
 
 
+ONE_AXIS = """
+    i = pl.program_id(0)
+    {body}
+
+
+def f(x):
+    return pl.pallas_call(
+        kernel,
+        grid=({steps},),
+        out_shape=jax.ShapeDtypeStruct((64, 16), jnp.float32),
+        compiler_params=plgpu.CompilerParams(num_warps=4),
+    )(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "severities"),
+    [
+        ("o_ref[i] = x_ref[i] + o_ref[jnp.maximum(i - 1, 0)]", ["error"]),
+        ("o_ref[i, :] = x_ref[i, :] + o_ref[63 - i, :]", ["error"]),
+        ("o_ref[i] = x_ref[i] + jnp.where(i > 0, o_ref[jnp.maximum(i - 1, 0)], 0.0)", ["warning"]),
+        ("@pl.when(i > 0)\n    def _():\n        o_ref[i] = x_ref[i] + o_ref[i - 1]", ["error"]),
+        ("o_ref[i] = x_ref[i] + o_ref[i]", []),
+        ("o_ref[i] = x_ref[jnp.maximum(i - 1, 0)]", []),
+        # The upper half stores what nobody reads.
+        ("@pl.when(i >= 32)\n    def _():\n        o_ref[i] = x_ref[i] + o_ref[i - 32]", []),
+        ("o_ref[i] = x_ref[i] + o_ref[x_ref[0, 0].astype(jnp.int32)]", []),
+    ],
+)
+def test_a_load_of_what_another_step_stores(body: str, severities: list[str]) -> None:
+    code = f"{PRELUDE}def kernel(x_ref, o_ref):{ONE_AXIS.format(body=body, steps=64)}"
+    found = lint(code, jax="0.8.3", target="triton", select="PAL405")
+    assert [finding.severity.value for finding in found] == severities, found
+    assert not lint(code.replace("grid=(64,)", "grid=(n,)"), jax="0.8.3", target="triton", select="PAL405")
+
+
 def test_steps_that_write_one_value_to_two_places() -> None:
     # What is stored by step stays the same value: the second output gets it from every step.
     code = f"""{PRELUDE}def kernel(x_ref, o_ref, each_ref):

@@ -47,6 +47,16 @@ def test_refused(code: str) -> None:
     assert found(code) == [Severity.ERROR]
 
 
+def test_more_than_triton_has() -> None:
+    large = kernel("o_ref[...] = x_ref[...] * 2", "(2048, 1024)", "(2048, 1024)")
+    assert found(large) == [Severity.ERROR]
+    assert "2097152 elements: Triton arrays have 1048576 at most" in lint(large, "0.12.0.1", None, CODE)[0].message
+    assert not found(kernel("o_ref[...] = x_ref[...] * 2", "(1024, 1024)", "(1024, 1024)"))
+    assert not found(kernel("o_ref[0] = x_ref[0] * 2", "(2048, 1024)", "(2048, 1024)"))
+    (odd,) = lint(kernel("o_ref[...] = x_ref[...]", "(1100, 1024)", "(1100, 1024)"), "0.12.0.1", None, CODE)
+    assert "a power of two" in odd.message and odd.help is not None and "a grid" in odd.help
+
+
 FINE = [
     kernel("o_ref[...] = x_ref[:8] * 2"),
     kernel("o_ref[0, :] = x_ref[3, :]", "(5, 64)", "(5, 64)"),  # rows of 64

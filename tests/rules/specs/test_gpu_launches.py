@@ -1,4 +1,4 @@
-"""PAL314 and PAL315: what Mosaic GPU launches and pipelines are given, and near misses."""
+"""PAL314 and PAL315: what GPU launches and pipelines are given, and near misses."""
 
 from __future__ import annotations
 
@@ -72,6 +72,41 @@ def test_launches_that_are_refused(arguments: str) -> None:
 @pytest.mark.parametrize("arguments", RIGHT_LAUNCHES)
 def test_launches_that_are_not(arguments: str) -> None:
     assert found("PAL314", launched(arguments)) == []
+
+
+def on_triton(params: str, more: str = "") -> list[str]:
+    code = f"""{_HEAD.replace("mosaic_gpu as plgpu", "triton as plgpu")}
+def kernel(x_ref, o_ref, *scratch):
+    o_ref[...] = x_ref[...] * 2
+
+def run(x):
+    return pl.pallas_call(kernel, out_shape=LIKE, compiler_params=plgpu.CompilerParams({params}){more})(x)
+"""
+    return [each.message for each in lint(code, "0.10.2", "triton") if each.code == "PAL314"]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ("num_warps=6", "`num_warps=6`, and Triton takes powers of two only: its compiler ends the process"),
+        ("num_warps=0", "`num_warps=0`, and Triton takes powers of two only"),
+        ("num_warps=64", "`num_warps=64`, but a block has 32 warps at most: the launch fails"),
+        ("num_warps=4, num_stages=0", "`num_stages=0`, and Triton takes 1 at least"),
+    ],
+)
+def test_warps_and_stages_that_triton_refuses(params: str, message: str) -> None:
+    assert on_triton(params) == [message]
+
+
+@pytest.mark.parametrize("params", ["", "num_warps=32", "num_warps=1, num_stages=1", "num_warps=extern.warps"])
+def test_warps_and_stages_that_it_takes(params: str) -> None:
+    assert on_triton(params) == []
+
+
+def test_triton_has_no_scratch() -> None:
+    refused = ["`scratch_shapes` do not lower on Triton, which has no scratch memory"]
+    assert on_triton("", ", scratch_shapes=[pl.MemoryRef((8, 128), jnp.float32, pl.ANY)]") == refused
+    assert on_triton("", ", scratch_shapes=[]") == on_triton("", ", scratch_shapes=extern.scratch") == []
 
 
 def pipeline(
