@@ -437,3 +437,66 @@ def test_an_index_that_counts_to_a_named_size(first: int, more: str, condition: 
     code = _COUNTING.format(first=first, more=more, condition=condition, ahead=ahead)
     found = lint(code, "0.12.0.1", "tpu", "PAL412")
     assert bool(found) is wrong and all("is past the end" in finding.message for finding in found)
+
+
+def on_triton(body: str, steps: str = "4", shape: str = "(1000,)") -> list[str]:
+    code = f"""\
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton as plgpu
+
+def kernel(x_ref, o_ref):
+    step = pl.program_id(0)
+{textwrap.indent(body, "    ")}
+
+def run(x):
+    return pl.pallas_call(
+        kernel,
+        grid=({steps},),
+        out_shape=jax.ShapeDtypeStruct({shape}, jnp.float32),
+        compiler_params=plgpu.CompilerParams(),
+    )(x)
+"""
+    return [finding.message for finding in lint(code, "0.10.2", "triton", "PAL412")]
+
+
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        ("o_ref[step * 256 + jnp.arange(256)] = 0.0", "(1000,)"),
+        ("o_ref[jnp.arange(256) + step * 256] = 0.0", "(1000,)"),
+        ("rows = step * 256 + lax.iota(jnp.int32, 256)\nplgpu.store(o_ref.at[rows], rows * 1.0)", "(1000,)"),
+        ("o_ref[(step * 256 + jnp.arange(256))[:, None], jnp.arange(16)[None, :]] = 0.0", "(1000, 16)"),
+        ("o_ref[step * 256 + jnp.arange(256)[:, None], jnp.arange(16)[None, :]] = 0.0", "(1000, 16)"),
+        ("o_ref[step * 256 + jnp.expand_dims(jnp.arange(256), 1), jnp.arange(16)[None]] = 0.0", "(1000, 16)"),
+        ("o_ref[lax.broadcasted_iota(jnp.int32, (256, 1), 0) + step * 256, jnp.arange(16)[None]] = 0.0", "(1000, 16)"),
+    ],
+)
+def test_ranges_of_indices(body: str, shape: str) -> None:
+    assert on_triton(body, shape=shape) == [
+        "the last range of indices ends at 1024, but dimension 0 of `o_ref` has size 1000"
+    ]
+    assert on_triton(body, shape=shape.replace("1000", "1024")) == on_triton(body, "3", shape) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "rows = step * 256 + jnp.arange(256)\nplgpu.store(o_ref.at[rows], rows * 1.0, mask=rows < 1000)",
+        "o_ref[jnp.minimum(step * 256 + jnp.arange(256), 999)] = 0.0",
+        "o_ref[(step * 256 + jnp.arange(256)) % 1000] = 0.0",
+        "o_ref[step + 4 * jnp.arange(256)] = 0.0",
+        "o_ref[step * 256 + jnp.arange(0, 256, 2)] = 0.0",
+        "o_ref[step * 256 + jnp.arange(256) + jnp.arange(256)] = 0.0",
+        "@pl.when(step < 3)\ndef _():\n    o_ref[step * 256 + jnp.arange(256)] = 0.0",
+    ],
+)
+def test_ranges_that_end_in_time_or_are_not_known(body: str) -> None:
+    assert on_triton(body) == []
+
+
+def test_a_range_of_indices_under_a_condition() -> None:
+    (message,) = on_triton("@pl.when(step < 4)\ndef _():\n    o_ref[step * 256 + jnp.arange(256)] = 0.0")
+    assert message.startswith("the condition lets a range of indices through that ends at 1024")

@@ -10,7 +10,7 @@ from pallas_lint.kernels.grid.grid_points import LoopPoint, axes_in, loops_in
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.symbols import symbolic
-from pallas_lint.kernels.model.trace import LOOP_INDEX, Access
+from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, is_full_index
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
     NONE,
@@ -37,7 +37,9 @@ _MAX_POINTS = 4096
 _MULTIPLY = frozenset(("jax.numpy.multiply", "jax.lax.mul"))
 _ADD = frozenset(("jax.numpy.add", "jax.lax.add"))
 _SUBTRACT = frozenset(("jax.numpy.subtract", "jax.lax.sub"))
+_SUBSCRIPT = "jax.numpy.ndarray.__getitem__"
 _MAX_SUMMANDS = 8
+_RANGES = {"jax.numpy.arange": 0, "jax.lax.iota": 1, "jax.lax.broadcasted_iota": 1}  # the argument with the size
 _SAME = frozenset(
     (
         "jax.numpy.astype", "jax.lax.convert_element_type", "jax.numpy.asarray", "jax.numpy.int32",
@@ -63,12 +65,17 @@ class IndexRange:
 
 @frozen
 class SliceUse:
-    """One index of one dimension of a ref: a slice or a number, at the place where `access` uses it."""
+    """One index of one dimension of a ref, where `access` uses it: a slice, a number, or `start + arange`."""
 
     ref: Ref
     axis: int
     index: Value
     access: Access
+    is_array: bool = False  # an array of indices, of which `index` is the slice
+
+    @property
+    def noun(self) -> str:
+        return "range of indices" if self.is_array else "slice"
 
 
 def number(value: Value | None) -> int | None:
@@ -325,7 +332,54 @@ def _aligned(ref: Ref, index: Value, access: Access) -> Iterator[SliceUse]:
             parts[at : at + 1] = [ELLIPSIS] * (rank - len(parts) + 1)
     for axis, part in enumerate(parts):
         if part != ELLIPSIS:
-            yield SliceUse(ref, axis, part, access)
+            found = _as_slice(part)
+            yield SliceUse(ref, axis, part if found is None else found, access, found is not None)
+
+
+def _as_slice(index: Value) -> Slice | None:
+    """`start + jnp.arange(n)`, in one dimension or in one of several, as the slice of the same elements."""
+    start: Value = Const(0)
+    op = index.origin if isinstance(index, Array) and index.shape not in ((), None) else None
+    while op is not None and op.args:
+        if op.name in _RANGES:
+            return _range_as_slice(op, start)
+        inner = op.args[0]
+        if op.name in _ADD and len(op.args) == 2 and start == Const(0):
+            inner, start = op.args if _is_vector(inner) else op.args[::-1]
+            if _is_vector(start):
+                return None
+        elif op.short != "expand_dims" and not (op.name == _SUBSCRIPT and _adds_dimensions(op.args[1])):
+            return None
+        op = inner.origin if isinstance(inner, Array) else None
+    return None
+
+
+def _range_as_slice(op: Op, start: Value) -> Slice | None:
+    """A range from 0 in steps of 1, moved to `start`."""
+    size = op.args[_RANGES[op.name]] if len(op.args) > _RANGES[op.name] else UNKNOWN
+    if op.short == "broadcasted_iota":
+        axis = number(op.argument("dimension", 2))
+        sizes = size.items if isinstance(size, Seq) and not size.open else ()
+        if (
+            axis is None
+            or not 0 <= axis < len(sizes)
+            or any(each != Const(1) for each in (*sizes[:axis], *sizes[axis + 1 :]))
+        ):
+            return None
+        size = sizes[axis]
+    elif len(op.args) != _RANGES[op.name] + 1 or any(name != "dtype" for name, _ in op.keywords):
+        return None
+    return Slice(start, UNKNOWN, NONE, size) if isinstance(size, Const | Sym) else None
+
+
+def _is_vector(value: Value) -> bool:
+    return isinstance(value, Array) and value.shape != ()
+
+
+def _adds_dimensions(index: Value) -> bool:
+    """Whether an index of a value keeps its elements: `[:, None]`."""
+    parts = index.items if isinstance(index, Seq) else (index,)
+    return all(part == NONE or is_full_index(part) for part in parts)
 
 
 def size_of(part: SliceUse) -> Value | None:
