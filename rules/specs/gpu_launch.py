@@ -5,9 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pallas_lint.api import NONE, Const, Context, Example, Finding, Launch, Rule, Seq, Severity, Value
+from pallas_lint.api import (
+    NONE,
+    Array,
+    Const,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Launch,
+    Rule,
+    Seq,
+    Severity,
+    Sym,
+    Value,
+)
+from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.model.known_names import PALLAS, integer
+from pallas_lint.kernels.model.launch import block_spec
 
 _KERNEL = f"{PALLAS}.mosaic_gpu.kernel"
 _MAX_THREADS, _MAX_AXES, _MAX_BLOCKS = 16, 3, 16
@@ -24,7 +40,8 @@ class GpuLaunch(Rule):
 
     On Triton, `num_warps` is a power of two, from 1 to 32, and `num_stages` is at least 1. With 6 warps the compiler
     ends the whole process (`LLVM Fatal Error while compiling Triton kernel`), with 64 the launch fails. It has no
-    scratch: `scratch_shapes` do not lower, and intermediate arrays are values.
+    scratch: neither `scratch_shapes` nor `pl.run_scoped` lower, and intermediate arrays are values. Nor do scalar
+    prefetch, grids of traced numbers, and a `pipeline_mode` of blocks.
 
     ## How to fix
 
@@ -43,8 +60,10 @@ class GpuLaunch(Rule):
       "cluster= must be at most 3D".
     - Run on an H100 with jax 0.11.2: clusters of 8 and of 16 blocks run, one of 32 fails with
       `CUDA_ERROR_INVALID_CLUSTER_SIZE`.
-    - Scratch, lowered for CUDA with jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2 and 0.11.2: "scratch memory not
-      implemented in the Triton backend".
+    - Lowered for CUDA with jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2 and 0.11.2: "scratch memory not implemented
+      in the Triton backend", "scalar prefetch not implemented in the Triton backend", "dynamic grid bounds not
+      supported in the Triton backend", no rule for `run_scoped`; from 0.5.3 on "Pipeline mode is not supported in
+      Triton lowering".
     - Run on an H200 with jax 0.11.2: 1, 2, 8, 16 and 32 warps run; 3, 5, 6 and 12 end the process, 64 fail with
       `CUDA_ERROR_INVALID_VALUE`; no warps or no stages "must be positive"; 1 to 20 stages run.
     """
@@ -152,12 +171,31 @@ class GpuLaunch(Rule):
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         for message, help_ in _problems(launch, context):
             yield context.finding(launch.called_at, message, help=help_, certain=launch.certain)
+        if _is_for_triton(context):
+            yield from _pipeline_modes(launch, context)
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        """Scratch that a kernel for Triton allocates."""
+        for allocation in trace.allocations if _is_for_triton(context) else ():
+            scratch = next(
+                (ref.declared for ref in allocation.refs if ref.owner in trace.scopes and ref.declared), None
+            )
+            if allocation.pipeline is None and scratch is not None:
+                message = "`pl.run_scoped` does not lower on Triton, which has no scratch memory"
+                yield context.finding(scratch.site, message, help=_AS_VALUES, certain=allocation.certain)
+
+
+_AS_VALUES = "keep intermediate arrays as values: a `lax.fori_loop` carries an accumulator"
+
+
+def _is_for_triton(context: Context) -> bool:
+    return context.target is not None and context.target.backend == "triton"
 
 
 def _problems(launch: Launch, context: Context) -> Iterator[tuple[str, str]]:
     """Messages, each with its help."""
-    if context.target is not None and context.target.backend == "triton":
-        yield from (*_warps(launch), *_scratch(launch))
+    if _is_for_triton(context):
+        yield from (*_warps(launch), *_not_lowered(launch))
     elif launch.api == _KERNEL and not launch.open and "mesh" not in launch.arguments:
         yield from (*_axes(launch, "grid"), *_axes(launch, "cluster"), *_threads(launch))
 
@@ -177,11 +215,37 @@ def _warps(launch: Launch) -> Iterator[tuple[str, str]]:
         yield f"`num_warps={warps}`, but a block has {_MAX_WARPS} warps at most: the launch fails", help_
 
 
-def _scratch(launch: Launch) -> Iterator[tuple[str, str]]:
+def _not_lowered(launch: Launch) -> Iterator[tuple[str, str]]:
+    """What other backends have."""
     scratch = launch.argument("scratch_shapes")
     if isinstance(scratch, Seq) and scratch.items:
-        help_ = "keep intermediate arrays as values: a `lax.fori_loop` carries an accumulator"
-        yield "`scratch_shapes` do not lower on Triton, which has no scratch memory", help_
+        yield "`scratch_shapes` do not lower on Triton, which has no scratch memory", _AS_VALUES
+    if launch.prefetch_count:
+        help_ = "pass the numbers as an operand, and load them in the kernel"
+        yield "scalar prefetch does not lower on Triton", help_
+    if any(_is_traced(size) for size in (launch.grid.items if launch.grid is not None else ())):
+        help_ = "make the grid of shapes, or of static arguments of `jax.jit`"
+        yield "a grid of traced numbers does not lower on Triton", help_
+
+
+def _is_traced(size: Value) -> bool:
+    return size.traced if isinstance(size, Sym) else isinstance(size, Array) and not size.host
+
+
+def _pipeline_modes(launch: Launch, context: Context) -> Iterator[Finding]:
+    for specs in (launch.in_specs, launch.out_specs):
+        for spec in map(block_spec, specs.items if specs is not None else ()):
+            if spec is None or spec.value.argument("pipeline_mode") in (None, NONE):
+                continue
+            versions = context.failing(lambda version: parse(version) >= (0, 5))
+            if versions:
+                yield context.finding(
+                    spec.value.site,
+                    "a `pipeline_mode` does not lower on Triton",
+                    help="leave it out: Triton pipelines loads in loops, `num_stages` deep",
+                    certain=launch.certain,
+                    only_in=versions,
+                )
 
 
 def _axes(launch: Launch, of: str) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pallas_lint.finding import Severity
@@ -107,6 +109,62 @@ def test_triton_has_no_scratch() -> None:
     refused = ["`scratch_shapes` do not lower on Triton, which has no scratch memory"]
     assert on_triton("", ", scratch_shapes=[pl.MemoryRef((8, 128), jnp.float32, pl.ANY)]") == refused
     assert on_triton("", ", scratch_shapes=[]") == on_triton("", ", scratch_shapes=extern.scratch") == []
+
+
+_ON_TRITON = f"""{_HEAD.replace("mosaic_gpu as plgpu", "triton as plgpu")}
+from jax.experimental.pallas import tpu as pltpu
+
+BLOCK = pl.BlockSpec((64, 128), lambda i: (i, 0))
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2
+
+def scoped(x_ref, o_ref):
+    def body(scratch_ref):
+        scratch_ref[...] = x_ref[...]
+        o_ref[...] = scratch_ref[...]
+
+    pl.run_scoped(body, pl.MemoryRef((64, 128), jnp.float32, pl.ANY))
+
+def prefetched(n_ref, x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("@jax.jit\ndef run(n, x):\n    return launch(kernel, grid=(n,))(x)", "a grid of traced numbers"),
+        ("def run(x):\n    return launch(kernel, grid=(x.sum() // 2,))(x)", None),
+        (
+            "@functools.partial(jax.jit, static_argnames='n')\ndef run(n, x):\n    return launch(kernel, grid=(n,))(x)",
+            None,
+        ),
+        ("def run(x):\n    return launch(kernel, grid=(x.shape[0] // 64,))(x)", None),
+        ("def run(x):\n    return launch(scoped, grid=(4,))(x)", "`pl.run_scoped`"),
+        (
+            "buffered = pl.BlockSpec((64, 128), lambda i: (i, 0), pipeline_mode=pl.Buffered(2))\n"
+            "def run(x):\n    return launch(kernel, grid=(4,), in_specs=[buffered])(x)",
+            "a `pipeline_mode`",
+        ),
+        (
+            "spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(4,), in_specs=[BLOCK])\n"
+            "def run(n, x):\n    return launch(prefetched, grid_spec=spec)(n, x)",
+            "scalar prefetch",
+        ),
+        (
+            "spec = pl.GridSpec(grid=(4,), in_specs=[BLOCK], out_specs=BLOCK)\n"
+            "def run(x):\n    return launch(kernel, grid_spec=spec)(x)",
+            None,
+        ),
+    ],
+)
+def test_what_triton_does_not_lower(code: str, message: str | None) -> None:
+    launch = "pl.pallas_call({}, out_shape=LIKE, compiler_params=plgpu.CompilerParams(), "
+    code = re.sub(r"launch\((\w+), ", lambda call: launch.format(call[1]), code)
+    found = lint(f"{_ON_TRITON}\n{code}\n", "0.10.2", "triton", "PAL314")
+    assert [each.message.partition(" does not lower on Triton")[0] for each in found] == ([message] if message else [])
+    assert all(each.severity is Severity.ERROR for each in found)
 
 
 def pipeline(
