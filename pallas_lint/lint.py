@@ -97,7 +97,7 @@ def check_file(
         return FileAnalysis(FileResult(source.path))
     file, shapes = project.file(source.path), Shapes()
     known_calls: tuple[KnownCall, ...] = ()
-    if FORMS.launched_in(source.text):
+    if FORMS.may_prepare(source.text):
         shapes = project.calls.shapes(file, settings)
         known_calls = project.known_calls(file, settings)
     graph = project.graph()

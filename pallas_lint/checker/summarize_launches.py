@@ -50,14 +50,16 @@ _TOO_LONG = "it takes too long to follow"
 
 
 def launch_summaries(analysis: Analysis, settings: Settings) -> Sequence[LaunchSummary]:
-    """What was seen of each launch in the file; what is only a part of a kernel is seen with it."""
-    path = analysis.module.source.path
+    """What was seen of each launch in the file, and of those that helpers in other files make of its kernels.
+
+    What is only a part of a kernel is seen with it.
+    """
     met: dict[Span, list[Launch]] = {}
     for launch in analysis.launches:
         span = launch.called_at.span
         # A function that is only named like one that launches is one if it is given a kernel.
         launches = launch.is_pallas or launch.traces or launch.bodies
-        if span.path == path and launches and not launch.form.is_inner:
+        if launch.belongs_to(analysis.module) and launches and not launch.form.is_inner:
             met.setdefault(span, []).append(launch)
     seen = [_seen(span, launches, analysis, settings) for span, launches in met.items()]
     return in_order((*_unmet(analysis), *seen))

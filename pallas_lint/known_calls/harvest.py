@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.launch import Launch
+    from pallas_lint.kernels.model.tracer import CodeModule
     from pallas_lint.known_calls.callers import Callers
     from pallas_lint.syntax import Piece
 
@@ -44,8 +45,9 @@ def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tupl
 
     def note() -> None:
         for launch in interp.outcome.launches:
-            known_call = _known_call(module, launch, callers)
-            if known_call is not None and known_call not in found and calls[known_call.function] < _MAX_OF_A_FUNCTION:
+            for known_call in _known_calls(module, launch, callers):
+                if known_call in found or calls[known_call.function] >= _MAX_OF_A_FUNCTION:
+                    continue
                 found[known_call] = None
                 calls[known_call.function] += 1
         interp.outcome.launches.clear()
@@ -97,17 +99,25 @@ def _leading_names(module: Module, callers: Callers) -> Iterator[str]:
                 break
 
 
-def _known_call(root: Module, launch: Launch, callers: Callers) -> KnownCall | None:
-    """The call that led to a launch in another file: of the outermost function of that file that has a name there.
+def _known_calls(root: Module, launch: Launch, callers: Callers) -> Iterator[KnownCall]:
+    """The calls of functions in other files that led to a launch: in its own file, and in those of its kernels."""
+    for module in dict.fromkeys((launch.module, *(body.module for body in launch.bodies))):
+        known_call = _known_call(root, launch, module, callers)
+        if known_call is not None:
+            yield known_call
+
+
+def _known_call(root: Module, launch: Launch, module: CodeModule, callers: Callers) -> KnownCall | None:
+    """The call of the outermost function of a file that has a name there.
 
     What a factory returns has none: `make(128)(x)` is known by what its function calls.
     """
-    file = launch.module.file
-    if launch.module is root or launch.expects_failure or file is None or root.file is None:
+    file = module.file
+    if module is root or launch.expects_failure or file is None or root.file is None:
         return None
     if callers.folder not in file.parents:
         return None
-    own = (at for at, entry in enumerate(launch.entries) if entry.func.module is launch.module)
+    own = (at for at, entry in enumerate(launch.entries) if entry.func.module is module)
     at, name = next(((at, name) for at in own if (name := _qualified(launch.entries[at].func))), (None, None))
     if at is None or name is None:
         return None

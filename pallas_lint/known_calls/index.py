@@ -35,6 +35,7 @@ class Entry:
     """One file: whether it launches, what it imports (dotted target, name that it gets), what its top level defines."""
 
     launches: bool
+    prepares: bool  # it has what a launch is given, which may be one by a helper in another file
     imports: tuple[tuple[str, str], ...]
     defines: frozenset[str]
 
@@ -44,10 +45,13 @@ def entry_of(text: str) -> Entry | None:
     from pallas_lint.kernels.model.launch_forms import FORMS
 
     launches = "pallas" in text and FORMS.launched_in(text)
+    prepares = "pallas" in text and FORMS.may_prepare(text)
     imports = tuple(dict.fromkeys(_imports(text)))
     if not imports and not launches:
         return None
-    return Entry(launches, imports, frozenset(match[1] or match[2] for match in _DEFINES.finditer(f"\n{text}")))
+    return Entry(
+        launches, prepares, imports, frozenset(match[1] or match[2] for match in _DEFINES.finditer(f"\n{text}"))
+    )
 
 
 def _imports(text: str) -> Iterator[tuple[str, str]]:
@@ -77,7 +81,7 @@ class CallerIndex:
             self.entries.pop(path, None)
         else:
             self.entries[path] = entry
-        for known in ("_files", "_importers", "leading"):
+        for known in ("_files", "_importers", "_launching_elsewhere", "leading"):
             vars(self).pop(known, None)
 
     @cached_property
@@ -102,7 +106,7 @@ class CallerIndex:
     def callers(self, path: str) -> list[str]:
         """The files that may call what a launching file defines, nearest first, tests before others."""
         entry = self.entries.get(path)
-        if entry is None or not entry.launches:
+        if entry is None or not (entry.launches or path in self._launching_elsewhere):
             return []
         names: dict[str, set[str]] = {path: set(entry.defines)}  # of each file reached: what may lead to a launch
         far: dict[str, int] = {path: 0}
@@ -126,6 +130,13 @@ class CallerIndex:
             (each for each in far if each != path), key=lambda each: (far[each], not is_test_path(each), each)
         )
         return found[:_MAX_FILES]
+
+    @cached_property
+    def _launching_elsewhere(self) -> frozenset[str]:
+        """The files that may launch by a helper in another file."""
+        helpers = [path for path, entry in self.entries.items() if entry.launches]
+        found = {importer for helper in helpers for importer, _, _ in self._importers.get(helper, ())}
+        return frozenset(path for path in found if self.entries[path].prepares)
 
     @cached_property
     def _files(self) -> Mapping[str, tuple[str, ...]]:

@@ -58,12 +58,14 @@ def _name(folder: Path, versions: tuple[str, ...]) -> str:
 
 
 def _flat_entry(entry: Entry | None) -> list[Any] | None:
-    return None if entry is None else [entry.launches, entry.imports, sorted(entry.defines)]
+    return None if entry is None else [entry.launches, entry.prepares, entry.imports, sorted(entry.defines)]
 
 
 def _entry(flat: list[Any]) -> Entry:
-    launches, imports, defines = flat
-    return Entry(bool(launches), tuple((target, bound) for target, bound in imports), frozenset(defines))
+    launches, prepares, imports, defines = flat
+    return Entry(
+        bool(launches), bool(prepares), tuple((target, bound) for target, bound in imports), frozenset(defines)
+    )
 
 
 def _flat(known_call: KnownCall) -> list[Any]:

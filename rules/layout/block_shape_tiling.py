@@ -30,6 +30,8 @@ from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.probe.chip_memory import SUBLANES
 from pallas_lint.records import evolve
 
+_PACKED = frozenset("bf16 f16 i16 u16 i8 u8".split())  # the types that were measured
+
 
 class BlockShapeTiling(Rule):
     """A block whose last two dimensions neither fill tiles nor are the whole array's, on TPU.
@@ -69,7 +71,8 @@ class BlockShapeTiling(Rule):
     - jax issues 25379 and 26433, helion 1986 and 2051, maxtext 420 and 1047, vllm 10343.
     - 400 blocks of rank 1 to 4 lowered with jax 0.4.35, 0.8.3 and 0.12.0.1: the rule for rank 2 and more is the same in
       all. Compiled for v5e with 0.4.35: 1-D blocks compile in multiples of 1024 only, though smaller ones lower; so
-      with 0.6.2 and 0.8.3, and up to there whole vectors of packed types, too. With 0.10.2 those of the rule compile.
+      with 0.6.2 and 0.8.3. Whole vectors compile; as outputs of packed types up to 0.8.3 in multiples of 256 (16 bits)
+      or 512 (8 bits) only, with 0.5.3 to 0.8.3 for four TPUs. With 0.10.2 those of the rule compile.
       Blocks of 8, 16 and 24 rows of int8 compile for v5e up to 0.8.3 and again with 0.12.0.1.
     """
 
@@ -200,19 +203,20 @@ class BlockShapeTiling(Rule):
         chunk = sublanes(context.device) * LANES
 
         def fails(version: str) -> bool:
-            return not _vector_fits(size, whole, block.dtype, version, chunk)
+            return not _vector_fits(size, whole, block, version, chunk)
 
         failing = context.failing(fails)
         if not failing:
             return
         always = context.everywhere(fails)
         old = up_to("0.8.3", failing[-1])
-        packed = 1 if block.dtype in (None, "bool") else max(32 // bits(block.dtype or "f32"), 1)
-        mismatch = (
-            f"not a multiple of {chunk}"
-            if old
-            else f"neither a multiple of {chunk} nor a power of two from {LANES * packed}"
-        )
+        row = _row(block.dtype)
+        if size == whole:
+            mismatch = f"not a multiple of {row}, and cannot be stored whole"
+        elif old:
+            mismatch = f"not a multiple of {chunk}"
+        else:
+            mismatch = f"neither a multiple of {chunk} nor a power of two from {row}"
         yield self._report(block, 0, mismatch, severity, context, defaults, () if always else failing)
 
     @staticmethod
@@ -228,7 +232,7 @@ class BlockShapeTiling(Rule):
         assert block.spec is not None and block.dims is not None
         whole = _array(block, at)
         size = "1 (squeezed)" if block.dims[at].kind == "squeezed" else str(_size(block, at))
-        beside = f" nor the array's {whole}" if isinstance(whole, int) else ""
+        beside = f" nor the array's {whole}" if isinstance(whole, int) and whole != _size(block, at) else ""
         listed = ", ".join(f"`{name}={value}`" for name, value in sorted(defaults.items()))
         by_default = f" (by default: {listed})" if listed else ""
         return context.finding(
@@ -370,17 +374,22 @@ def _is_moved(block: Block, at: int) -> bool:
     return isinstance(size, int) and size > 1
 
 
-def _vector_fits(size: int, whole: Dim, dtype: str | None, version: str, chunk: int) -> bool:
+def _vector_fits(size: int, whole: Dim, block: Block, version: str, chunk: int) -> bool:
     """Whether a 1-D block compiles in this version; `chunk`: numbers of 32 bits in a vector register."""
     if size % chunk == 0:
         return True
-    if size == whole:
-        packed = dtype in ("bf16", "f16", "i16", "u16", "i8", "u8")
-        return not packed or not up_to("0.8.3", version)
+    row = _row(block.dtype)
+    if size == whole:  # parts of packed rows could not be stored
+        refused = block.role == "out" and block.dtype in _PACKED and up_to("0.8.3", version)
+        return size % row == 0 or not refused
     if up_to("0.8.3", version):
-        return dtype == "bool" or (isinstance(whole, int) and size >= whole and size % LANES == 0)
-    in_one = 1 if dtype in (None, "bool") else max(32 // bits(dtype or "f32"), 1)
-    return size >= LANES * in_one and size & (size - 1) == 0
+        return block.dtype == "bool" or (isinstance(whole, int) and size >= whole and size % LANES == 0)
+    return size >= row and size & (size - 1) == 0
+
+
+def _row(dtype: str | None) -> int:
+    """The elements in a row of a vector register."""
+    return LANES * (1 if dtype in (None, "bool") else max(32 // bits(dtype or "f32"), 1))
 
 
 def _hidden_space(block: Block) -> bool:

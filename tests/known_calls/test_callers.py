@@ -223,3 +223,36 @@ def test_what_a_factory_returns_is_known_by_what_it_calls(write: Write, tmp_path
     test = f"{HEAD}from kern import make\ndef test_rows():\n    make(128)(jnp.ones((256, 200)))\n"
     write(kern=KERNEL + FACTORY, test_kern=test)
     assert reported(tmp_path) == [("x: f32[256,200], bm=128, interpret=False", "test_kern.py:6")]
+
+
+HELPER = """
+from jax.experimental import pallas as pl
+
+def compat(kernel, *, interpret=None, **options):
+    options.pop("stages", None)
+    return pl.pallas_call(kernel, interpret=interpret, **options)
+"""
+
+
+def test_a_launch_by_a_helper_in_another_file(tmp_path: Path, write: Write) -> None:
+    """The kernel's file has callers like one that launches itself, and its launch counts with their shapes."""
+    kernel = KERNEL.replace("pl.pallas_call(", "compat(").replace("interpret=False", "interpret=None")
+    test = HEAD + "from kern import rows\ndef test_rows():\n    rows(jnp.ones((256, 200)))\n"
+    write(helper=HELPER, kern=f"from helper import compat\n{kernel}", tests__test_kern=test)
+    ((arguments, source),) = reported(tmp_path)
+    assert arguments.startswith("x: f32[256,200], bm=64")
+    assert source == "tests/test_kern.py:6"
+    files = discover(["."], SettingsFinder(Overrides({"jax-version": "0.10.2"}), tmp_path), cwd=tmp_path).files
+    (launch,) = run(files, cwd=tmp_path, jobs=1).launches
+    assert (launch.path, launch.kernel, launch.shapes) == ("helper.py", "kernel", True)
+
+
+def test_a_kernel_given_to_a_launcher_of_another_file(tmp_path: Path, write: Write) -> None:
+    """A test that hands its own kernel to a launcher is a caller of the launcher, as any other."""
+    write(
+        kern=KERNEL.replace("def rows(x, ", "def rows(kernel, x, "),
+        tests__test_kern=HEAD
+        + "from kern import kernel as k, rows\ndef test_rows():\n    rows(k, jnp.ones((256, 200)))\n",
+    )
+    ((arguments, _),) = reported(tmp_path)
+    assert "x: f32[256,200]" in arguments

@@ -108,7 +108,8 @@ VECTORS = [
     (8192, 256, "bfloat16", "nny"),
     (8192, 256, "int8", "nnn"),
     (8192, 512, "int8", "nny"),
-    (100, 100, "bfloat16", "nny"),
+    (100, 100, "bfloat16", "yyy"),
+    (640, 640, "int8", "yyy"),
 ]
 
 
@@ -117,6 +118,31 @@ VECTORS = [
 def test_vectors(size: int, block: int, dtype: str, compiled: str, version: str) -> None:
     compiles = compiled[("0.4.35", "0.8.3", "0.10.2").index(version)] == "y"
     assert severity(f"({block},)", ones((size,), dtype), version=version) is (None if compiles else Severity.ERROR)
+
+
+# (size, dtype): whether a whole vector that is an output compiled with 0.6.2 and 0.8.3.
+@pytest.mark.parametrize(
+    ("size", "dtype", "compiles"),
+    [
+        (64, "float32", True),
+        (64, "bfloat16", False),
+        (384, "bfloat16", False),
+        (768, "bfloat16", True),
+        (640, "int8", False),
+        (512, "int8", True),
+    ],
+)
+def test_whole_vectors_as_outputs(size: int, dtype: str, compiles: bool) -> None:
+    code = _MODULE.replace("pl.BlockSpec((8, 128), lambda *_: (0, 0))", f"pl.BlockSpec(({size},), lambda i: (0,))")
+    code = code.replace("jax.ShapeDtypeStruct((8, 128), jnp.float32)", f"jax.ShapeDtypeStruct(({size},), jnp.{dtype})")
+    code = code.format(
+        parameters="", grid="(4,)", block="(8, 128)", index_map="lambda i: (i, 0)", space="", operand=ones((32, 128))
+    )
+    for version in ("0.6.2", "0.8.3"):
+        messages = [finding.message for finding in lint(code, version, None, CODE)]
+        assert len(messages) == (not compiles), messages
+        assert all("cannot be stored whole" in message and "nor the array" not in message for message in messages)
+    assert not lint(code, "0.10.2", None, CODE)
 
 
 def test_array_of_unknown_size() -> None:

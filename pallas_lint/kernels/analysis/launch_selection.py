@@ -32,7 +32,7 @@ def keep_informative(
     facts_of = cache(_facts)
     for launch in interp.outcome.launches:
         interp.memo.record_dependency(MET, launch.site.key)
-        if not launch.certain or launch.module is not interp.root:
+        if not launch.certain or not launch.belongs_to(interp.root):
             continue  # a launch of another module is checked there
         same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
         facts, known_call = facts_of(launch), known_call_of(launch)

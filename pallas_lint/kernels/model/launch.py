@@ -170,6 +170,10 @@ class Launch:
         bodies = self.kernel.items if isinstance(self.kernel, Seq) and self.form.kernels == "list" else (self.kernel,)
         return tuple(body for body in bodies if isinstance(body, Func))
 
+    def belongs_to(self, module: CodeModule) -> bool:
+        """Whether it stands in a file, or a helper in another file launches a kernel of it."""
+        return self.module is module or any(body.module is module for body in self.bodies)
+
     @property
     def runs_several(self) -> bool:
         """Whether several kernels run on the same refs, each on its own cores: one writes what another does not."""
