@@ -72,7 +72,8 @@ class BlockShapeTiling(Rule):
     - 400 blocks of rank 1 to 4 lowered with jax 0.4.35, 0.8.3 and 0.12.0.1: the rule for rank 2 and more is the same in
       all. Compiled for v5e with 0.4.35: 1-D blocks compile in multiples of 1024 only, though smaller ones lower; so
       with 0.6.2 and 0.8.3. Whole vectors compile; as outputs of packed types up to 0.8.3 in multiples of 256 (16 bits)
-      or 512 (8 bits) only, with 0.5.3 to 0.8.3 for four TPUs. With 0.10.2 those of the rule compile.
+      or 512 (8 bits) only: 64 and 512 elements of bf16 and int8 were compiled with 0.5.3 to 0.8.3 for four TPUs, others
+      with 0.6.2 and 0.8.3 for v5e. With 0.10.2 those of the rule compile.
       Blocks of 8, 16 and 24 rows of int8 compile for v5e up to 0.8.3 and again with 0.12.0.1.
     """
 
