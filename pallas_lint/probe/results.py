@@ -259,7 +259,7 @@ def _unknown(result: ProbeResult, task: str, why: str) -> FunctionCost:
         "function": result.spec.function if result.spec is not None else "",
         "target": task.partition(":")[2],
         "microseconds": None, "low": None, "high": None, "kernels": 0.0, "xla": 0.0, "missing": [why],
-        "operations": [], "against": None, "compiler": "",
+        "doubts": [], "operations": [], "against": None, "compiler": "",
     }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
-_LAYOUT = 11
+_LAYOUT = 12
 _KIND = "probe"
 _OF_COST = "PAL8"
 _MAX_RUNS = 50  # of one file; the oldest are forgotten

@@ -267,6 +267,59 @@ def test_what_needs_no_code_and_what_runs_on_other_cores() -> None:
     assert cost(read(text), "v5e", predicted).missing == ["begun: it runs on SparseCores"]
 
 
+OFFLOADED = """\
+%scattered (old: s32[16], at: s32[8], new: s32[8]) -> s32[16] {
+  %old = s32[16]{0} parameter(0)
+  %at = s32[8]{0} parameter(1)
+  %new = s32[8]{0} parameter(2)
+  ROOT %scatter = s32[16]{0} scatter(%old, %at, %new), to_apply=%test
+}
+
+%offloaded (old.1: s32[16], at.1: s32[8], new.1: s32[8]) -> s32[16] {
+  %old.1 = s32[16]{0} parameter(0)
+  %at.1 = s32[8]{0} parameter(1)
+  %new.1 = s32[8]{0} parameter(2)
+  %inner = ((s32[16]{0}, s32[8]{0}, s32[8]{0}), s32[16]{0}, u32[]) call-start(%old.1, %at.1, %new.1), \
+async_execution_thread="sparsecore", to_apply=%scattered
+  ROOT %done.1 = s32[16]{0} call-done(%inner)
+}
+
+ENTRY %main"""
+BEGUN = """\
+  %ids = s32[8]{0} custom-call(), custom_call_target="AllocateBuffer"
+  %sums = s32[16]{0} custom-call(), custom_call_target="AllocateBuffer"
+  %start = ((), (), (s32[1]{0})) call-start(), async_execution_thread="sparsecore", to_apply=%offloaded
+  %update = ((s32[16]{0}, s32[8]{0}, s32[8]{0}), s32[16]{0}) call-update(%start, %sums, %ids, %ids)
+BESIDE  %done = s32[16]{0} call-done(%update)
+  %add = """
+BESIDE = "  %transposed.1 = f32[1024,1024]{0,1} copy(%x)\n"
+
+
+@pytest.mark.parametrize(
+    ("beside", "kernel", "waited", "missing"),
+    [
+        ("", False, 5.0, []),
+        (BESIDE, False, 0.0, []),  # which takes longer
+        ("", True, 0.0, ["start: it runs on SparseCores"]),
+    ],
+)
+def test_scatters_on_sparse_cores_run_beside_the_rest(
+    beside: str, kernel: bool, waited: float, missing: list[str]
+) -> None:
+    text = PROGRAM.replace("ENTRY %main", OFFLOADED, 1).replace("  %add = ", BEGUN.replace("BESIDE", beside), 1)
+    if kernel:
+        text = text.replace("scatter(%old, %at, %new)", 'custom-call(%old), custom_call_target="tpu_custom_call"')
+    found = cost(
+        read(text.replace("LIMIT", "10")),
+        "v6e",
+        lambda at, _: predicted(at, _) if at.name != "transposed.1" else Prediction(7.0, 6.0, 8.0),
+    )
+    assert found.missing == missing and len(found.doubts) == (not kernel)
+    done = found.shares.get("done")
+    assert (0.0 if done is None else done.microseconds) == pytest.approx(waited, abs=0.01)
+    assert done is None or done.low < waited + 1 < done.high
+
+
 # As libtpu 0.0.50.1 writes a copy within HBM for a v5e, the end left out.
 WITHIN_HBM = """
      0   :  { %s35_s12 = smov [#allocation3]  ;;  %s55_s0 = inlined_call_operand.hbm [shape: f32[4096,1024], index: 0, \

@@ -53,14 +53,15 @@ def operation(name: str, microseconds: float, line: int) -> Any:
 
 def function(**changes: Any) -> Any:
     operations = [operation("copy", 7.0, 0), operation("add.1", 2.0, 9), operation("tiny", 0.01, 0)]
-    against = {"function": "plain", "microseconds": 4.0, "low": 3.5, "high": 4.5, "missing": []}
+    against = {"function": "plain", "microseconds": 4.0, "low": 3.5, "high": 4.5, "missing": [], "doubts": []}
     return {"function": "f", "target": "tpu:v5e", "microseconds": 9.01, "low": 8.0, "high": 10.0, "kernels": 2.0,
-            "xla": 7.01, "missing": [], "operations": operations, "against": against, "compiler": "",
-            **changes}  # fmt: skip
+            "xla": 7.01, "missing": [], "doubts": ["timed roughly"], "operations": operations, "against": against,
+            "compiler": "", **changes}  # fmt: skip
 
 
 TOTALS = """\
 f on tpu:v5e: 9.01 µs (8 µs to 10 µs); kernels 2 µs, XLA around them 7.01 µs
+  timed roughly
     78%  XLA     copy
     22%  kernel  add.1  k.py:9
                  27 µs by itself, with operands and results in HBM: here XLA keeps some in VMEM

@@ -46,6 +46,8 @@ def test_blocks_outside_keep_their_index() -> None:
     shown = cells(blocks(operand([4, 4], [2, 2]), [[5, 0], [6, 0], [0, -1]], [3]))
     assert ("outside", "block (5, 0) and 1 more, outside the array: 2 visits, at grid points (0), (1)") in shown
     assert ("outside", "block (0, -1), outside the array: 1 visit, at grid point (2)") in shown
+    doubtful = cells(blocks(operand([4, 4], [2, 2]), [[0, -1]], [1], certain=False))
+    assert ("doubtful", "block (0, -1), outside the array: 1 visit, at grid point (0)") in doubtful
 
 
 def test_slices_over_leading_dimensions_are_counted() -> None:

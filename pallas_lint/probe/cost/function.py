@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from . import collectives
+from . import collectives, sparse_cores
 from .chips import CHIPS, LIKELY
 from .collectives import Communication
 from .prediction import Prediction
+from .sparse_cores import Offload
 from .xla_program import Operation, XlaProgram
 
 # Of no code, or of a few instructions of the scalar unit in the program itself.
@@ -24,7 +25,6 @@ _FREE = {
 }  # fmt: skip
 _FREE_CALLS = {"ConcatBitcast", "AllocateBuffer"}  # arrays that lie behind each other, and memory to be written to
 _SCALAR = re.compile(r"\w+\[1?\]")
-_BESIDE = ("call-start", "call-update", "call-done")  # what XLA gives to the chip's SparseCores
 _MAX_DEPTH = 50  # calls within each other
 
 Predict = Callable[[Operation, dict[str, str]], Prediction]
@@ -42,13 +42,17 @@ class Share:
 
 @dataclass
 class ProgramCost:
-    """Microseconds of a program. `missing`: operations without a number, and why; the sum is then of the others."""
+    """Microseconds of a program. `missing`: operations without a number, and why; the sum is then of the others.
+
+    `doubts`: what of it is rough.
+    """
 
     kernels: float = 0.0
     xla: float = 0.0
     low: float = 0.0
     high: float = 0.0
     missing: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     shares: dict[str, Share] = field(default_factory=dict)
 
     def add(self, operation: Operation, took: float, low: float, high: float) -> None:
@@ -79,7 +83,8 @@ class _Run:
         self.latency = LIKELY.latency / 1e3
         self.device = device
         self.copies: dict[str, float] = {}  # under way, in order: microseconds for which they still move bytes
-        self.messages: dict[str, Communication] = {}  # between devices, under way: what is left of each
+        self.messages: dict[str, Communication] = {}  # between devices or cores, under way: what is left of each
+        self.offloads: dict[str, Offload] = {}  # by what starts them
 
     def run(self, computation: str, times: int, depth: int) -> None:
         """Add what a computation takes that runs so often."""
@@ -98,9 +103,12 @@ class _Run:
                 self._miss(operation, "how often it runs is not known")
             else:
                 self.run(called, times * turns, depth + 1)
-        elif opcode in _BESIDE:
-            if opcode == "call-start":
-                self._miss(operation, "it runs on SparseCores")
+        elif opcode == "call-start":
+            self._offload(operation)
+        elif opcode == "call-update":
+            self._begin(operation, self.offloads.get(operation.operands[0]))
+        elif opcode == "call-done":
+            self._finish(operation.operands[0], operation, times)
         elif kind := self._collective(operation):
             self._communicate(operation, kind, times)
         elif opcode in ("copy-start", "slice-start"):
@@ -119,17 +127,39 @@ class _Run:
     def _communicate(self, operation: Operation, kind: str, times: int) -> None:
         """Send at once, or begin to, or wait for the rest of what was begun."""
         if operation.opcode.endswith("-done"):
-            found = self.messages.pop(operation.operands[0], None)
-        else:
-            alone: Operation | None = operation
-            if operation.opcode == "fusion":
-                alone = collectives.within(operation, self.program.computations[operation.called or ""])
-            found = collectives.predict(alone, self.device) if alone is not None else None
-            if found is None:
-                self._miss(operation, f"the devices wait for each other ({kind})")
-        if found is not None and operation.opcode.endswith("-start"):
-            self.messages[operation.name] = found
-        elif found is not None:
+            self._finish(operation.operands[0], operation, times)
+            return
+        alone: Operation | None = operation
+        if operation.opcode == "fusion":
+            alone = collectives.within(operation, self.program.computations[operation.called or ""])
+        found = collectives.predict(alone, self.device) if alone is not None else None
+        if found is None:
+            self._miss(operation, f"the devices wait for each other ({kind})")
+            return
+        self.messages[operation.name] = found
+        if not operation.opcode.endswith("-start"):
+            self._finish(operation.name, operation, times)
+
+    def _offload(self, operation: Operation) -> None:
+        """What SparseCores begin, now or once they have its operands."""
+        found = sparse_cores.offload(self.program, operation.called or "")
+        if found is None:
+            self._miss(operation, "it runs on SparseCores")
+            return
+        self.offloads[operation.name] = found
+        if sparse_cores.DOUBT not in self.total.doubts:
+            self.total.doubts.append(sparse_cores.DOUBT)
+        if operation.operands:  # else they come with an update
+            self._begin(operation, found)
+
+    def _begin(self, operation: Operation, offload: Offload | None) -> None:
+        if offload is not None:
+            self.messages[operation.name] = sparse_cores.predict(offload, operation, self.device)
+
+    def _finish(self, begun: str, operation: Operation, times: int) -> None:
+        """Wait for the rest of what was begun."""
+        found = self.messages.pop(begun, None)
+        if found is not None:
             self.total.add(operation, found.likely * times, found.low * times, found.high * times)
 
     def _wait(self, operation: Operation, times: int) -> None:

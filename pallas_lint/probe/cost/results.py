@@ -43,13 +43,17 @@ class OperationCost(TypedDict):
 
 
 class AgainstCost(TypedDict):
-    """What another function costs on the same device. `microseconds` is None where something is `missing`."""
+    """What another function costs on the same device. `microseconds` is None where something is `missing`.
+
+    `doubts`: what of it is rough.
+    """
 
     function: str
     microseconds: float | None
     low: float | None
     high: float | None
     missing: list[str]
+    doubts: list[str]
 
 
 class FunctionCost(AgainstCost):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pallas_lint import __version__
+from pallas_lint.finding import Severity
 from pallas_lint.memories import kind_of
 from pallas_lint.probe import reasons
 from pallas_lint.probe.byte_sizes import format_bytes
@@ -129,7 +130,7 @@ def _launch(at: int, launch: LaunchResult, findings: Sequence[Finding], line: Ca
         + charts.section(launch)
         + cost_page.section(launch, line, _place)
         + _memory_use(facts.get("memory"))
-        + _pictures(facts)
+        + _pictures(facts, mine)
         + "</section>"
     )
 
@@ -225,8 +226,9 @@ def _memory_use(facts: Memory | None) -> str:
     )
 
 
-def _pictures(facts: Facts) -> str:
+def _pictures(facts: Facts, findings: Sequence[Finding]) -> str:
     shown = []
+    errors = [each for each in findings if each.code == "PAL307" and each.severity is Severity.ERROR]
     grid, picture = facts["grid"] or [], facts.get("picture") or {}
     for key, visits in picture.items():
         operand = facts["operands"][int(key)]
@@ -236,10 +238,11 @@ def _pictures(facts: Facts) -> str:
         visited = operand.get("blocks_visited")
         where = operand["memory_space"]
         share = f", {visited} of {operand['blocks_total']} blocks visited" if visited is not None else ""
+        certain = any(f"`{operand['name']}`" in finding.message for finding in errors)
         shown.append(
             f'<div class="operand"><h4>{escape(operand["name"])} <span class="quiet">{escape(operand["role"])}, '
             f"{escape(kind + share)}{', in ' + _memory(where) if where else ''}"
-            f"</span></h4>{pictures.blocks(operand, visits, grid)}</div>"
+            f"</span></h4>{pictures.blocks(operand, visits, grid, certain=certain)}</div>"
         )
     if not shown:
         return ""
@@ -250,6 +253,7 @@ def _pictures(facts: Facts) -> str:
         for look, text in (
             ("once", "one visit"), ("few", "two to four"), ("often", "more"), ("never", "output never written"),
             ("unread", "input not read"), ("outside", "outside the array"),
+            ("doubtful", "outside, but no certain error"),
         )
     )  # fmt: skip
     stepper = f'<div class="stepper" data-points="{points}" data-grid="{escape(" ".join(map(str, grid)))}"></div>'

@@ -31,6 +31,7 @@ class _View:
 
     operand: OperandFacts
     grid: list[int]
+    outside: str  # the look of blocks that are not in the array
     counts: list[int]  # blocks of each dimension
     rows_axis: int | None
     columns_axis: int | None
@@ -83,10 +84,11 @@ class _View:
         return f"block{'s' if several else ''} ({', '.join(indices)})"
 
 
-def blocks(operand: OperandFacts, visits: list[list[int]], grid: list[int]) -> str:
+def blocks(operand: OperandFacts, visits: list[list[int]], grid: list[int], *, certain: bool = True) -> str:
     """The blocks of one operand. A cell is a block: paler where it is visited once, deeper where often.
 
-    `visits` are the block indices at each grid point, in the order in which the grid runs.
+    `visits` are the block indices at each grid point, in the order in which the grid runs. `certain`: whether those
+    outside the array are an error.
     """
     counts = [-(-whole // max(block, 1)) for whole, block in zip(operand["shape"], operand["block"] or (), strict=True)]
     rank = len(counts)
@@ -97,6 +99,7 @@ def blocks(operand: OperandFacts, visits: list[list[int]], grid: list[int]) -> s
     view = _View(
         operand,
         grid,
+        "outside" if certain else "doubtful",
         counts,
         rows_axis=drawn_axes[-2] if len(drawn_axes) > 1 else None,
         columns_axis=drawn_axes[-1] if drawn_axes else None,
@@ -146,7 +149,7 @@ def _panel(view: _View, key: tuple[int, ...], cells: dict[_Cell, list[int]]) -> 
         points = sorted(point for each in members for point in cells[each])
         more = f" and {len(members) - 1} more" if len(members) > 1 else ""
         title = f"{view.name(key, members[0])}{more}, outside the array: {_visits(points, view.grid)}"
-        parts.append(_square(cell.column - left, cell.row - top, view.height, "outside", title, points))
+        parts.append(_square(cell.column - left, cell.row - top, view.height, view.outside, title, points))
     w, h = (right - left) * CELL, round((bottom - top) * view.height, 1)
     frame = (
         f'<rect class="frame" x="{-left * CELL}" y="{-top * view.height:g}" width="{width * CELL - GAP + 1}" '

@@ -50,6 +50,7 @@ def total(cost: FunctionCost, alone: Alone, place: Callable[[str, int], str]) ->
     parts = [f"<h3>{escape(name)}</h3>", f"<p><strong>{escape(took)}</strong> {escape(consists)}</p>"]
     if not consists:
         parts += (f'<p class="quiet">no number: {escape(each)}</p>' for each in cost["missing"])
+    parts += (f'<p class="quiet">{escape(each)}</p>' for each in cost["doubts"])
     rows = []
     for share, each in whole.shares(cost):
         where = place(each["path"], each["line"]) if each["path"] else ""

@@ -78,6 +78,7 @@ def _lines(cost: Mapping[str, Any], alone: Alone, style: Style) -> Iterator[str]
     yield f"{visible(name)}: {style.bold(total)} {parts}" if parts else f"{visible(name)}: {total}"
     if not parts:
         yield from (f"  no number: {visible(each)}" for each in cost["missing"][:_MAX_OPERATIONS])
+    yield from (style.dim(f"  {visible(each)}") for each in cost["doubts"])
     for share, each in shares(cost):
         where = f"{visible(each['path'])}:{each['line']}" if each["path"] else ""
         kind = "kernel" if each["kernel"] else "XLA"
@@ -94,7 +95,8 @@ def beside(cost: Mapping[str, Any]) -> str:
     other = cost["against"]
     if other["microseconds"] is None:
         return f"{other['function']}: no total: {'; '.join(other['missing'])}"
-    line = f"{other['function']}: {microseconds(other['microseconds'])} ({_range(other)})"
+    about = "; ".join((_range(other), *other["doubts"]))
+    line = f"{other['function']}: {microseconds(other['microseconds'])} ({about})"
     return f"{line}, {_compared(cost, other)}" if cost["microseconds"] else line
 
 

@@ -54,6 +54,7 @@ def examine(
         "kernels": total.kernels,
         "xla": total.xla,
         "missing": total.missing,
+        "doubts": total.doubts if known else [],
         "operations": [*_operations(total)],
         "against": None,
         "compiler": cost.compiler(),
@@ -64,13 +65,13 @@ def against(found: FunctionCost) -> AgainstCost:
     """The cost of a function that another one is compared with."""
     return {
         "function": found["function"], "microseconds": found["microseconds"], "low": found["low"],
-        "high": found["high"], "missing": found["missing"],
+        "high": found["high"], "missing": found["missing"], "doubts": found["doubts"],
     }  # fmt: skip
 
 
 def without_cost(function: str, reason: str) -> AgainstCost:
     """The same of a function that has no cost."""
-    return {"function": function, "microseconds": None, "low": None, "high": None, "missing": [reason]}
+    return {"function": function, "microseconds": None, "low": None, "high": None, "missing": [reason], "doubts": []}
 
 
 def compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarget, *, spread: bool) -> str:
