@@ -75,6 +75,14 @@ def test_what_a_device_gets(call: str, shape: tuple[int | None, ...]) -> None:
     ) == [shape]
 
 
+@pytest.mark.parametrize("decorator", ["", "@functools.cache", "@functools.lru_cache(maxsize=None)"])
+@pytest.mark.parametrize("call", ["build(256)", "build(block=256)", "jax.jit(build(256))"])
+def test_what_a_factory_returns_is_called_at_once(decorator: str, call: str) -> None:
+    inner = "    @jax.jit\n    def inner(a):\n        return twice(a[:block])\n    return inner\n"
+    factory = f"import functools\n{decorator}\ndef build(block):\n{inner}"
+    assert shapes(f"{factory}\ndef test_it():\n    {call}({X})\n") == [(256, 512)]
+
+
 def test_what_is_none_on_all_devices() -> None:
     code = f"""
 specs = (P("X", "Y"),)
