@@ -43,6 +43,9 @@ jnp.sum(x, axis=1)
 x.max(axis=-2, keepdims=True)
 jnp.mean(x, (0, 2))
 x.argmax(1)
+jnp.squeeze(x, 0)
+x.squeeze(axis=(0, -1))
+lax.squeeze(x, (1,))
 jnp.cumsum(x, axis=2)
 jnp.transpose(x, (1, 0))
 x.transpose(2, 0, 1)
@@ -183,6 +186,7 @@ def test_carries_and_branches_of_one_type(value: str) -> None:
 _NAMED = """
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.experimental import pallas as pl
 
 def kernel(x_ref, y_ref, o_ref, *, heads):
@@ -230,6 +234,13 @@ def run(x, y, bm=64, bn=32, heads=4):
         ("x.reshape(x.shape[0], 2, x.shape[1])", "(bm, 1)", "", "is another number of elements"),
         ("x.reshape(x.shape[0], 1, x.shape[1])", "(bm, 1)", "", None),
         ("x.reshape(x.shape[1], x.shape[0])", "(bm, 1)", "", None),
+        ("jnp.squeeze(y, axis=0)", "(bm, 1)", "", "dimension 0 of shape (bm, 1) is not 1"),
+        ("jnp.squeeze(x[:, 7:8], axis=0)", "(bm, 1)", "", "dimension 0 of shape (bm, 1) is not 1"),
+        ("lax.squeeze(x[:, -1:], (0,))", "(bm, 1)", "", "dimension 0 of shape (bm, 1) is not 1"),
+        ("jnp.squeeze(x[:, :8], axis=0)", "(bm, 1)", "", None),
+        ("jnp.squeeze(y, axis=0)", "(bm, 1)", "assert bm == 1 or bm == 8", None),
+        ("jnp.squeeze(y, axis=0)", "(bm, k)", "", None),
+        ("jnp.squeeze(y, axis=1)", "(bm, 1)", "", None),
     ],
 )
 def test_sizes_that_have_only_names(value: str, block: str, before: str, text: str | None) -> None:

@@ -58,6 +58,8 @@ def shape_mismatch(op: Op) -> ShapeMismatch | None:
         return _split(args, keywords)
     if op.short in _TRANSPOSES:
         return _transpose(args, keywords)
+    if op.short == "squeeze":
+        return _squeeze(args, keywords)
     if op.name in _REDUCTIONS:
         return _axis(args, keywords)
     if op.name in _SELECTS or promotes(op.name):
@@ -181,6 +183,25 @@ def _axis(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None
     return ShapeMismatch(reason, f"its dimensions are 0 to {len(sizes) - 1}" if sizes else "it is a single number")
 
 
+def _squeeze(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    sizes, at = _squeezed(args, keywords)
+    wrong = next((axis for axis in at if _differ(sizes[axis], 1)), None)
+    return None if wrong is None else _not_one(sizes, wrong)
+
+
+def _squeezed(args: list[Value], keywords: dict[str, Value]) -> tuple[Shape, tuple[int, ...]]:
+    """The shape of what is squeezed, and the dimensions that are named."""
+    sizes = shape(args[0]) if args else None
+    wanted = argument(args, keywords, "dimensions" if "dimensions" in keywords else "axis", 1)
+    at = axes(wanted, len(sizes)) if sizes and wanted is not None else None
+    return sizes or (), at or ()
+
+
+def _not_one(sizes: Shape, wrong: int) -> ShapeMismatch:
+    reason = f"dimension {wrong} of shape {spelled_shape(sizes)} is not 1"
+    return ShapeMismatch(reason, "only dimensions of size 1 are squeezed: index the others, `x[0]`")
+
+
 # -- products ------------------------------------------------------------------------------------------------------
 
 
@@ -230,6 +251,8 @@ def named_mismatch(op: Op) -> ShapeMismatch | None:
     args, keywords = list(op.args), dict(op.keywords)
     if op.open or op.short == "reshape":
         return None if op.open else _named_reshape(args, keywords)
+    if op.short == "squeeze":
+        return _named_squeeze(args, keywords)
     if op.short == "einsum":
         return _named_einsum(args, keywords)
     factors = operands(args, keywords) if op.short in _PRODUCTS else [value for value in args if shape(value) != ()]
@@ -295,6 +318,14 @@ def _named_reshape(args: list[Value], keywords: dict[str, Value]) -> ShapeMismat
         return None
     reason = f"the value has shape {spelled_shape(before)}, and {spelled_shape(after)} is another number of elements"
     return ShapeMismatch(reason, "a reshape keeps the number of elements: check the sizes that it is computed from")
+
+
+def _named_squeeze(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    """A named size that is taken for 1, beside a dimension that is 1 and stays."""
+    sizes, at = _squeezed(args, keywords)
+    wrong = next((axis for axis in at if isinstance(sizes[axis], Sym)), None)
+    has_other = any(size == 1 for axis, size in enumerate(sizes) if axis not in at)
+    return _not_one(sizes, wrong) if wrong is not None and has_other else None
 
 
 def lost_dimension(op: Op) -> ShapeMismatch | None:
