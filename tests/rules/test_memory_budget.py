@@ -249,6 +249,23 @@ def test_assumptions_are_warnings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("guard", "least"),
+    [
+        ("if k % 32768: raise ValueError(k)", 32768),
+        ("assert k % 256 == 0 and k % 32768 == 0", 32768),
+        ("assert k % 1024 == 0", None),
+        ("assert k >= 32768", None),
+    ],
+)
+def test_the_least_size_that_the_code_takes(guard: str, least: int | None) -> None:
+    code = _MODULE.format(rows="k", limit="", index="(i, 0)", operand="x", parameters="x, k")
+    code = code.replace("    return pl.", f"    {guard}\n    return pl.")
+    found = [f for f in lint(code, "0.12.0.1", "tpu:v5e", CODE) if f.severity is not Severity.INFO]
+    assert [f.severity for f in found] == [Severity.WARNING] * (least is not None)
+    assert all(f"if k is {least} or more" in f.message for f in found)
+
+
+@pytest.mark.parametrize(
     ("limit", "target", "expected"),
     [
         (mib(100), "tpu:tpu7x", Severity.INFO),

@@ -113,6 +113,7 @@ def _budgets_of(launch: Launch, analysis: Analysis, sublanes: int) -> tuple[Laun
         if part is not None:
             sure.append(part)
         by_default, taken = with_defaults(block)
+        by_default, least = _with_least_sizes(by_default, analysis)
         untyped = block.role == "in" and block.dtype is None and usual_dtype is not None
         if untyped:
             by_default = evolve(by_default, dtype=usual_dtype)
@@ -122,10 +123,23 @@ def _budgets_of(launch: Launch, analysis: Analysis, sublanes: int) -> tuple[Laun
             if likely != part:
                 assumed |= {f"{key}={value}" for key, value in taken.items()}
                 assumed |= {f"{name} is {usual_dtype}"} if untyped else set()
+                assumed |= {f"{size} is {number} or more" for size, number in least.items()}
     found = [LaunchBudget(tuple(sure), number, known)]
     if assumed:
         found.append(LaunchBudget(tuple(usual), number, known, tuple(sorted(assumed))))
     return tuple(found)
+
+
+def _with_least_sizes(block: Block, analysis: Analysis) -> tuple[Block, dict[str, int]]:
+    """The block with the least of each size that the code rejects unless a number divides it, and those sizes."""
+    least: dict[Sym, int] = {}
+    for size, number in analysis.outcome.effects.multiples:
+        if isinstance(size, Sym) and size in (block.block_shape or ()):
+            least[size] = max(number, least.get(size, 0))
+    if block.dims is None or not least:
+        return block, {}
+    dims = (evolve(dim, size=least[dim.size]) if dim.size in least else dim for dim in block.dims)
+    return evolve(block, dims=tuple(dims)), {size.text: number for size, number in least.items()}
 
 
 def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
