@@ -84,7 +84,9 @@ class MemoryBudget(Rule):
     arrays in VMEM (not on v4), and of such an array a block that lies in one piece, rows with all that is below them,
     takes no buffers. Scratch always counts, and so do blocks of some columns, and arrays larger than VMEM. On tensor
     cores, `run_scoped` buffers and nested pipelines are not counted; on GPUs, what reductions take is not. Of 8i and 8t
-    the default limit is not known: no libtpu compiles for them yet.
+    the default limit is not known: no libtpu compiles for them yet. Sizes that have only names count as the least that
+    passes the code's own test of a remainder (`assert k % 8192 == 0`), as a warning; where one size alone has no number
+    and the target names a chip, an info has the largest that fits.
 
     ## References
 

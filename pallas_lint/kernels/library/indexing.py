@@ -225,7 +225,7 @@ def _slice_size(part: Slice, size: Dim) -> Dim:
     if known and isinstance(size, int):
         return len(range(*slice(*bounds).indices(size)))
     start, stop, step = bounds
-    if known and step in (None, 1) and start is not None and _is_next(start, stop):
+    if step in (None, 1) and isinstance(start, int) and _is_next(start, stop):
         return 1  # `x[7:8]`, `x[-1:]`: with fewer rows nothing would be left
     if start in (None, 0) and step is None and isinstance(part.stop, Sym):
         return part.stop
@@ -234,10 +234,10 @@ def _slice_size(part: Slice, size: Dim) -> Dim:
     return None
 
 
-def _is_next(start: int, stop: int | None) -> bool:
+def _is_next(start: int, stop: object) -> bool:
     if stop is None:
         return start == -1
-    return stop == start + 1 and (start < 0) is (stop < 0)
+    return isinstance(stop, int) and stop == start + 1 and (start < 0) is (stop < 0)
 
 
 def reshaped(shape: Shape | None, arguments: list[Value]) -> Shape | None:
