@@ -11,8 +11,8 @@ from pallas_lint.kernels.library.operands import argument, axes, shape
 from pallas_lint.kernels.library.products import PRODUCTS, contracted, operands, subscripts
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import default_of
-from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, shape_of, spelled_shape
-from pallas_lint.records import frozen
+from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, SymbolOwner, shape_of, spelled_shape
+from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -367,6 +367,32 @@ def _broadcasts(one: Shape, other: Shape) -> bool:
 
 def _spelled(size: Dim) -> str:
     return size.text if isinstance(size, Sym) else str(size)
+
+
+def default_mismatch(op: Op) -> tuple[ShapeMismatch, dict[Sym, int]] | None:
+    """Why jax refuses the operands where a function's parameters have their defaults, and the sizes that this gives."""
+    taken: dict[Sym, int] = {}
+    args = tuple(_with_defaults(value, taken) for value in op.args)
+    if len({owner for size in taken for owner in size.owners}) != 1 or any(map(_is_of_kernel, taken)):
+        return None
+    mismatch = shape_mismatch(evolve(op, args=args))
+    return None if mismatch is None else (mismatch, taken)
+
+
+def _with_defaults(value: Value, taken: dict[Sym, int]) -> Value:
+    if isinstance(value, Seq):
+        return evolve(value, items=tuple(_with_defaults(item, taken) for item in value.items))
+    if not isinstance(value, Array) or value.shape is None:
+        return value
+    defaults = {size: number for size in value.shape if isinstance(size, Sym) and (number := default_of(size))}
+    taken.update(defaults)
+    return evolve(
+        value, shape=tuple(defaults.get(size, size) if isinstance(size, Sym) else size for size in value.shape)
+    )
+
+
+def _is_of_kernel(size: Sym) -> bool:
+    return not all(isinstance(owner, SymbolOwner) and not owner.in_kernel for owner in size.owners)
 
 
 # -- joins ---------------------------------------------------------------------------------------------------------
