@@ -99,7 +99,16 @@ def test_only_configured_backends_count(folder: Path) -> None:
     assert verdicts(folder, "0.4.35") == []
 
 
-@pytest.mark.parametrize("line", ['os.environ["LIBTPU_INIT_ARGS"] = ""', 'jax.devices("tpu")', "x_vmem_ref = None"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        'os.environ["LIBTPU_INIT_ARGS"] = ""',
+        'os.environ["JAX_PLATFORMS"] = "tpu,cpu"',
+        'jax.config.update("jax_platform_name", "tpu")',
+        'jax.devices("tpu")',
+        "x_vmem_ref = None",
+    ],
+)
 def test_words_of_the_file_are_evidence(folder: Path, line: str) -> None:
     write(folder, one=TRITON, unknown=f"{UNKNOWN}\n\n{line}\n")
     assert "(presumed TPU: the file has `" in found(folder)[0].message
@@ -107,6 +116,20 @@ def test_words_of_the_file_are_evidence(folder: Path, line: str) -> None:
     assert verdicts(folder) != [ON_TPU]  # a comment
     write(folder, unknown=f"{UNKNOWN}\n\n{line}\njax.devices('gpu')\n")
     assert verdicts(folder) != [ON_TPU]  # code for both
+
+
+@pytest.mark.parametrize(
+    ("line", "presumed"),
+    [
+        ('os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"', True),
+        ('os.environ["CUDA_VISIBLE_DEVICES"] = ""', False),  # hides GPUs
+        ("jax.config.update('jax_platforms', 'cuda')", True),
+        ("jax.config.update('jax_platforms', 'cpu')", False),
+    ],
+)
+def test_settings_of_gpus_are_evidence(folder: Path, line: str, presumed: bool) -> None:
+    write(folder, one=TPU, unknown=f"{UNKNOWN}\n\n{line}\n")
+    assert (verdicts(folder, "0.4.35") != [ON_TPU]) is presumed
 
 
 def test_the_files_other_launches_come_first(folder: Path) -> None:

@@ -64,13 +64,16 @@ _LOCKED = {
     _GPU: re.compile(r"(?m)^name = \"(?:jax-(?:cuda|rocm)\d*-(?:plugin|pjrt)|jax-triton)\""),
 }
 # Words of code that runs on one platform alone.
+_SETS_PLATFORM = r"\b(?:JAX_PLATFORMS|jax_platforms|jax_platform_name)[\"']\]?(?:, ?| ?= ?)[\"']"
 _WORDS = {
     "tpu": re.compile(
+        rf"{_SETS_PLATFORM}tpu\b|"
         r"_vmem(?:_ref)?\b|\b(?:TPU_ACCELERATOR_TYPE|LIBTPU_INIT_ARGS)\b|\bxla_tpu_|\bplatform=[\"']tpu[\"']"
         r"|\bjax\.devices\([\"']tpu[\"']\)"
     ),
     _GPU: re.compile(
-        r"(?m)^(?:import|from) (?:triton|jax_triton)\b|\.cuda\(\)|\bxla_gpu_|\bplatform=[\"'](?:gpu|cuda)[\"']"
+        rf"(?m){_SETS_PLATFORM}(?:gpu|cuda|rocm)\b|\bCUDA_VISIBLE_DEVICES[\"']\] ?= ?[\"']\d|"
+        r"^(?:import|from) (?:triton|jax_triton)\b|\.cuda\(\)|\bxla_gpu_|\bplatform=[\"'](?:gpu|cuda)[\"']"
         r"|\bjax\.devices\([\"'](?:gpu|cuda)[\"']\)"
     ),
 }

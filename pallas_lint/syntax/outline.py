@@ -44,8 +44,7 @@ _HEADER_END = re.compile(r":[ \t]*(?:#|$)")
 _MAX_DEPTH = 200
 SET_MESH = "jax.set_mesh"  # what the statement `jax.set_mesh(mesh)` binds: no variable has such a name
 _SETS_MESH = re.compile(r"(?:^|\.)set_mesh$")
-DERIVATIVE = ".defvjp"  # what `f.defvjp(forward, backward)` binds, after the function's name
-_SETS_DERIVATIVE = re.compile(rf"\w+{re.escape(DERIVATIVE)}")
+DERIVATIVE = ".defvjp"  # what `f.defvjp(forward, backward)` binds at the top level, whatever `f` is called there
 _SMALL_CLASS = 40  # lines; below it a class is one piece, cheaper than the bookkeeping of its members
 
 
@@ -325,7 +324,7 @@ def _bound_names(node: tree_sitter.Node) -> tuple[str, ...]:
     if node.children[0].type == "call":
         function = node.children[0].child_by_field_name("function")
         called = "" if function is None else _text(function)
-        return (SET_MESH,) if _SETS_MESH.search(called) else (called,) if _SETS_DERIVATIVE.fullmatch(called) else ()
+        return (SET_MESH,) if _SETS_MESH.search(called) else (DERIVATIVE,) if called.endswith(DERIVATIVE) else ()
     names: list[str] = []
     target: tree_sitter.Node | None = node.children[0]
     while target is not None and target.type in ("assignment", "augmented_assignment"):

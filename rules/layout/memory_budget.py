@@ -20,11 +20,13 @@ from pallas_lint.kernels.facts.memory_budget import (
     Part,
     budgets_of,
     compiler_param,
+    largest_size,
     scalars_of,
     spelled,
 )
 from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED, shared_memory
 from pallas_lint.kernels.facts.subcores.memory import subcore_memory
+from pallas_lint.kernels.grid.block_counts import may_be_any
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.probe.byte_sizes import format_exactly
 from pallas_lint.probe.chip_memory import COUNTED_TWICE_SINCE, MIB, SMEM, kept_arrays
@@ -82,7 +84,9 @@ class MemoryBudget(Rule):
     arrays in VMEM (not on v4), and of such an array a block that lies in one piece, rows with all that is below them,
     takes no buffers. Scratch always counts, and so do blocks of some columns, and arrays larger than VMEM. On tensor
     cores, `run_scoped` buffers and nested pipelines are not counted; on GPUs, what reductions take is not. Of 8i and 8t
-    the default limit is not known: no libtpu compiles for them yet.
+    the default limit is not known: no libtpu compiles for them yet. Sizes that have only names count as the least that
+    passes the code's own test of a remainder (`assert k % 8192 == 0`), as a warning; where one size alone has no number
+    and the target names a chip, an info has the largest that fits.
 
     ## References
 
@@ -194,6 +198,8 @@ class MemoryBudget(Rule):
             yield from found
             if any(finding.severity is not Severity.INFO for finding in found):
                 return
+        if target.device is not None and launch.known_call is None:
+            yield from _largest(launch, target.device, context)
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
         target = context.target
@@ -260,6 +266,24 @@ def _vmem(
         severity=severity,
         only_in=versions,
     )
+
+
+def _largest(launch: Launch, device: str, context: Context) -> Iterator[Finding]:
+    """The largest size of an array of which each block holds a whole dimension."""
+    budgets = budgets_of(launch, context.analysis, sublanes(device))
+    if not budgets or not budgets[0].limit_known:
+        return
+    limit = budgets[0].limit or CHIPS[device].default_vmem or CHIPS[device].vmem
+    found = largest_size(launch, context.analysis, sublanes(device), limit)
+    if found is not None and may_be_any(context.analysis.outcome.effects, found[0]):
+        size, most = found
+        yield context.finding(
+            launch.called_at,
+            f"blocks and scratch do not fit into the {format_exactly(limit)} of VMEM that there are on"
+            f" {_NAMES[device]} beyond {size.text} = {most}",
+            help="loop over that dimension in blocks where it may be larger",
+            severity=Severity.INFO,
+        )
 
 
 def _of_subcores(launch: Launch, device: str | None, context: Context) -> Iterator[Finding]:

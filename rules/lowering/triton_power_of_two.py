@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pallas_lint.api import (
     Access,
     Array,
+    Const,
     Context,
     Example,
     Finding,
@@ -18,9 +19,11 @@ from pallas_lint.api import (
     Seq,
     Severity,
     Shape,
+    Sym,
     Value,
 )
 from pallas_lint.kernels.facts.dataflow import goes_nowhere
+from pallas_lint.kernels.grid.block_counts import factored
 from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.values import from_dim
 from pallas_lint.records import frozen
@@ -49,9 +52,9 @@ class TritonPowerOfTwo(Rule):
 
     ## Known limits
 
-    Only known sizes. A size that depends on parameters is taken at their defaults and is a warning then;
-    without defaults it is left to the probe. The place that makes the size is reported, not the operations that pass it
-    on.
+    Only known sizes, and those with a known factor like `3 * rows`. A size that depends on parameters is taken at
+    their defaults and is a warning then; without defaults it is left to the probe. The place that makes the size is
+    reported, not the operations that pass it on.
 
     ## References
 
@@ -159,7 +162,7 @@ class TritonPowerOfTwo(Rule):
             # A statement like `x_ref[...] = y` is a store, and its place the target.
             yield context.finding(
                 event.site,
-                f"{what} has {odd.size} elements{f' (by default: {listed})' if listed else ''}: {odd.limit}",
+                f"{what} has {odd.count} elements{f' (by default: {listed})' if listed else ''}: {odd.limit}",
                 help=odd.help,
                 certain=event.certain and not listed,
             )
@@ -167,14 +170,22 @@ class TritonPowerOfTwo(Rule):
 
 @frozen
 class _Odd:
-    """A number of elements that Triton does not take, and the defaults of parameters that it depends on."""
+    """A number of elements that Triton does not take, and the defaults of parameters that it depends on.
+
+    `times`: the names that it is multiplied by; the number alone keeps it from being a power of two.
+    """
 
     size: int
     defaults: dict[str, int]
+    times: str | None = None
 
     @property
     def is_power(self) -> bool:
         return not self.size & (self.size - 1)
+
+    @property
+    def count(self) -> str:
+        return str(self.size) if self.times is None else f"{self.size} x {self.times}"
 
     @property
     def limit(self) -> str:
@@ -184,6 +195,8 @@ class _Odd:
     def help(self) -> str:
         if self.size > _MAX_ELEMENTS:
             return "use a grid, with a BlockSpec for a part of it"
+        if self.times is not None:
+            return f"no multiple of {self.size} is one: take the parts one by one"
         upper = 1 << (self.size - 1).bit_length()
         return f"round up to {upper}, and mask: `mask=` and `other=` of `plgpu.load`, `mask=` of `plgpu.store`"
 
@@ -235,9 +248,20 @@ def _odd_operation(op: Op, used: set[Op]) -> _Odd | None:
 
 def _odd(shape: Shape | None) -> _Odd | None:
     """The number of elements, where it is known, if by default only, and Triton does not take it."""
-    taken: dict[str, int] = {}
-    sizes = None if shape is None else [None if size is None else default_of(from_dim(size), taken) for size in shape]
-    if sizes is None or None in sizes:
+    if shape is None or None in shape:
         return None
+    taken: dict[str, int] = {}
+    sizes = [default_of(from_dim(size), taken) for size in shape]
+    if None in sizes:
+        return _multiple(shape)
     found = _Odd(math.prod(size for size in sizes if size is not None), taken)
     return found if found.size > 0 and (not found.is_power or found.size > _MAX_ELEMENTS) else None
+
+
+def _multiple(shape: Shape) -> _Odd | None:
+    """The number in a size like 3 * rows, where no multiple of it is a power of two."""
+    factors = [factored(size) for size in map(from_dim, shape) if isinstance(size, Sym | Const)]
+    size = math.prod(number for number, _ in factors)
+    names = [rest.text for _, rest in factors if isinstance(rest, Sym)]
+    found = _Odd(size, {}, " x ".join(names))
+    return None if found.is_power else found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pallas_lint import compat
 from pallas_lint.api import (
     Array,
+    Const,
     Context,
     Edit,
     Example,
@@ -297,7 +298,7 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
     source, result = op.args[0] if op.args else None, op.result
     if context.target is None or context.target.backend != "tpu" or op.open or not isinstance(source, Array):
         return
-    if not isinstance(result, Array) or not result.shape or source.host:
+    if not isinstance(result, Array) or not _is_vector(op, result) or source.host:
         return
     if op.short in _CASTS:
         given, operation = source.dtype, f"cast:{result.dtype}"
@@ -333,6 +334,11 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
         only_in=found.only_in,
         dtype=given,
     )
+
+
+def _is_vector(op: Op, result: Array) -> bool:
+    """Whether the result certainly has dimensions: a reduction that keeps them does, whatever the operand's shape."""
+    return bool(result.shape) or (result.shape is None and op.argument("keepdims") == Const(True))
 
 
 def _unpacked(op: Op, context: Context) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from pallas_lint.api import Context, Example, Finding, KernelTrace, Op, Rule, Se
 from pallas_lint.kernels.facts.agreements import disagreement
 from pallas_lint.kernels.facts.operand_shapes import (
     comes_of_mismatch,
+    default_mismatch,
     lost_dimension,
     named_mismatch,
     shape_mismatch,
@@ -153,6 +154,7 @@ def _named(op: Op, context: Context) -> Iterator[Finding]:
     """Shapes of sizes that have only names, which the code does not compare."""
     mismatch = named_mismatch(op)
     if mismatch is None:
+        yield from _by_default(op, context)
         return
     effects = context.analysis.outcome.effects
     sizes = [from_dim(size) for value in op.args for size in shape(value) or ()]
@@ -160,3 +162,14 @@ def _named(op: Op, context: Context) -> Iterator[Finding]:
     if any(may_differ(effects, *pair) for pair in pairs) if pairs else may_be_any(effects, *sizes):
         message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
         yield context.finding(op.site, message, help=mismatch.instead, op=op, severity=Severity.WARNING)
+
+
+def _by_default(op: Op, context: Context) -> Iterator[Finding]:
+    """Shapes of sizes that are parameters, with the defaults of these."""
+    found = default_mismatch(op)
+    if found is None or not may_be_any(context.analysis.outcome.effects, *found[1]):
+        return
+    mismatch, defaults = found
+    listed = ", ".join(f"`{size.text}={number}`" for size, number in defaults.items())
+    message = f"`{spelled_function(op.site)}`: by default ({listed}) {mismatch.reason}"
+    yield context.finding(op.site, message, help=mismatch.instead, op=op, severity=Severity.WARNING)

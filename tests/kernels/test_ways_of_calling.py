@@ -75,6 +75,14 @@ def test_what_a_device_gets(call: str, shape: tuple[int | None, ...]) -> None:
     ) == [shape]
 
 
+@pytest.mark.parametrize("decorator", ["", "@functools.cache", "@functools.lru_cache(maxsize=None)"])
+@pytest.mark.parametrize("call", ["build(256)", "build(block=256)", "jax.jit(build(256))"])
+def test_what_a_factory_returns_is_called_at_once(decorator: str, call: str) -> None:
+    inner = "    @jax.jit\n    def inner(a):\n        return twice(a[:block])\n    return inner\n"
+    factory = f"import functools\n{decorator}\ndef build(block):\n{inner}"
+    assert shapes(f"{factory}\ndef test_it():\n    {call}({X})\n") == [(256, 512)]
+
+
 def test_what_is_none_on_all_devices() -> None:
     code = f"""
 specs = (P("X", "Y"),)
@@ -363,6 +371,24 @@ def test_what_a_backward_function_gets(call: str, traced: bool) -> None:
     (launch,) = [launch for launch in launches(code) if len(_shapes(launch)) == 3]
     assert _shapes(launch) == [(8, 128), (64, 128), (16, 128)]
     assert launch.only_traced is traced
+
+
+@pytest.mark.parametrize(
+    ("own", "derived"),
+    [
+        ("act.defvjp(forward, backward)", "also = act\nalso.defvjp(forward, backward)"),
+        ("act.defvjp(forward, backward)", "act_op = act\nact_op.defvjp(forward, bwd=backward)"),
+        ("def act(", "def _act("),
+    ],
+)
+def test_what_a_backward_function_gets_by_another_name(own: str, derived: str) -> None:
+    code = DERIVATIVE.replace(own, derived)
+    if "_act(" in code:
+        code = code.replace("@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))\n", "")
+        code = code.replace("act.defvjp", "act = jax.custom_vjp(_act, nondiff_argnums=(1,))\nact.defvjp")
+    code = f"import functools\n{code}\ndef test_it():\n    jax.grad(lambda x: act(x, 16).sum())(jnp.ones((64, 128)))\n"
+    (launch,) = [launch for launch in launches(code) if len(_shapes(launch)) == 3]
+    assert _shapes(launch) == [(8, 128), (64, 128), (16, 128)]
 
 
 def test_what_a_backward_function_gets_by_a_call_in_another_file(tmp_path: Path) -> None:

@@ -249,6 +249,64 @@ def test_assumptions_are_warnings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("guard", "least"),
+    [
+        ("if k % 32768: raise ValueError(k)", 32768),
+        ("assert k % 256 == 0 and k % 32768 == 0", 32768),
+        ("assert k % 1024 == 0", None),
+        ("assert k >= 32768", None),
+    ],
+)
+def test_the_least_size_that_the_code_takes(guard: str, least: int | None) -> None:
+    code = _MODULE.format(rows="k", limit="", index="(i, 0)", operand="x", parameters="x, k")
+    code = code.replace("    return pl.", f"    {guard}\n    return pl.")
+    found = [f for f in lint(code, "0.12.0.1", "tpu:v5e", CODE) if f.severity is not Severity.INFO]
+    assert [f.severity for f in found] == [Severity.WARNING] * (least is not None)
+    assert all(f"if k is {least} or more" in f.message for f in found)
+
+
+_WHOLE = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, y_ref, o_ref):
+    o_ref[...] = x_ref[...] @ y_ref[...]
+
+def run(x, y):
+    m, k = x.shape
+    n = y.shape[1]
+    {guard}
+    return pl.pallas_call(
+        kernel,
+        grid=(m // 128, n // 128),
+        in_specs=[pl.BlockSpec((128, k), lambda i, j: (i, 0)), pl.BlockSpec((k, 128), lambda i, j: (0, j))],
+        out_specs=pl.BlockSpec((128, 128), lambda i, j: (i, j)),
+        out_shape=jax.ShapeDtypeStruct((m, n), jnp.float32),
+        compiler_params=pltpu.CompilerParams({limit}),
+    )(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "limit", "target", "most"),
+    [
+        ("pass", "", "tpu:v5e", 16256),
+        ("assert k % 128 == 0", "", "tpu:v5e", 16256),
+        ("pass", mib(32), "tpu:v5e", 32640),
+        ("assert k <= 4096", "", "tpu:v5e", None),
+        ("pass", "vmem_limit_bytes=limit", "tpu:v5e", None),
+        ("pass", "", "tpu", None),
+    ],
+)
+def test_the_largest_size_that_fits(guard: str, limit: str, target: str, most: int | None) -> None:
+    found = lint(_WHOLE.format(guard=guard, limit=limit), "0.12.0.1", target, CODE)
+    assert [f.severity for f in found] == [Severity.INFO] * (most is not None)
+    assert all(f.message.endswith(f"beyond x.shape[1] = {most}") for f in found)
+
+
+@pytest.mark.parametrize(
     ("limit", "target", "expected"),
     [
         (mib(100), "tpu:tpu7x", Severity.INFO),

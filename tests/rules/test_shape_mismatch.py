@@ -43,6 +43,9 @@ jnp.sum(x, axis=1)
 x.max(axis=-2, keepdims=True)
 jnp.mean(x, (0, 2))
 x.argmax(1)
+jnp.squeeze(x, 0)
+x.squeeze(axis=(0, -1))
+lax.squeeze(x, (1,))
 jnp.cumsum(x, axis=2)
 jnp.transpose(x, (1, 0))
 x.transpose(2, 0, 1)
@@ -183,6 +186,7 @@ def test_carries_and_branches_of_one_type(value: str) -> None:
 _NAMED = """
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.experimental import pallas as pl
 
 def kernel(x_ref, y_ref, o_ref, *, heads):
@@ -230,6 +234,14 @@ def run(x, y, bm=64, bn=32, heads=4):
         ("x.reshape(x.shape[0], 2, x.shape[1])", "(bm, 1)", "", "is another number of elements"),
         ("x.reshape(x.shape[0], 1, x.shape[1])", "(bm, 1)", "", None),
         ("x.reshape(x.shape[1], x.shape[0])", "(bm, 1)", "", None),
+        ("jnp.squeeze(y, axis=0)", "(bm, 1)", "", "dimension 0 of shape (bm, 1) is not 1"),
+        ("jnp.squeeze(x[:, 7:8], axis=0)", "(bm, 1)", "", "dimension 0 of shape (bm, 1) is not 1"),
+        ("lax.squeeze(x[:, -1:], (0,))", "(bm, 1)", "", "dimension 0 of shape (bm, 1) is not 1"),
+        ("jnp.squeeze(x[:, :8], axis=0)", "(bm, 1)", "", "by default (`bm=64`)"),
+        ("jnp.squeeze(y, axis=0)", "(bm, 1)", "assert bm == 1 or bm == 8", None),
+        ("jnp.squeeze(y, axis=0)", "(bm, 1)", "assert bm in (1, 8)", None),
+        ("jnp.squeeze(y, axis=0)", "(bm, k)", "", "by default (`bm=64`)"),
+        ("jnp.squeeze(y, axis=1)", "(bm, 1)", "", None),
     ],
 )
 def test_sizes_that_have_only_names(value: str, block: str, before: str, text: str | None) -> None:
@@ -257,3 +269,47 @@ def test_a_reduction_without_the_dimension_it_lost(shape: str, value: str, wrong
     """A square array and the maxima of its rows broadcast, along the columns."""
     found = lint(module((shape, "float32", f"{_ONE.format(shape)}{value}")), "0.12.0.1", select="PAL509")
     assert [each.severity.name for each in found] == ["WARNING"] * wrong
+
+
+_TILED = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, y_ref, o_ref, acc_ref):
+    acc_ref[...] += jnp.dot(x_ref[...], y_ref[...])
+    o_ref[...] = acc_ref[...]
+
+def run(x, y, bm=128, bn=128, bk=256):
+    {before}
+    return pl.pallas_call(
+        kernel,
+        grid=(x.shape[0] // bm, y.shape[1] // bn, x.shape[1] // bk),
+        in_specs=[pl.BlockSpec((bm, bk), lambda i, j, k: (i, k)), pl.BlockSpec((bk, bn), lambda i, j, k: (k, j))],
+        out_specs=pl.BlockSpec((bm, bn), lambda i, j, k: (i, j)),
+        out_shape=jax.ShapeDtypeStruct((x.shape[0], y.shape[1]), jnp.float32),
+        scratch_shapes=[pltpu.VMEM({scratch}, jnp.float32)],
+    )(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("scratch", "before", "text"),
+    [
+        (
+            "(bm, bk)",
+            "pass",
+            "by default (`bm=128`, `bk=256`, `bn=128`) shapes (128, 256) and (128, 128) do not broadcast",
+        ),
+        ("(bm, 2 * bn)", "pass", "shapes (128, 256) and (128, 128) do not broadcast"),
+        ("(bm, bn)", "pass", None),
+        ("(bn, bn)", "pass", None),  # of one size by default
+        ("(bm, bk)", "assert bk == bn", None),
+        ("(bm, bk)", "bk = min(bk, bn)", None),
+    ],
+)
+def test_sizes_that_are_parameters_with_defaults(scratch: str, before: str, text: str | None) -> None:
+    found = lint(_TILED.format(scratch=scratch, before=before), "0.12.0.1", select="PAL509")
+    assert [f.severity.name for f in found] == ["WARNING"] * (text is not None)
+    assert all(text is not None and text in f.message for f in found)

@@ -500,3 +500,34 @@ def test_ranges_that_end_in_time_or_are_not_known(body: str) -> None:
 def test_a_range_of_indices_under_a_condition() -> None:
     (message,) = on_triton("@pl.when(step < 4)\ndef _():\n    o_ref[step * 256 + jnp.arange(256)] = 0.0")
     assert message.startswith("the condition lets a range of indices through that ends at 1024")
+
+
+_OFFSETS = """
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(other_ref, starts_ref, x_ref, o_ref):
+    i = pl.program_id(0)
+    count = starts_ref[i + 1] - starts_ref[i]
+    o_ref[...] = x_ref[...] * count
+
+def run(other, starts, x):
+    block = pl.BlockSpec((8, 128), lambda i, other, starts: (i, 0))
+    grid_spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=2, grid=({steps},), in_specs=[block], out_specs=block)
+    return pl.pallas_call(kernel, grid_spec=grid_spec, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))({given})
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "given", "wrong"),
+    [
+        ("starts.shape[0]", "other, starts, x", True),
+        ("starts.shape[0] - 1", "other, starts, x", False),
+        ("other.shape[0]", "other, starts, x", False),
+        ("starts.shape[0]", "*other, starts, x", False),
+    ],
+)
+def test_an_array_of_offsets_has_one_more_than_there_are_groups(steps: str, given: str, wrong: bool) -> None:
+    found = lint(_OFFSETS.format(steps=steps, given=given), "0.12.0.1", "tpu", "PAL412")
+    assert bool(found) is wrong

@@ -140,3 +140,19 @@ def test_a_size_from_two_defaults() -> None:
 @pytest.mark.parametrize("parameter", ["block=64", "block", "block=None", "*, block: int"])
 def test_other_defaults_and_none_are_fine(parameter: str) -> None:
     assert not found(_BY_DEFAULT.format(parameter=parameter))
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ("3 * x.shape[0]", "has 3 x x.shape[0] elements"),
+        ("x.shape[0] * 6", "has 6 x x.shape[0] elements"),
+        ("4 * x.shape[0]", None),
+        ("x.shape[0]", None),
+        ("x.shape[0] + 3", None),
+    ],
+)
+def test_a_factor_that_no_power_of_two_has(size: str, message: str | None) -> None:
+    code = _BY_DEFAULT.format(parameter="block").replace("    return", f"    block = {size}\n    return")
+    found = [finding.message for finding in lint(code, "0.12.0.1", None, CODE)]
+    assert len(found) == (message is not None) and all(message is not None and message in each for each in found)

@@ -221,6 +221,19 @@ def test_single_operations(body: str, dtype: str, target: str, failing: str, pas
     assert passing is None or compiled(body, dtype, target, passing) == []
 
 
+@pytest.mark.parametrize(
+    ("body", "found"), [("jnp.max(a, axis=1, keepdims=True)", True), ("jnp.max(a, axis=1)", False), ("a + a", False)]
+)
+def test_a_reduction_of_an_array_of_any_shape(body: str, found: bool) -> None:
+    code = (
+        "import jax\nimport jax.numpy as jnp\nfrom jax.experimental import pallas as pl\n"
+        f"def kernel(x_ref, o_ref):\n    a = x_ref[...]\n    o_ref[...] = ({body}).astype(jnp.int32)\n"
+        "def run(x):\n    out = jax.ShapeDtypeStruct((64, 1), jnp.int32)\n"
+        "    return pl.pallas_call(kernel, out_shape=out)(x.astype(jnp.int16))\n"
+    )
+    assert bool(lint(code, "0.12.0.1", "tpu:v5e", CODE)) is found
+
+
 def test_what_a_cast_can_go_by_way_of() -> None:
     (text,) = compiled("a.astype(jnp.float32)", "uint8", "tpu:v6e", "0.9.2")
     assert ".astype(jnp.int32).astype(jnp.float32)" in text

@@ -118,6 +118,8 @@ def _source(launch: Launch, piece: Piece) -> str:
 def _names(funcs: tuple[Func, ...]) -> Iterator[str]:
     for func in funcs:
         yield func.name
+        if func.env.parent is not None:
+            yield from func.piece.names  # `build(128)(x)`, where `build` returns it
         if isinstance(func.method_of, Instance):
             yield func.method_of.cls.name
         elif func.name == "__call__":

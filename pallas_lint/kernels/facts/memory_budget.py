@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.facts.dataflow import inputs
@@ -13,7 +14,7 @@ from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Dictionary, Ref, Seq, Sym, Value
 from pallas_lint.probe import chip_memory
 from pallas_lint.probe.byte_sizes import format_exactly
-from pallas_lint.probe.chip_memory import SUBLANES, bits_held, filled_rows, is_one_piece
+from pallas_lint.probe.chip_memory import LANES, SUBLANES, bits_held, filled_rows, is_one_piece
 from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace
+
+_MAX_TILES = 1 << 16  # of the size for which the largest number is sought: 8 Mi elements
 
 
 @frozen
@@ -113,6 +116,7 @@ def _budgets_of(launch: Launch, analysis: Analysis, sublanes: int) -> tuple[Laun
         if part is not None:
             sure.append(part)
         by_default, taken = with_defaults(block)
+        by_default, least = _with_least_sizes(by_default, analysis)
         untyped = block.role == "in" and block.dtype is None and usual_dtype is not None
         if untyped:
             by_default = evolve(by_default, dtype=usual_dtype)
@@ -122,10 +126,57 @@ def _budgets_of(launch: Launch, analysis: Analysis, sublanes: int) -> tuple[Laun
             if likely != part:
                 assumed |= {f"{key}={value}" for key, value in taken.items()}
                 assumed |= {f"{name} is {usual_dtype}"} if untyped else set()
+                assumed |= {f"{size} is {number} or more" for size, number in least.items()}
     found = [LaunchBudget(tuple(sure), number, known)]
     if assumed:
         found.append(LaunchBudget(tuple(usual), number, known, tuple(sorted(assumed))))
     return tuple(found)
+
+
+def _with_least_sizes(block: Block, analysis: Analysis) -> tuple[Block, dict[str, int]]:
+    """The block with the least of each size that the code rejects unless a number divides it, and those sizes."""
+    least: dict[Sym, int] = {}
+    for size, number in analysis.outcome.effects.multiples:
+        if isinstance(size, Sym) and size in (block.block_shape or ()):
+            least[size] = max(number, least.get(size, 0))
+    if block.dims is None or not least:
+        return block, {}
+    return _with_sizes(block, least), {size.text: number for size, number in least.items()}
+
+
+def _with_sizes(block: Block, numbers: dict[Sym, int]) -> Block:
+    """The block with numbers for sizes that have only names."""
+    sizes = ((dim, numbers.get(dim.size) if isinstance(dim.size, Sym) else None) for dim in block.dims or ())
+    return evolve(block, dims=tuple(dim if size is None else evolve(dim, size=size) for dim, size in sizes))
+
+
+def largest_size(launch: Launch, analysis: Analysis, sublanes: int, limit: int) -> tuple[Sym, int] | None:
+    """The one size in the blocks that has only a name, that of an array, and the most with which they may fit."""
+    every = _typed_blocks(launch, analysis)
+    sizes = {size for block in every for size in block.block_shape or (None,) if not isinstance(size, int)}
+    size = sizes.pop() if len(sizes) == 1 else None
+    if size is None or size.operation is not None or ".shape[" not in size.text:
+        return None
+
+    def exceeds(tiles: int) -> bool:
+        parts = [_part(_with_sizes(block, {size: tiles * LANES}), "", sublanes) for block in every]
+        return None in parts or sum(part.total for part in parts if part is not None) > limit
+
+    tiles = bisect_left(range(1, _MAX_TILES), True, key=exceeds)
+    return (size, tiles * LANES) if 0 < tiles < _MAX_TILES - 1 else None
+
+
+def _typed_blocks(launch: Launch, analysis: Analysis) -> list[Block]:
+    """The blocks in VMEM at their defaults, of the outputs' dtype where an input's is not known; none if one is not."""
+    blocks = blocks_of(launch, analysis)
+    if blocks is None or not blocks.grid.sizes:
+        return []
+    every = (*(blocks.inputs or (None,)), *(blocks.outputs or (None,)), *(blocks.scratch or ()))
+    held = [block for block in every if block is None or block.space in (None, "vmem")]
+    dtypes = {block.dtype for block in held if block is not None and block.role == "out"}
+    usual = dtypes.pop() if len(dtypes) == 1 else None
+    found = [evolve(with_defaults(block)[0], dtype=block.dtype or usual) for block in held if block is not None]
+    return found if len(found) == len(held) else []
 
 
 def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:

@@ -11,8 +11,8 @@ from pallas_lint.kernels.library.operands import argument, axes, shape
 from pallas_lint.kernels.library.products import PRODUCTS, contracted, operands, subscripts
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import default_of
-from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, shape_of, spelled_shape
-from pallas_lint.records import frozen
+from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, SymbolOwner, shape_of, spelled_shape
+from pallas_lint.records import evolve, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,6 +58,8 @@ def shape_mismatch(op: Op) -> ShapeMismatch | None:
         return _split(args, keywords)
     if op.short in _TRANSPOSES:
         return _transpose(args, keywords)
+    if op.short == "squeeze":
+        return _squeeze(args, keywords)
     if op.name in _REDUCTIONS:
         return _axis(args, keywords)
     if op.name in _SELECTS or promotes(op.name):
@@ -181,6 +183,25 @@ def _axis(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None
     return ShapeMismatch(reason, f"its dimensions are 0 to {len(sizes) - 1}" if sizes else "it is a single number")
 
 
+def _squeeze(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    sizes, at = _squeezed(args, keywords)
+    wrong = next((axis for axis in at if _differ(sizes[axis], 1)), None)
+    return None if wrong is None else _not_one(sizes, wrong)
+
+
+def _squeezed(args: list[Value], keywords: dict[str, Value]) -> tuple[Shape, tuple[int, ...]]:
+    """The shape of what is squeezed, and the dimensions that are named."""
+    sizes = shape(args[0]) if args else None
+    wanted = argument(args, keywords, "dimensions" if "dimensions" in keywords else "axis", 1)
+    at = axes(wanted, len(sizes)) if sizes and wanted is not None else None
+    return sizes or (), at or ()
+
+
+def _not_one(sizes: Shape, wrong: int) -> ShapeMismatch:
+    reason = f"dimension {wrong} of shape {spelled_shape(sizes)} is not 1"
+    return ShapeMismatch(reason, "only dimensions of size 1 are squeezed: index the others, `x[0]`")
+
+
 # -- products ------------------------------------------------------------------------------------------------------
 
 
@@ -230,6 +251,8 @@ def named_mismatch(op: Op) -> ShapeMismatch | None:
     args, keywords = list(op.args), dict(op.keywords)
     if op.open or op.short == "reshape":
         return None if op.open else _named_reshape(args, keywords)
+    if op.short == "squeeze":
+        return _named_squeeze(args, keywords)
     if op.short == "einsum":
         return _named_einsum(args, keywords)
     factors = operands(args, keywords) if op.short in _PRODUCTS else [value for value in args if shape(value) != ()]
@@ -297,6 +320,14 @@ def _named_reshape(args: list[Value], keywords: dict[str, Value]) -> ShapeMismat
     return ShapeMismatch(reason, "a reshape keeps the number of elements: check the sizes that it is computed from")
 
 
+def _named_squeeze(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
+    """A named size that is taken for 1, beside a dimension that is 1 and stays."""
+    sizes, at = _squeezed(args, keywords)
+    wrong = next((axis for axis in at if isinstance(sizes[axis], Sym)), None)
+    has_other = any(size == 1 for axis, size in enumerate(sizes) if axis not in at)
+    return _not_one(sizes, wrong) if wrong is not None and has_other else None
+
+
 def lost_dimension(op: Op) -> ShapeMismatch | None:
     """What was made of an array without `keepdims`, and goes back to it along another dimension."""
     values = [value for value in op.args if isinstance(value, Array)]
@@ -336,6 +367,32 @@ def _broadcasts(one: Shape, other: Shape) -> bool:
 
 def _spelled(size: Dim) -> str:
     return size.text if isinstance(size, Sym) else str(size)
+
+
+def default_mismatch(op: Op) -> tuple[ShapeMismatch, dict[Sym, int]] | None:
+    """Why jax refuses the operands where a function's parameters have their defaults, and the sizes that this gives."""
+    taken: dict[Sym, int] = {}
+    args = tuple(_with_defaults(value, taken) for value in op.args)
+    if len({owner for size in taken for owner in size.owners}) != 1 or any(map(_is_of_kernel, taken)):
+        return None
+    mismatch = shape_mismatch(evolve(op, args=args))
+    return None if mismatch is None else (mismatch, taken)
+
+
+def _with_defaults(value: Value, taken: dict[Sym, int]) -> Value:
+    if isinstance(value, Seq):
+        return evolve(value, items=tuple(_with_defaults(item, taken) for item in value.items))
+    if not isinstance(value, Array) or value.shape is None:
+        return value
+    defaults = {size: number for size in value.shape if isinstance(size, Sym) and (number := default_of(size))}
+    taken.update(defaults)
+    return evolve(
+        value, shape=tuple(defaults.get(size, size) if isinstance(size, Sym) else size for size in value.shape)
+    )
+
+
+def _is_of_kernel(size: Sym) -> bool:
+    return not all(isinstance(owner, SymbolOwner) and not owner.in_kernel for owner in size.owners)
 
 
 # -- joins ---------------------------------------------------------------------------------------------------------

@@ -61,8 +61,8 @@ class Walk:
         if self.steps.block == self.blocks.block:
             return 0 if self.divisor == 1 else -1
         # What is common to both does not matter: `m // (2 * bm)` steps along `m // bm` blocks.
-        step, one = _factored(self.steps.block)
-        block, other = _factored(self.blocks.block)
+        step, one = factored(self.steps.block)
+        block, other = factored(self.blocks.block)
         if one == other:
             return _sign(block - step * self.divisor)
         default, its = default_of(self.steps.block), default_of(self.blocks.block)
@@ -79,7 +79,7 @@ class Walk:
         return may_be_any(effects, *(part for count in counts for part in (count.size, count.block)))
 
 
-def _factored(size: Sym | Const) -> tuple[int, Value]:
+def factored(size: Sym | Const) -> tuple[int, Value]:
     """The number that a size is multiplied by, and the rest: (2, bm) of `2 * bm`, (256, 1) of 256."""
     value = number(size)
     if value is not None:

@@ -410,6 +410,8 @@ def extents(part: SliceUse, trace: KernelTrace) -> Iterator[Value]:
 
 def _operand(ref: Ref, launch: Launch) -> Value | None:
     """What is passed to the launch for an input that the kernel gets whole."""
+    if ref.role == "prefetch" and ref.index is not None and not launch.operands_open:
+        return next(iter((launch.operands or [])[ref.index :]), None)
     specs = launch.in_specs
     if ref.role != "in" or ref.index is None:
         return None

@@ -107,13 +107,25 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
 
 
 def _rules(interp: Tracer, func: Func) -> tuple[Func, Func] | None:
-    """The functions that `f.defvjp(forward, backward)` hands over."""
-    name = f"{func.name}{DERIVATIVE}"
-    rules = func.env.vars.get(name) if func.env.parent is not None else func.module.lookup(name, interp)
-    if not isinstance(rules, Seq) or len(rules.items) != 2:
+    """The functions that `f.defvjp(forward, backward)` hands over, where `f` may have another name."""
+    rules = func.env.vars.get(bound_name(func)) if func.env.parent is not None else None
+    if rules is None:
+        func.module.lookup(DERIVATIVE, interp)  # runs these calls
+        rules = func.module.env.vars.get(bound_name(func))
+    if not isinstance(rules, Seq):
         return None
     forward, backward = rules.items
     return (forward, backward) if isinstance(forward, Func) and isinstance(backward, Func) else None
+
+
+def handed_over(arguments: Arguments) -> tuple[Value, ...]:
+    """The forward and the backward function of a call of `defvjp`."""
+    return arguments.get("fwd", 0) or UNKNOWN, arguments.get("bwd", 1) or UNKNOWN
+
+
+def bound_name(func: Func) -> str:
+    """The variable that has the derivatives of a function: no variable of the text has such a name."""
+    return f"{func.name}{DERIVATIVE}"
 
 
 def _has_numbers(arguments: Arguments) -> bool:

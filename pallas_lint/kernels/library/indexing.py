@@ -225,13 +225,19 @@ def _slice_size(part: Slice, size: Dim) -> Dim:
     if known and isinstance(size, int):
         return len(range(*slice(*bounds).indices(size)))
     start, stop, step = bounds
-    if known and start in (None, 0) and isinstance(stop, int) and stop >= 0 and step in (None, 1):
-        return None if size is None else stop if isinstance(size, int) else None
+    if step in (None, 1) and isinstance(start, int) and _is_next(start, stop):
+        return 1  # `x[7:8]`, `x[-1:]`: with fewer rows nothing would be left
     if start in (None, 0) and step is None and isinstance(part.stop, Sym):
         return part.stop
     if step is None and isinstance(part.stop, Sym) and part.stop.operation == ("+", part.start, Const(1)):
         return 1  # `x[i:i + 1]`
     return None
+
+
+def _is_next(start: int, stop: object) -> bool:
+    if stop is None:
+        return start == -1
+    return isinstance(stop, int) and stop == start + 1 and (start < 0) is (stop < 0)
 
 
 def reshaped(shape: Shape | None, arguments: list[Value]) -> Shape | None:

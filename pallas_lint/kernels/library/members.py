@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.library import arrays, host_numbers, indexing
+from pallas_lint.kernels.library import arrays, derivatives, host_numbers, indexing
 from pallas_lint.kernels.library.host import classes, command_lines, known_numbers, tables, torch_tensors, tpu_fields
 from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
@@ -37,7 +37,6 @@ from pallas_lint.kernels.model.values import (
 )
 from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
-from pallas_lint.syntax.outline import DERIVATIVE
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.scope import Env
@@ -229,7 +228,7 @@ def call_method(interp: Tracer, method: CallResult, arguments: Arguments, node: 
         return CallResult(f"jax.stages.{name}", (owner,), (), interp.site(node))
     if isinstance(owner, Func):
         if name == "defvjp":
-            env.bind(f"{owner.name}{DERIVATIVE}", Seq(tuple(arguments.positional)))
+            env.bind(derivatives.bound_name(owner), Seq(derivatives.handed_over(arguments)))
         return UNKNOWN  # what is handed over is found as functions of the module, too
     if isinstance(owner, Unknown) and name == "astype":
         return Array(None, arrays.element_of(arguments.get("dtype", 0)))

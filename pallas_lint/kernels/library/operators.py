@@ -101,7 +101,10 @@ def compare(interp: Tracer, node: nodes.Node, how: nodes.BaseCompOp, left: Value
         if isinstance(right, Seq) and right.items:
             interp.concretize("in", left, node)
         there = _contains(right, left)
-        return UNKNOWN if there is None else Const(there is isinstance(how, nodes.In))
+        if there is None:
+            _note_compared(interp, left, right)
+            return UNKNOWN
+        return Const(there is isinstance(how, nodes.In))
     function, name = _COMPARISONS[how.__class__]
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, interp.root.x64 is not None)
