@@ -77,6 +77,23 @@ def test_its_name_is_looked_for_in_texts(tiles: LaunchForm, spelled: str) -> Non
     assert FORMS.launched_in(spelled)
 
 
+def test_the_private_module_of_core_map() -> None:
+    code = """
+import jax
+import jax.numpy as jnp
+from jax._src.pallas import core as pallas_core
+from jax.experimental.pallas import tpu as pltpu
+
+def run(x):
+    given, made = jax.new_ref(x), jax.empty_ref(jax.ShapeDtypeStruct((8, 128), jnp.float32))
+
+    @pallas_core.core_map(pltpu.create_tensorcore_mesh("core"))
+    def kernel():
+        made[...] = jnp.fft.fft(given[...])
+"""
+    assert [finding.code for finding in lint(code, select="PAL101")] == ["PAL101"]
+
+
 def test_a_name_belongs_to_one_row() -> None:
     names = [name for row in FORMS.rows for name in row.names]
     assert len(names) == len(set(names))
