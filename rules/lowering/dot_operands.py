@@ -20,8 +20,9 @@ from pallas_lint.api import (
     failure,
 )
 from pallas_lint.checker.backend_failures import within
-from pallas_lint.kernels.library.products import precision_name, product_of
+from pallas_lint.kernels.library.products import contracted, precision_name, product_of
 from pallas_lint.kernels.model.dtypes import bits, is_float, is_integer, long_name
+from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.records import frozen
 from pallas_lint.syntax.nesting import spelled_function
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _PALLAS_DOTS = tuple(f"jax.experimental.pallas.{name}" for name in ("dot", "triton.dot", "gpu.dot"))
 _MIN_SIDE = 16  # of a side of a product, for Triton up to jax 0.8
+# What a step of NVIDIA's tensor cores takes of each row, by dtype; 8-bit floats are made 16-bit ones.
+_STEP_BITS = {"bf16": 256, "f16": 256, "f32": 256, "i8": 256, "f8_e4m3fn": 128, "f8_e5m2": 128}
 _HIGH = frozenset({"HIGH", "high", "tensorfloat32", "bfloat16_3x"})
 _FULL = frozenset({"HIGHEST", "highest", "float32"})
 _TRITON_PRESETS = frozenset(
@@ -69,6 +72,9 @@ class DotOperands(Rule):
     or summed axes from 0.11), but no product that leaves a scalar, no precision for each operand and no
     `DotAlgorithmPreset`. Neither multiplies unsigned integers. `interpret=True` computes all of these.
 
+    Up to jax 0.8 Triton refuses products with a side below 16. Later releases lower them, and where fewer than 16
+    numbers of 16 bits are summed over (8 of float32 in TF32, 32 of int8), the result is wrong, without any message.
+
     ## How to fix
 
     Give vectors a second dimension (`v[None, :] @ m`), loop over the batch or put it into the grid, cast one
@@ -87,6 +93,9 @@ class DotOperands(Rule):
     - 208 products lowered for Triton and TPU by jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and
       0.12.0.1, and compiled with libtpu for v5e with 0.4.35 and for v5e and v6e with 0.12.0.1; sums in another kind of
       number for v4, v5p and tpu7x, too.
+    - Sums over 1 to 32 numbers, run on an H200 with jax 0.11.2, Triton, for sides of 8, 16 and 64: wrong by as much as
+      the result for bfloat16, float16 and 8-bit floats below 16, float32 below 8, int8 below 32, right from there on,
+      and for float32 at `HIGHEST`. Other releases and GPUs were not run: there it is a warning.
     - jax issues 24209 and 23926 (algorithms), 29698 (a batch of one), 37367 and 23989 (dtypes), 23182 (TF32).
     """
 
@@ -245,11 +254,28 @@ def _on_triton(op: Op, product: MatrixProduct | None, device: str | None) -> Ite
                 message = f"has a side of {small[0]}: Triton products need {_MIN_SIDE}"
                 yield _Refusal(message, "use larger blocks, or `jnp.sum` of a product", _since("0.4.35", last))
     plain = kind == "plain" and name in (None, "DEFAULT", "default")
+    if plain and device != "rocm" and op.argument("allow_tf32") is None:
+        yield from _short_sums(op, product)
     explicit = op.argument("allow_tf32") is not None or op.argument("preferred_element_type") is not None
     if product.left.dtype == product.right.dtype == "f32" and plain and not explicit and device != "rocm":
         message = "of float32 operands computes in TF32 by default, with 10 bits of mantissa"
         instead = "pass `precision=lax.Precision.HIGHEST` where full float32 is wanted"
         yield _Refusal(message, instead, _ALWAYS, Severity.INFO)
+
+
+def _short_sums(op: Op, product: MatrixProduct) -> Iterator[_Refusal]:
+    """A sum of less than a step of the tensor cores, 256 bits of each row: up to jax 0.8 it is refused."""
+    left, right, dtype = product.left.shape, product.right.shape, product.left.dtype
+    if left is None or right is None or not len(left) == len(right) == 2 or dtype != product.right.dtype:
+        return
+    pairs = contracted(op.name.replace(PALLAS, "jax.numpy"), left, right, list(op.args), dict(op.keywords))
+    sizes = [size for pair in pairs or () for size in pair if isinstance(size, int)]
+    least = None if dtype is None else _STEP_BITS.get(dtype, 0) // bits(dtype)
+    if least and sizes and min(sizes) < least:
+        what = f"sums over {min(sizes)} numbers of {long_name(dtype or '')}: Triton's result is wrong below {least}"
+        instead = f"pad both operands with zeros to {least}, or use `jnp.sum` of a product"
+        yield _Refusal(what, instead, _since("0.11.2", "0.11.2"))
+        yield _Refusal(what, instead, _since("0.9.2"), Severity.WARNING)
 
 
 def _ranks_on_triton(product: MatrixProduct) -> Iterator[_Refusal]:

@@ -226,3 +226,32 @@ IN_CONTEXT = '    with jax.default_matmul_precision("{0}"):\n        o_ref[...] 
 )
 def test_the_precision_that_is_set_around_a_product(code: str, count: int) -> None:
     assert len([f for f in lint(code, "0.12.0.1", "tpu:v5e", CODE) if f.code == CODE]) == count
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "version", "severity"),
+    [
+        ("h[:, :8]", "h[:8]", "0.11.2", "E"),
+        ("h[:, :8]", "h[:8]", "0.12.0.1", "W"),
+        ("h[:, :8]", "h[:8]", "0.9.2", "W"),
+        ("m[:, :4]", "m[:4]", "0.11.2", "E"),
+        ("b8[:, :16]", "b8[:16]", "0.11.2", "E"),
+        ("m.astype(jnp.float8_e5m2)[:, :8]", "m.astype(jnp.float8_e5m2)[:8]", "0.11.2", "E"),
+        ("h[:, :16]", "h[:16]", "0.11.2", ""),
+        ("h[:8]", "h[:, :8]", "0.11.2", ""),
+        ("m[:, :8]", "m[:8]", "0.11.2", ""),
+        ("b8[:, :32]", "b8[:32]", "0.11.2", ""),
+        ("m.astype(jnp.float8_e5m2)[:, :16]", "m.astype(jnp.float8_e5m2)[:16]", "0.11.2", ""),
+    ],
+)
+def test_sums_that_are_too_short_for_tensor_cores(left: str, right: str, version: str, severity: str) -> None:
+    assert found(f"{left} @ {right}", "triton", version) == [*severity]
+
+
+def test_short_sums_in_full_precision() -> None:
+    assert found("jnp.dot(m[:, :4], m[:4])", "triton", "0.11.2") == ["E"]
+    assert not found("jnp.dot(m[:, :4], m[:4], precision=lax.Precision.HIGHEST)", "triton", "0.11.2")
+    assert not found("jnp.dot(m[:, :4], m[:4])", "triton", "0.11.2", "triton:rocm")
+    numbers = "(((1,), (1,)), ((), ()))"
+    assert found(f"lax.dot_general(h[:, :8], h[:, :8], {numbers})", "triton", "0.11.2") == ["E"]
+    assert found("plgpu.dot(h[:, :8], h[:8])", "triton", "0.11.2") == ["E"]

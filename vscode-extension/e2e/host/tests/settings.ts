@@ -110,7 +110,7 @@ describe("settings", () => {
     try {
       await configured("lint.run", "onSave", async () => {
         await replace(document, "(i * bm, k)", "(i, k)");
-        await replace(document, "acc_ref[...] += jnp.dot(a, b)", "acc_ref[...] += jnp.dot(b, a)");
+        await replace(document, "acc_ref[...] += jnp.dot(a, b)", "acc_ref[...] += 1 * jnp.dot(a, b)");
         assert.deepEqual(codes(document.uri), ["PAL106", "PAL301"]);
         await document.save();
         await shown(document.uri, ["PAL106"]);
