@@ -22,7 +22,6 @@ from pallas_lint.api import (
 from pallas_lint.checker.backend_failures import within
 from pallas_lint.kernels.library.products import contracted, precision_name, product_of
 from pallas_lint.kernels.model.dtypes import bits, is_float, is_integer, long_name
-from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.records import frozen
 from pallas_lint.syntax.nesting import spelled_function
 
@@ -268,7 +267,8 @@ def _short_sums(op: Op, product: MatrixProduct) -> Iterator[_Refusal]:
     left, right, dtype = product.left.shape, product.right.shape, product.left.dtype
     if left is None or right is None or not len(left) == len(right) == 2 or dtype != product.right.dtype:
         return
-    pairs = contracted(op.name.replace(PALLAS, "jax.numpy"), left, right, list(op.args), dict(op.keywords))
+    name = "jax.numpy.dot" if op.name in _PALLAS_DOTS and len(op.args) == 2 else op.name
+    pairs = contracted(name, left, right, list(op.args), dict(op.keywords))
     sizes = [size for pair in pairs or () for size in pair if isinstance(size, int)]
     least = None if dtype is None else _STEP_BITS.get(dtype, 0) // bits(dtype)
     if least and sizes and min(sizes) < least:

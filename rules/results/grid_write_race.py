@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.grid.grid_points import LoopPoint
 
 _OF_LOOPS = ("loop", "checkify")
+_MAX_EVALUATED = 10_000  # indices at steps of the grid
 _ORDERING = frozenset(
     {"atomic_cas", "atomic_xchg", "swap", "semaphore_wait", "barrier_wait", "inline_asm", "elementwise_inline_asm"}
 )
@@ -257,6 +258,8 @@ def _load_of_another(ref: Ref, trace: KernelTrace) -> Access | None:
     scalars = [part for access in uses for part in _index_parts(access) if not isinstance(part, Slice)]
     conditions = [guard.condition for access in uses for guard in access.guards if guard.kind not in _OF_LOOPS]
     points = points_of([*scalars, *conditions], trace.launch) or ()
+    if len(points) * len(uses) > _MAX_EVALUATED or len({access.kind for access in uses}) < 2:
+        return None
     writers: dict[tuple[object, ...], set[tuple[int, ...]]] = {}
     readers: dict[tuple[object, ...], list[tuple[Access, tuple[int, ...]]]] = {}
     for point in points:
@@ -278,8 +281,7 @@ def _index_parts(access: Access) -> tuple[Value, ...]:
 
 def _element(access: Access, point: LoopPoint) -> tuple[object, ...] | None:
     """The numbers of an index at one step, and ":" for whole dimensions; None where they are not known."""
-    parts = (":" if is_full_index(part) else point.value(part) for part in _index_parts(access))
-    found = tuple(parts)
+    found = tuple(":" if is_full_index(part) else point.value(part) for part in _index_parts(access))
     return None if None in found or set(found) == {":"} else found
 
 
