@@ -72,7 +72,8 @@ class DotOperands(Rule):
     `DotAlgorithmPreset`. Neither multiplies unsigned integers. `interpret=True` computes all of these.
 
     Up to jax 0.8 Triton refuses products with a side below 16. Later releases lower them, and where fewer than 16
-    numbers of 16 bits are summed over (8 of float32 in TF32, 32 of int8), the result is wrong, without any message.
+    numbers of 16 bits are summed over (8 of float32 in TF32, 32 of int8), the result of jax 0.11.2 is wrong, without
+    any message.
 
     ## How to fix
 
