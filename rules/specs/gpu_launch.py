@@ -41,7 +41,7 @@ class GpuLaunch(Rule):
     On Triton, `num_warps` is a power of two, from 1 to 32, and `num_stages` is at least 1. With 6 warps the compiler
     ends the whole process (`LLVM Fatal Error while compiling Triton kernel`), with 64 the launch fails. It has no
     scratch: neither `scratch_shapes` nor `pl.run_scoped` lower, and intermediate arrays are values. Nor do scalar
-    prefetch, grids of traced numbers, and a `pipeline_mode` of blocks.
+    prefetch, grids of traced numbers and, from jax 0.6.1 on, a `pipeline_mode` of blocks.
 
     ## How to fix
 
@@ -62,8 +62,8 @@ class GpuLaunch(Rule):
       `CUDA_ERROR_INVALID_CLUSTER_SIZE`.
     - Lowered for CUDA with jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2 and 0.11.2: "scratch memory not implemented
       in the Triton backend", "scalar prefetch not implemented in the Triton backend", "dynamic grid bounds not
-      supported in the Triton backend", no rule for `run_scoped`; from 0.5.3 on "Pipeline mode is not supported in
-      Triton lowering".
+      supported in the Triton backend", no rule for `run_scoped`. A `pipeline_mode` lowers with 0.5.3 and 0.6.0, and
+      from 0.6.1 on "is not supported in Triton lowering".
     - Run on an H200 with jax 0.11.2: 1, 2, 8, 16 and 32 warps run; 3, 5, 6 and 12 end the process, 64 fail with
       `CUDA_ERROR_INVALID_VALUE`; no warps or no stages "must be positive"; 1 to 20 stages run.
     """
@@ -237,7 +237,7 @@ def _pipeline_modes(launch: Launch, context: Context) -> Iterator[Finding]:
         for spec in map(block_spec, specs.items if specs is not None else ()):
             if spec is None or spec.value.argument("pipeline_mode") in (None, NONE):
                 continue
-            versions = context.failing(lambda version: parse(version) >= (0, 5))
+            versions = context.failing(lambda version: parse(version) >= (0, 6, 1))
             if versions:
                 yield context.finding(
                     spec.value.site,

@@ -143,7 +143,7 @@ def f(x):
         ("@pl.when(i > 0)\n    def _():\n        o_ref[i] = x_ref[i] + o_ref[i - 1]", ["error"]),
         ("o_ref[i] = x_ref[i] + o_ref[i]", []),
         ("o_ref[i] = x_ref[jnp.maximum(i - 1, 0)]", []),
-        # The upper half stores what nobody reads.
+        # What the upper half stores, no step reads.
         ("@pl.when(i >= 32)\n    def _():\n        o_ref[i] = x_ref[i] + o_ref[i - 32]", []),
         ("o_ref[i] = x_ref[i] + o_ref[x_ref[0, 0].astype(jnp.int32)]", []),
     ],

@@ -167,6 +167,17 @@ def test_what_triton_does_not_lower(code: str, message: str | None) -> None:
     assert all(each.severity is Severity.ERROR for each in found)
 
 
+@pytest.mark.parametrize(("version", "count"), [("0.5.3", 0), ("0.6.0", 0), ("0.6.1", 1), ("0.12.0.1", 1)])
+def test_pipeline_modes_lowered_up_to_0_6_0(version: str, count: int) -> None:
+    code = f"""{_ON_TRITON}
+buffered = pl.BlockSpec((64, 128), lambda i: (i, 0), pipeline_mode=pl.Buffered(2))
+
+def run(x):
+    return pl.pallas_call(kernel, out_shape=LIKE, grid=(4,), in_specs=[buffered])(x)
+"""
+    assert len(lint(code, version, "triton", "PAL314")) == count
+
+
 def pipeline(
     more: str = "", *, block: str = "", launch: str = 'num_threads=2, thread_name="wg"', around: str = "{}",
     output: str = "",
