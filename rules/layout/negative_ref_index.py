@@ -30,7 +30,7 @@ from pallas_lint.kernels.facts.ref_indexing import ref_indexings
 from pallas_lint.kernels.grid.index_ranges import always_holds
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
-from pallas_lint.kernels.model.trace import LOOP_INDEX
+from pallas_lint.kernels.model.trace import LOOP_INDEX, conditions_in
 from pallas_lint.syntax.literals import integer_value
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class NegativeRefIndex(Rule):
             )
             return
         steps = _below_zero_at_first(value)
-        conditions = [guard for guard in indexing.event.guards if guard.kind not in ("loop", "checkify")]
+        conditions = conditions_in(indexing.event.guards)
         if steps is not None and all(always_holds(guard, trace.launch) for guard in conditions):
             spelled = indexing.site.code.partition("\n")[0]
             yield context.finding(

@@ -31,14 +31,13 @@ from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.grid.grid_simulation import axes_text, models
 from pallas_lint.kernels.grid.index_ranges import points_of
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
-from pallas_lint.kernels.model.trace import is_full_index
+from pallas_lint.kernels.model.trace import conditions_in, is_full_index
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.facts.buffer_uses import BufferUse
     from pallas_lint.kernels.grid.blocks import Blocks
     from pallas_lint.kernels.grid.grid_points import LoopPoint
 
-_OF_LOOPS = ("loop", "checkify")
 _MAX_EVALUATED = 10_000  # indices at steps of the grid
 _ORDERING = frozenset(
     {"atomic_cas", "atomic_xchg", "swap", "semaphore_wait", "barrier_wait", "inline_asm", "elementwise_inline_asm"}
@@ -256,7 +255,7 @@ def _load_of_another(ref: Ref, trace: KernelTrace) -> Access | None:
         return None
     uses = [access for access in trace.accesses(ref.parameter) if access.certain and access.ref is ref]
     scalars = [part for access in uses for part in _index_parts(access) if not isinstance(part, Slice)]
-    conditions = [guard.condition for access in uses for guard in access.guards if guard.kind not in _OF_LOOPS]
+    conditions = [guard.condition for access in uses for guard in conditions_in(access.guards)]
     points = points_of([*scalars, *conditions], trace.launch) or ()
     if len(points) * len(uses) > _MAX_EVALUATED or len({access.kind for access in uses}) < 2:
         return None

@@ -36,6 +36,7 @@ from pallas_lint.kernels.grid.index_ranges import (
     start_of,
     summed,
 )
+from pallas_lint.kernels.model.trace import conditions_in
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.grid.index_ranges import IndexRange, SliceUse
@@ -219,11 +220,11 @@ def _constant(part: SliceUse, masked: bool, trace: KernelTrace, context: Context
 
 def _moving(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice or index that is not the same at each step."""
-    conditions = [guard for guard in part.access.guards if guard.kind not in ("loop", "checkify")]
+    conditions = conditions_in(part.access.guards)
     finding = _guarded(part, conditions, trace, context) if conditions else None
     if finding is None and all(always_holds(guard, trace.launch) for guard in conditions):
         finding = _counted(part, trace, context)
-    return finding or _on_subcores(part, trace, context)
+    return finding or _on_subcores(part, conditions, trace, context)
 
 
 def _length(part: SliceUse, trace: KernelTrace) -> int | None:
@@ -373,7 +374,7 @@ def _behind_the_last(
     )
 
 
-def _guarded(part: SliceUse, conditions: list[Guard], trace: KernelTrace, context: Context) -> Finding | None:
+def _guarded(part: SliceUse, conditions: tuple[Guard, ...], trace: KernelTrace, context: Context) -> Finding | None:
     """A slice under conditions that let a step through in which it ends past the end."""
     start, size = start_of(part), number(size_of(part))
     length = _length(part, trace)
@@ -397,7 +398,7 @@ def _guarded(part: SliceUse, conditions: list[Guard], trace: KernelTrace, contex
     return None
 
 
-def _on_subcores(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | None:
+def _on_subcores(part: SliceUse, conditions: tuple[Guard, ...], trace: KernelTrace, context: Context) -> Finding | None:
     """A slice that ends past the end on one of the subcores of a SparseCore mesh."""
     start, size, length = start_of(part), number(size_of(part)), _length(part, trace)
     if size is None or length is None or not part.access.certain or not any(indices_in(start)):
@@ -406,8 +407,7 @@ def _on_subcores(part: SliceUse, trace: KernelTrace, context: Context) -> Findin
     axes = axes_of_subcores(trace.launch, devices.pop() if len(devices) == 1 else None)
     if axes is None:
         return None
-    conditions = [guard.condition for guard in part.access.guards if guard.kind not in ("loop", "checkify")]
-    for point in subcore_points([start, *conditions], trace.launch, axes):
+    for point in subcore_points([start, *(guard.condition for guard in conditions)], trace.launch, axes):
         first = point.value(start)
         if not isinstance(first, int) or first + size <= length or not point.runs(part.access.guards):
             continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pallas_lint.kernels.facts.dataflow import SELECTING, Flow, is_among, is_obscure, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_simulation import SimulationCache
-from pallas_lint.kernels.model.trace import Access, is_full_index
+from pallas_lint.kernels.model.trace import Access, conditions_in, is_full_index
 from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, Const, Dictionary, Ref, Seq, Slice, Value, dim
 from pallas_lint.records import field, frozen
 
@@ -41,7 +41,7 @@ class BufferUse:
 
     @cached_property
     def guards(self) -> tuple[Guard, ...]:
-        return tuple(guard for guard in self.access.guards if guard.kind not in ("loop", "checkify"))
+        return conditions_in(self.access.guards)
 
 
 def uses_of(ref: Ref, trace: KernelTrace, flow: Flow) -> list[BufferUse] | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.known_names import REMAINDERS, integer
-from pallas_lint.kernels.model.trace import LOOP_CARRY, LOOP_INDEX, Access, Op, is_full_index
+from pallas_lint.kernels.model.trace import LOOP_CARRY, LOOP_INDEX, Access, Op, conditions_in, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Sym, SymbolOwner, Value
 from pallas_lint.records import frozen
 
@@ -29,7 +29,7 @@ class EventInstance:
 
     @property
     def conditions(self) -> tuple[Guard, ...]:
-        return tuple(guard for guard in self.event.guards if guard.kind not in ("loop", "checkify"))
+        return conditions_in(self.event.guards)
 
 
 def unrolled_events(trace: KernelTrace) -> Iterator[EventInstance]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS, PROGRAM_ID, is_integer
-from pallas_lint.kernels.model.trace import LOOP_CARRY, LOOP_INDEX
+from pallas_lint.kernels.model.trace import LOOP_CARRY, LOOP_INDEX, conditions_in
 from pallas_lint.kernels.model.values import Array, Const, OneOf, Slice, Sym, Value
 from pallas_lint.records import field, frozen
 
@@ -98,9 +98,7 @@ class Point:
     def runs(self, guards: tuple[Guard, ...]) -> bool | None:
         """Whether code under these guards runs here; None where that is not known. Loops are taken to run."""
         result: bool | None = True
-        for guard in guards:
-            if guard.kind in ("loop", "checkify"):
-                continue
+        for guard in conditions_in(guards):
             here = self.value(guard.condition)
             if not isinstance(here, bool):  # an integer chooses among the branches of a `switch`
                 result = None

@@ -10,7 +10,7 @@ from pallas_lint.kernels.model.values import ELLIPSIS, UNKNOWN, Array, Const, Re
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Instance
@@ -34,6 +34,11 @@ class Guard:
     site: Site
     negated: bool = False
     exact: bool = False  # of a loop: the trace has each of its iterations, once and in order
+
+
+def conditions_in(guards: Iterable[Guard]) -> tuple[Guard, ...]:
+    """The guards that may keep code from running: loops are taken to run, and "checkify" is no condition."""
+    return tuple(guard for guard in guards if guard.kind not in ("loop", "checkify"))
 
 
 @frozen(eq=False)

@@ -8,7 +8,7 @@ from pallas_lint.kernels.facts.memory_spaces import is_copy
 from pallas_lint.kernels.facts.subcores.mesh import subcore_points
 from pallas_lint.kernels.library.indexing import is_scalar_index
 from pallas_lint.kernels.model.known_names import PALLAS, integer
-from pallas_lint.kernels.model.trace import Access, Op, is_full_index
+from pallas_lint.kernels.model.trace import Access, Op, conditions_in, is_full_index
 from pallas_lint.kernels.model.values import Const, Seq, Slice
 from pallas_lint.records import frozen
 
@@ -65,7 +65,7 @@ def meetings(trace: KernelTrace, axes: dict[str, int]) -> Iterator[Meeting]:
 def guarded_barriers(trace: KernelTrace, axes: dict[str, int]) -> Iterator[Op]:
     """Barriers that only some subcores of a core come to: these wait for the others for ever."""
     for op in trace.ops(BARRIER):
-        conditions = [guard.condition for guard in op.guards if guard.kind not in ("loop", "checkify")]
+        conditions = [guard.condition for guard in conditions_in(op.guards)]
         if not conditions or not op.certain:
             continue
         points = subcore_points(conditions, trace.launch, axes)
