@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.api import Context, Example, Finding, KernelTrace, Ref, Rule, Severity
 from pallas_lint.kernels.facts.aliases import aliased_outputs
+from pallas_lint.kernels.facts.named_axes import gpu_axes_in
 from pallas_lint.kernels.facts.writes import alias_not_fetched, gap, outputs_of, use_of
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class PartialOutputWrite(Rule):
         if not launch.form.is_program:
             return
         taken = aliased_outputs(launch)
-        if taken is None:
+        if taken is None or gpu_axes_in(trace):  # what all places of such a grid write: PAL308
             return
         for_tpu = any(target.backend == "tpu" for target in context.settings.target)
         for ref in outputs_of(trace):

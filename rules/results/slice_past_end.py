@@ -21,7 +21,8 @@ from pallas_lint.api import (
     Value,
 )
 from pallas_lint.compat.versions import parse
-from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores, indices_in, subcore_points
+from pallas_lint.kernels.facts.named_axes import axis_points, gpu_axes_in, indices_in
+from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
 from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_any
 from pallas_lint.kernels.grid.grid_points import axes_in, loops_in, terms_in
 from pallas_lint.kernels.grid.index_ranges import (
@@ -83,6 +84,8 @@ class SlicePastEnd(Rule):
       while tracing, with a mask too; one that starts at 0 passes up to 0.11.2, where a mask makes it right. A constant
       index, or the last turn of a loop: lowers for TPU (and for CUDA on 0.4.35 and 0.8.3), wrong rows with
       `interpret=True`, IndexError with `InterpretParams()`.
+    - Mosaic GPU, run on an H200 with jax 0.11.2: a store at `lax.axis_index(...)` past the end of an array in GMEM
+      writes to other memory without a message. Copies (`copy_gmem_to_smem`) leave out what is past the end.
     - `ref[start:stop]`, traced with these, 0.5.3, 0.6.2, 0.7.2, 0.9.2 and 0.11.2: "Out of bound slice" from the
       dimension's size on, to load and to store; one that starts before is cut short in all.
     """
@@ -153,6 +156,26 @@ class SlicePastEnd(Rule):
                 )(x)
             """
         ),
+        Example(
+            """
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem):
+                rows = pl.ds(lax.axis_index("row") * 64, 64)
+                o_gmem[rows] = x_gmem[rows] * 2  #!
+
+            def double(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    grid=(pl.cdiv(x.shape[0], 64),),
+                    grid_names=("row",),
+                )(x)
+
+            double(jnp.ones((160, 128)))
+            """,
+            target="mosaic_gpu",
+        ),
     )
     valid = (
         Example(
@@ -169,6 +192,30 @@ class SlicePastEnd(Rule):
                 assert x.shape[0] % 16 == 0
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((16, 128), x.dtype))(x)
             """
+        ),
+        Example(
+            """
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem, x_smem, arrived):
+                rows = pl.ds(lax.axis_index("row") * 64, 64)
+                plgpu.copy_gmem_to_smem(x_gmem.at[rows], x_smem, arrived)
+                plgpu.barrier_wait(arrived)
+                plgpu.copy_smem_to_gmem(x_smem, o_gmem.at[rows])
+                plgpu.wait_smem_to_gmem(0)
+
+            def copy(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    grid=(pl.cdiv(x.shape[0], 64),),
+                    grid_names=("row",),
+                    scratch_types=[plgpu.SMEM((64, 128), jnp.float32), plgpu.Barrier()],
+                )(x)
+
+            copy(jnp.ones((160, 128)))
+            """,
+            target="mosaic_gpu",
         ),
     )
 
@@ -224,7 +271,7 @@ def _moving(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | N
     finding = _guarded(part, conditions, trace, context) if conditions else None
     if finding is None and all(always_holds(guard, trace.launch) for guard in conditions):
         finding = _counted(part, trace, context)
-    return finding or _on_subcores(part, conditions, trace, context)
+    return finding or _at_one_place(part, conditions, trace, context)
 
 
 def _length(part: SliceUse, trace: KernelTrace) -> int | None:
@@ -398,16 +445,15 @@ def _guarded(part: SliceUse, conditions: tuple[Guard, ...], trace: KernelTrace, 
     return None
 
 
-def _on_subcores(part: SliceUse, conditions: tuple[Guard, ...], trace: KernelTrace, context: Context) -> Finding | None:
-    """A slice that ends past the end on one of the subcores of a SparseCore mesh."""
+def _at_one_place(
+    part: SliceUse, conditions: tuple[Guard, ...], trace: KernelTrace, context: Context
+) -> Finding | None:
+    """A slice that ends past the end at one place on the named axes, of a SparseCore mesh or of a Mosaic GPU grid."""
     start, size, length = start_of(part), number(size_of(part)), _length(part, trace)
     if size is None or length is None or not part.access.certain or not any(indices_in(start)):
         return None
-    devices = {target.device for target in context.settings.target}
-    axes = axes_of_subcores(trace.launch, devices.pop() if len(devices) == 1 else None)
-    if axes is None:
-        return None
-    for point in subcore_points([start, *(guard.condition for guard in conditions)], trace.launch, axes):
+    axes = _axes(part, trace, context)
+    for point in axis_points([start, *(guard.condition for guard in conditions)], trace.launch, axes) if axes else ():
         first = point.value(start)
         if not isinstance(first, int) or first + size <= length or not point.runs(part.access.guards):
             continue
@@ -416,9 +462,18 @@ def _on_subcores(part: SliceUse, conditions: tuple[Guard, ...], trace: KernelTra
             part.access.site,
             f"on {at} of {' x '.join(map(str, axes.values()))} the {part.noun} ends at {first + size}, but dimension"
             f" {part.axis} of `{part.ref.parameter}` has size {length}",
-            help="divide the rows by the number of subcores, or guard the copy with `pl.when`",
+            help=f"divide the size by that of the axis{'' if len(axes) == 1 else 'es'}, or guard it with `pl.when`",
         )
     return None
+
+
+def _axes(part: SliceUse, trace: KernelTrace, context: Context) -> dict[str, int]:
+    """The named axes with their sizes; none where these are not known, or the slice may be past the end."""
+    devices = {target.device for target in context.settings.target}
+    subcores = axes_of_subcores(trace.launch, devices.pop() if len(devices) == 1 else None)
+    if subcores is not None or part.access.ref.view:  # on a GPU, copies leave out what is past the end
+        return subcores or {}
+    return gpu_axes_in(trace)
 
 
 def _share_indices(one: Value, other: Value, trace: KernelTrace) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, blocks_of
+from pallas_lint.api import Context, Example, Finding, KernelTrace, Launch, Rule, Severity, blocks_of
+from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.coverage import Unvisited, unwritten
+from pallas_lint.kernels.facts.named_axes import gpu_axes_in
+from pallas_lint.kernels.facts.writes import gap, outputs_of
 
 
 class OutputsNotCovered(Rule):
@@ -25,11 +28,14 @@ class OutputsNotCovered(Rule):
 
     From the text where grid, block and shape of the output are numbers, with a known call for instance, or where both
     counts are quotients of one size: `n // 256` steps along `n // 128` blocks. Silent where the index map reads a
-    prefetch operand whose values are not known, and for outputs that alias an input.
+    prefetch operand whose values are not known, and for outputs that alias an input. Of a Mosaic GPU kernel, which
+    takes its rows by the names of the grid's axes, all stores and copies to the output have to be understood.
 
     ## References
 
     - `interpret=True` on jax 0.4.35 to 0.12.0: the blocks that are left out hold NaN.
+    - Run on an H200 with jax 0.11.2: a Mosaic GPU kernel that a grid of half the size runs leaves the other rows as
+      the memory was.
     """
 
     code = "PAL308"
@@ -52,6 +58,26 @@ class OutputsNotCovered(Rule):
 
             copy(jnp.ones((1000, 256)))
             """
+        ),
+        Example(
+            """
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem):
+                rows = pl.ds(lax.axis_index("row") * 64, 64)
+                o_gmem[rows] = x_gmem[rows] * 2  #!
+
+            def double(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    grid=(x.shape[0] // 128,),
+                    grid_names=("row",),
+                )(x)
+
+            double(jnp.ones((256, 128)))
+            """,
+            target="mosaic_gpu",
         ),
         Example(
             """
@@ -130,3 +156,18 @@ class OutputsNotCovered(Rule):
                 help="they keep whatever the memory held; cover them, or alias an input that holds their values",
                 related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
             )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        """Parts of an output that a Mosaic GPU kernel, which takes them by the names of its axes, never writes."""
+        axes, aliased = gpu_axes_in(trace), aliased_outputs(trace.launch)
+        if not axes or aliased is None:
+            return
+        for ref in outputs_of(trace):
+            found = gap(trace, ref, context.analysis) if ref.index not in aliased else None
+            if found is not None and found.certain:
+                sizes = ", ".join(f"{axis}: {size}" for axis, size in axes.items())
+                yield context.finding(
+                    found.access.site,
+                    f"the whole grid ({sizes}) writes a part of output `{ref.parameter}` only",
+                    help="it keeps whatever the memory held; cover it, or alias an input that holds its values",
+                )

@@ -20,7 +20,8 @@ from pallas_lint.api import (
     Severity,
 )
 from pallas_lint.compat.versions import parse
-from pallas_lint.kernels.facts.subcores.mesh import AXIS_INDEX, axes_of_subcores
+from pallas_lint.kernels.facts.named_axes import AXIS_INDEX, gpu_axes
+from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer, is_tensorcore_mesh
 
 _PROGRAM_ID = re.compile("program_id")
@@ -38,7 +39,8 @@ class ProgramIdMisplaced(Rule):
       none at all. A negative axis counts from the end in interpret mode and on Triton, and is refused on TPU.
     - In a body of `pl.kernel` on TPU the lowering dies since jax 0.10.2; in `plgpu.kernel` the changelog of 0.10.2
       lists both as removed, though 0.12.0.1 still lowers them: `lax.axis_index(name)` works in all. On the subcores of
-      a SparseCore the name is one of the mesh: others are unbound.
+      a SparseCore the name is one of the mesh, in `plgpu.kernel` one of the grid, the cluster or the threads: others
+      are unbound.
     - Under `interpret=True` `pl.program_id` inside the body of a `pl.when`, `lax.cond` or loop has no rule: "MLIR
       translation rule for primitive 'program_id' not found for platform cpu".
 
@@ -98,6 +100,26 @@ class ProgramIdMisplaced(Rule):
             """,
             jax="0.12.0",
             run="run(f32(4, 128))",
+        ),
+        Example(
+            """
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem):
+                rows = pl.ds(lax.axis_index("rows") * 64, 64)  #!
+                o_gmem[rows] = x_gmem[rows] * 2
+
+            def double(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct((256, 128), jnp.float32),
+                    grid=(4,),
+                    grid_names=("row",),
+                )(x)
+
+            double(jnp.ones((256, 128)))
+            """,
+            target="mosaic_gpu",
         ),
     )
     valid = (
@@ -254,20 +276,28 @@ class ProgramIdMisplaced(Rule):
 
 
 def _unbound(op: Op, launch: Launch, context: Context) -> Finding | None:
-    """The index along an axis that neither the mesh of subcores nor a `shard_map` around the launch has."""
-    axes, name = axes_of_subcores(launch, device=None), op.argument("axis_name", 0)
-    if axes is None or not isinstance(name, Const) or not isinstance(name.value, str) or name.value in axes:
+    """The index along an axis that neither the launch, or its mesh of subcores, nor a `shard_map` around it has.
+
+    A mesh around it may stand in another file: only a name that is almost one of the launch's is surely a slip.
+    """
+    subcores, name = axes_of_subcores(launch, device=None), op.argument("axis_name", 0)
+    axes = list((gpu_axes(launch) if subcores is None else subcores) or ())
+    if not isinstance(name, Const) or not isinstance(name.value, str) or name.value in axes or not axes:
         return None
+    import difflib
+
+    meant = difflib.get_close_matches(name.value, axes, 1)
     alone = all(each.shard_map is None and not each.hidden and not each.nested for each in launch.sharding_contexts)
-    if not alone or not launch.sharding_contexts:
-        return None  # that of a `shard_map` or a `vmap` around is one, too
+    if not (meant or subcores) or not alone or not launch.sharding_contexts:
+        return None
     known = " and ".join(f'"{axis}"' for axis in axes)
+    where = "the launch" if subcores is None else "the mesh of the kernel"
     return context.finding(
         op.site,
-        f'no axis "{name.value}" here: the mesh of the kernel has {known}',
-        help=f"use {known}, the names in the mesh",
+        f'no axis "{name.value}" here: {where} has {known}',
+        help=f'did you mean "{meant[0]}"?' if meant else f"use {known}, the names in the mesh",
         op=op,
-        certain=launch.known_call is not None,
+        certain=bool(meant) and launch.known_call is not None,
     )
 
 

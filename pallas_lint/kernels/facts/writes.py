@@ -7,8 +7,9 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.facts.aliases import aliased_outputs
+from pallas_lint.kernels.facts.named_axes import axis_points, gpu_axes_in
 from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.kernels.grid.grid_points import LoopPoint, Point, loops_in
+from pallas_lint.kernels.grid.grid_points import Point, loops_in
 from pallas_lint.kernels.grid.row_permutations import is_data_dependent, row_permutations
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.known_names import declares_array
@@ -100,7 +101,7 @@ def gap(trace: KernelTrace, ref: Ref, analysis: Analysis) -> Gap | None:
     shape = ref.shape
     if shape is None:
         return None
-    steps, certain = _steps(trace.launch, ref, analysis)
+    steps, certain = _steps(trace, ref, analysis)
     if len(steps) * len(stores) > _MAX_STEPS:
         return None
     sizes, exact, symbols = _sizes(shape, stores)
@@ -141,10 +142,14 @@ def _region(store: Access) -> tuple[Value, Shape | None] | None:
     return ref.indexer, ref.parent.shape
 
 
-def _steps(launch: Launch, ref: Ref, analysis: Analysis) -> tuple[list[tuple[Point, tuple[int, ...]]], bool]:
+def _steps(trace: KernelTrace, ref: Ref, analysis: Analysis) -> tuple[list[tuple[Point, tuple[int, ...]]], bool]:
     """The grid steps with the block of `ref` that each sees, and whether they are those that really run."""
     blind: list[tuple[Point, tuple[int, ...]]] = [(Point((), ()), ())]
-    blocks = blocks_of(launch, analysis)
+    axes = gpu_axes_in(trace)
+    if axes:
+        places = axis_points([], trace.launch, axes)
+        return [(place, ()) for place in places] or blind, bool(places)
+    blocks = blocks_of(trace.launch, analysis)
     block = blocks.of(ref) if blocks is not None else None
     if blocks is None or block is None or not block.sure:
         return blind, False
@@ -264,8 +269,7 @@ def _boxes(store: Access, point: Point, sizes: tuple[int, ...], symbols: dict[Sy
         return None
     found = []
     for values in itertools.product(*loops.values()):
-        known = {**symbols, **point.symbols}
-        inner = LoopPoint(point.indices, point.sizes, known, point.launch, dict(zip(loops, values, strict=True)))
+        inner = point.in_loops(dict(zip(loops, values, strict=True)), {**symbols, **point.symbols})
         box = [_interval(part, size, inner) for part, size in zip(parts, sizes, strict=True)]
         if any(interval is None for interval in box):
             return None

@@ -9,7 +9,7 @@ from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS, PROGRAM_ID, is_integer
 from pallas_lint.kernels.model.trace import LOOP_CARRY, LOOP_INDEX, conditions_in
 from pallas_lint.kernels.model.values import Array, Const, OneOf, Slice, Sym, Value
-from pallas_lint.records import field, frozen
+from pallas_lint.records import evolve, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -94,6 +94,10 @@ class Point:
     def value(self, value: Value) -> Scalar | None:
         """What a scalar is here; None where that is not known."""
         return self._value(value, 0, {})
+
+    def in_loops(self, loops: Mapping[Op, int], symbols: Mapping[Sym, int]) -> LoopPoint:
+        """The same step with these indices of the loops in the kernel, and these sizes."""
+        return LoopPoint(self.indices, self.sizes, symbols, self.launch, loops)
 
     def runs(self, guards: tuple[Guard, ...]) -> bool | None:
         """Whether code under these guards runs here; None where that is not known. Loops are taken to run."""
@@ -190,6 +194,9 @@ class LoopPoint(Point):
     """A step of the grid, and of the loops in the kernel: their indices, and what they carry."""
 
     loops: Mapping[Op, int] = field(factory=dict)
+
+    def in_loops(self, loops: Mapping[Op, int], symbols: Mapping[Sym, int]) -> LoopPoint:
+        return evolve(self, loops=loops, symbols=symbols)
 
     def _operation(self, op: Op, depth: int, known: Known) -> Scalar | None:
         return self.loops.get(op) if op.name in (LOOP_INDEX, LOOP_CARRY) else super()._operation(op, depth, known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.facts.memory_spaces import is_copy
-from pallas_lint.kernels.facts.subcores.mesh import subcore_points
+from pallas_lint.kernels.facts.named_axes import axis_points
 from pallas_lint.kernels.library.indexing import is_scalar_index
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.trace import Access, Op, conditions_in, is_full_index
@@ -68,7 +68,7 @@ def guarded_barriers(trace: KernelTrace, axes: dict[str, int]) -> Iterator[Op]:
         conditions = [guard.condition for guard in conditions_in(op.guards)]
         if not conditions or not op.certain:
             continue
-        points = subcore_points(conditions, trace.launch, axes)
+        points = axis_points(conditions, trace.launch, axes)
         comes = [point.runs(op.guards) for point in points]
         core = next(iter(axes))
         of_core = [each for each, point in zip(comes, points, strict=True) if point.coordinates[core] == 0]
@@ -122,7 +122,7 @@ def _meeting(first: _Rows, second: _Rows, trace: KernelTrace, axes: dict[str, in
         for each in (rows.start, *(guard.condition for guard in rows.access.guards if guard.kind != "checkify"))
     ]
     core, subcore = axes
-    points = [point for point in subcore_points(values, trace.launch, axes) if point.coordinates[core] == 0]
+    points = [point for point in axis_points(values, trace.launch, axes) if point.coordinates[core] == 0]
     for one in points:
         start = one.value(first.start)
         if not isinstance(start, int) or one.runs(first.access.guards) is not True:

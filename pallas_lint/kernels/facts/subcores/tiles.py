@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.compat.chips import LANES
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.divisibility import proven_divisor
-from pallas_lint.kernels.facts.subcores.mesh import indices_in
+from pallas_lint.kernels.facts.named_axes import indices_in
 from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer

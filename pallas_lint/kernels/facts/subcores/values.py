@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.facts.subcores.mesh import AXIS_INDEX
+from pallas_lint.kernels.facts.named_axes import AXIS_INDEX
 from pallas_lint.kernels.facts.subcores.vectors import layout_passes
 from pallas_lint.kernels.library.indexing import is_scalar_index
 from pallas_lint.kernels.model.dtypes import bits, is_float
