@@ -30,6 +30,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL110": ("other-generation", "lowering.other_generation"),
     "PAL111": ("mma-operands", "lowering.mma_operands"),
     "PAL112": ("wrong-target", "lowering.wrong_target"),
+    "PAL113": ("gpu-array-layout", "lowering.gpu_array_layout"),
     "PAL201": ("block-shape-tiling", "layout.block_shape_tiling"),
     "PAL202": ("reshape-minor-dims", "layout.reshape_minor_dims"),
     "PAL203": ("transpose-minor-dims", "layout.transpose_minor_dims"),

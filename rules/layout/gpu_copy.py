@@ -34,8 +34,10 @@ class GpuCopy(Rule):
 
     `copy_gmem_to_smem` and `copy_smem_to_gmem` move boxes as they are. Source and destination have one shape and one
     dtype. In GMEM, rows of the whole array have to start every 16 bytes, even where only a part is copied; the rows of
-    the box are multiples of 16 bytes, too. A slice of a tiled buffer consists of whole tiles, without steps. No
-    dimension of what comes into an untiled buffer is longer than 256.
+    the box start at multiples of 16 bytes and are multiples of 16 bytes long, too. Where they start elsewhere the copy
+    lowers and compiles, and the GPU stops at an illegal instruction. Arrays of bool are not copied at all. A slice of a
+    tiled buffer consists of whole tiles, without steps. No dimension of what comes into an untiled buffer is longer
+    than 256.
 
     ## How to fix
 
@@ -55,6 +57,10 @@ class GpuCopy(Rule):
       the last dimension to be divisible by 128, but got 992", "Async copies only support copying <=256 elements along
       each dimension, got (512, 64)", "Expected slice start (4) and slice size (64) to be divisible by the tile size
       (8)", "Strided slices not implemented".
+    - Run on an H200 with jax 0.11.2, float32, bfloat16 and int8, whole columns and vectors, constant and loaded
+      starts, both ways: `CUDA_ERROR_ILLEGAL_INSTRUCTION` for each start in a row that is no multiple of 16 bytes, right
+      for each that is. An error for this release, a warning for others.
+    - Bool, lowered with jax 0.6.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1: "Unsupported integer bitwidth: 1".
     - Up to 0.10.2 by default: "Only copies transferring a number of bytes divisible by the warpgroup size are
       supported. Got bytes=64", and steps are refused in GMEM, too.
     """
@@ -84,6 +90,27 @@ class GpuCopy(Rule):
                     scratch_types=[plgpu.SMEM((64, 100), jnp.bfloat16), plgpu.Barrier()],
                 )(x)
             """
+        ),
+        Example(
+            """
+            from jax.experimental.pallas import mosaic_gpu as plgpu
+
+            def kernel(x_gmem, o_gmem, x_smem, arrived):
+                plgpu.copy_gmem_to_smem(x_gmem.at[:, pl.ds(3, 64)], x_smem, arrived)  #!
+                plgpu.barrier_wait(arrived)
+                o_gmem[...] = x_smem[...]
+
+            def columns(x):
+                return plgpu.kernel(
+                    kernel,
+                    out_type=jax.ShapeDtypeStruct((64, 64), jnp.float32),
+                    scratch_types=[plgpu.SMEM((64, 64), jnp.float32), plgpu.Barrier()],
+                )(x)
+
+            columns(jnp.zeros((64, 128)))
+            """,
+            target="mosaic_gpu",
+            jax="0.11.2",
         ),
     )
     valid = (
@@ -134,12 +161,17 @@ def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: C
     if source.dtype is not None and target.dtype is not None and source.dtype != target.dtype:
         what = f"copy of {long_name(source.dtype)} into {long_name(target.dtype)}: a copy converts nothing"
         yield _CopyRefusal(what, "copy into a buffer of the same dtype, then load, `astype` and store")
+    if "bool" in (source.dtype, target.dtype):
+        yield _CopyRefusal(
+            "copy of bool: TMA moves whole bytes", "pass the array as int8, and compare: `mask[...] != 0`"
+        )
     if any(op.argument(name) not in (None, NONE) for name in _DIVIDED):
         return
     if _differ(source, target):
         what = f"copy of shape {_spelled(source)} into {_spelled(target)}"
         yield _CopyRefusal(what, "slice the larger one: `ref.at[pl.ds(start, size)]`")
     yield from _rows(gmem, smem)
+    yield from _start(gmem, context)
     yield from _tiles(smem)
     if _steps(gmem):
         yield _CopyRefusal("copy of a slice with steps in GMEM", "copy all of it, or an index at a time", _LANE)
@@ -190,6 +222,23 @@ def _rows(gmem: Ref, smem: Ref) -> Iterator[_CopyRefusal]:
             what = f"copy of rows of {last * bits(dtype) / 8:g} bytes: TMA needs a multiple of {_UNIT}"
             yield _CopyRefusal(what, "copy more of each row")
             return
+
+
+def _start(gmem: Ref, context: Context) -> Iterator[_CopyRefusal]:
+    """Where in a row of GMEM the copy starts."""
+    array, parts = gmem.parent, gmem.indexer.items if isinstance(gmem.indexer, Seq) else (gmem.indexer,)
+    if array is None or array.view or array.rank != len(parts) or ELLIPSIS in parts or gmem.dtype in (None, "bool"):
+        return
+    last = parts[-1]
+    start = integer(last.start) if isinstance(last, Slice) else None
+    if start is not None and gmem.dtype is not None and start * bits(gmem.dtype) % (_UNIT * 8):
+        was_run = bool(context.failing(lambda version: version == "0.11.2"))
+        yield _CopyRefusal(
+            f"copy that starts at element {start} of rows in GMEM, {start * bits(gmem.dtype) / 8:g} bytes: TMA needs a"
+            f" multiple of {_UNIT}",
+            "start at a multiple of it, or load from GMEM without a copy",
+            severity=Severity.ERROR if was_run else Severity.WARNING,
+        )
 
 
 def _tiles(smem: Ref) -> Iterator[_CopyRefusal]:
