@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pallas_lint.api import (
     CallResult,
@@ -11,7 +12,6 @@ from pallas_lint.api import (
     External,
     Finding,
     Launch,
-    Op,
     Rule,
     Seq,
     Severity,
@@ -21,6 +21,9 @@ from pallas_lint.api import (
 from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.kernels.launches.backend import STRONG, of_name
 
+if TYPE_CHECKING:
+    from pallas_lint.config.targets import Backend
+
 
 class WrongTarget(Rule):
     """A kernel that is written for another backend than the target.
@@ -29,6 +32,9 @@ class WrongTarget(Rule):
     `pallas.triton` and `pallas.mosaic_gpu` for GPU: `scratch memory not implemented in the Triton backend`,
     `Unimplemented primitive in Pallas TPU lowering`. Only kernels with such names are reported; for any other kernel
     the target decides. Nothing else of such a kernel is checked, since none of the targets is its own.
+
+    Names of `pallas.tpu` in a launch that has Triton's or Mosaic GPU's parameters, or is `plgpu.kernel`, do not lower
+    whatever the target is.
 
     An info where a kernel for one of the two GPU backends is checked for the other: a GPU runs both.
 
@@ -44,6 +50,8 @@ class WrongTarget(Rule):
     ## References
 
     - jax issue 23495.
+    - The rules that are registered with jax 0.6.2, 0.8.3, 0.10.2, 0.11.2 and 0.12.0.1: neither GPU lowering has one for
+      the primitives of `pallas.tpu`. Lowered for H100 with 0.11.2 and 0.12.0.1: "Unsupported memory space: vmem".
     """
 
     code = "PAL112"
@@ -65,6 +73,21 @@ class WrongTarget(Rule):
             """,
             target="triton",
         ),
+        Example(
+            """
+            from jax.experimental.pallas import triton as plgpu
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] + pltpu.roll(x_ref[...], 1, 1)  #!
+
+            def run(x):
+                return pl.pallas_call(
+                    kernel,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    compiler_params=plgpu.CompilerParams(num_warps=4),
+                )(x)
+            """
+        ),
     )
     valid = (
         Example(
@@ -80,23 +103,50 @@ class WrongTarget(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        requested = [target.backend for target in context.settings.target]
-        own = launch.backend
-        if not requested or own is None or own in requested or launch.evidence not in STRONG:
+        if launch.interpret or launch.is_tried or not launch.is_pallas or launch.evidence not in STRONG:
             return
-        if launch.interpret or launch.is_tried or not launch.is_pallas:
+        requested, own = [target.backend for target in context.settings.target], launch.backend
+        if own is None:
             return
-        site, name = next(_uses(launch, own), (launch.site, None))
-        what = f"`{name}` is" if name is not None else "the kernel is"
-        names = " and ".join(dict.fromkeys(BACKENDS[backend] for backend in requested))
-        yield context.finding(
-            site,
-            f"{what} for {BACKENDS[own]}: it does not run on {names}, the requested target",
-            help=f"write it for {names}, or choose its own backend: `--target {own.replace('_', '-')}`",
-            severity=Severity.INFO if own != "tpu" and "tpu" not in requested else Severity.WARNING,
-        )
+        if requested and own not in requested:
+            yield _of_other_target(launch, own, requested, context)
+        elif own != "tpu" and launch.evidence in ("params", "mesh"):
+            for site, name in _of_tpu(launch):
+                yield context.finding(
+                    site,
+                    f"`{name}` is for TPU: it does not lower for {BACKENDS[own]}, which the launch is for",
+                    help="on GPU, values are rolled, repeated and copied by `jnp` functions, and memory is"
+                    f" {'SMEM and registers' if own == 'mosaic_gpu' else 'allocated by the compiler'}",
+                    severity=Severity.ERROR,
+                    certain=launch.certain,
+                )
 
 
+def _of_other_target(launch: Launch, own: Backend, requested: list[Backend], context: Context) -> Finding:
+    site, name = next(_uses(launch, own), (launch.site, None))
+    what = f"`{name}` is" if name is not None else "the kernel is"
+    names = " and ".join(dict.fromkeys(BACKENDS[backend] for backend in requested))
+    return context.finding(
+        site,
+        f"{what} for {BACKENDS[own]}: it does not run on {names}, the requested target",
+        help=f"write it for {names}, or choose its own backend: `--target {own.replace('_', '-')}`",
+        severity=Severity.INFO if own != "tpu" and "tpu" not in requested else Severity.WARNING,
+    )
+
+
+def _of_tpu(launch: Launch) -> Iterator[tuple[Site, str]]:
+    """Uses, in a launch for a GPU, of what only the TPU lowering has; all scratch of Triton's is PAL314's."""
+    for site, name in _uses(launch, "tpu"):
+        short = name.removeprefix("pltpu.")
+        if short in _TPU_ALONE or (short == "VMEM" and launch.backend == "mosaic_gpu"):
+            yield site, name
+
+
+# Each is a primitive of which no GPU lowering has a rule.
+_TPU_ALONE = frozenset(
+    "async_copy async_remote_copy make_async_copy make_async_remote_copy sync_copy get_barrier_semaphore bitcast"
+    " pack_elementwise unpack_elementwise prng_random_bits prng_seed repeat roll stochastic_round".split()
+)
 _ALIASES = {"tpu": "pltpu", "triton": "plgpu", "mosaic_gpu": "plgpu"}
 
 
@@ -114,6 +164,6 @@ def _uses(launch: Launch, backend: str) -> Iterator[tuple[Site, str]]:
             stack.extend((item, site) for item in (*(item for _, item in value.keywords), *value.args))
         elif isinstance(value, Seq):
             stack.extend((item, site) for item in value.items[::-1])
-    for op in (op for trace in launch.traces for op in trace.events if isinstance(op, Op)):
+    for op in (op for trace in launch.traces for op in trace.ops() if op.certain):
         if of_name(op.name) == backend:
             yield op.site, f"{_ALIASES[backend]}.{op.short}"

@@ -37,6 +37,7 @@ from pallas_lint.kernels.facts.copies import (
     declaration,
     miscounts,
     unmatched,
+    warpgroups,
 )
 from pallas_lint.kernels.facts.semaphores import misuses, unbalanced
 from pallas_lint.kernels.model.known_names import integer, is_integer
@@ -97,6 +98,9 @@ class DmaUnpaired(Rule):
       "eager". Descriptor never used: NaN. Wait without start: NaN with `interpret=True`, hangs with InterpretParams.
       Read after the first of two waits on one semaphore: NaN with "on_wait". Two starts and one wait: "Semaphore has
       non-zero count at kernel exit"; one start and two waits: hangs.
+    - Run on an H200 with jax 0.11.2: two copies on a barrier of one arrival, of one warpgroup or one copy of each of
+      two, end in `CUDA_ERROR_LAUNCH_FAILED`; a wait for a second arrival, a second wait and a wait on a semaphore that
+      nothing signals hang. Without `wait_smem_to_gmem` 8,192 blocks were right, three times: a warning.
     - GPU interpreter of jax 0.12.0.1, two copies on a barrier of one arrival: "Barrier completed phase 1, but no
       threads observed phase 0". The compiler takes them. Lowered for CUDA with 0.12.0.1: "copy_gmem_to_smem without a
       barrier is only supported on pre-Hopper GPUs"; from 0.10.2 on "Operation is only valid for a single barrier, but
@@ -281,7 +285,9 @@ def _miscounted(copies: Copies, context: Context) -> Iterator[Finding]:
     for found in miscounts(copies):
         signal, on_barrier = found.signal, found.signal.op.name.startswith(GPU)
         if found.arrivals is not None:
-            message = f"a copy too many arrives at `{signal.spelled}` before a wait, which ends after {found.arrivals}"
+            each = warpgroups([signal], copies.trace) or 1
+            what = "a copy too many" if each == 1 else f"this copy of each of the {each} warpgroups"
+            message = f"{what} arrives at `{signal.spelled}` before a wait, which ends after {found.arrivals}"
             help_ = "declare the barrier with `num_arrivals=` the number of copies, or wait for each copy"
         elif signal.kind == "wait":
             message = (
@@ -424,6 +430,7 @@ def _to_gmem(trace: KernelTrace, context: Context) -> Iterator[Finding]:
             f"nothing waits for this copy out of `{source.parameter}`: no `wait_smem_to_gmem` in the whole kernel",
             help="call `wait_smem_to_gmem(0)` before the source is overwritten and before the kernel ends",
             op=op,
+            severity=Severity.WARNING,
         )
 
 

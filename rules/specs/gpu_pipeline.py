@@ -12,6 +12,7 @@ from pallas_lint.api import (
     Context,
     Example,
     Finding,
+    KernelTrace,
     Launch,
     Op,
     Rule,
@@ -20,9 +21,10 @@ from pallas_lint.api import (
 )
 from pallas_lint.checker.backend_failures import ends_with
 from pallas_lint.kernels.facts.shared_memory import SPECIALISED, STEPS
-from pallas_lint.kernels.model.known_names import integer
+from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.launch import block_spec
 
+_SET_REGISTERS = f"{PALLAS}.mosaic_gpu.set_max_registers"
 _MIN_REGISTERS, _MAX_REGISTERS = 24, 256  # registers of a thread that `setmaxnreg` takes
 
 
@@ -35,7 +37,7 @@ class GpuPipeline(Rule):
     memory is the last one.
 
     An input may be kept for as many steps as there are slots less one: its `delay_release` is smaller than
-    `max_concurrent_steps`. Registers are handed out by eights.
+    `max_concurrent_steps`. Registers are handed out by eights, here and by `set_max_registers`.
 
     ## How to fix
 
@@ -133,6 +135,15 @@ class GpuPipeline(Rule):
         for message, help_ in found:
             yield context.finding(launch.called_at, message, help=help_, certain=launch.certain)
 
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        """Registers that a warpgroup asks for by itself."""
+        for op in trace.ops(_SET_REGISTERS):
+            registers = integer(op.argument("n", 0))
+            if registers is not None and _is_refused(registers):
+                message = f"`set_max_registers` of {registers}, and registers come by eights"
+                nearest = max(round(registers / 8), 3) * 8
+                yield context.finding(op.site, message, help=f"take a multiple of 8: {nearest}", op=op)
+
 
 def _slots(launch: Launch) -> Iterator[tuple[str, str]]:
     """Inputs that are kept too long: jax compares the smallest of their delays, and looks at none of the outputs'."""
@@ -191,7 +202,11 @@ def _registers(launch: Launch, context: Context) -> Iterator[tuple[str, str]]:
     registers = integer(launch.argument("memory_registers"))
     if registers is None:
         return
-    if registers <= 0 or registers % 8:
+    if _is_refused(registers):
         yield f"`memory_registers` is {registers}, and registers come by eights", "take a multiple of 8: 40"
     elif not _MIN_REGISTERS <= registers <= _MAX_REGISTERS and context.failing(ends_with("0.10.2")):
         yield f"`memory_registers` is {registers}, of {_MIN_REGISTERS} to {_MAX_REGISTERS}", "take 24 to 40"
+
+
+def _is_refused(registers: int) -> bool:
+    return registers <= 0 or registers % 8 != 0

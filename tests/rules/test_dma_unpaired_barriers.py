@@ -118,7 +118,6 @@ _BARRIER_WAIT = "    plgpu.barrier_wait(barrier)\n"
         ("Barrier()", "Barrier(num_arrivals=2)", True),
         ("(x_gmem, x_smem, barrier)", "(x_gmem, x_smem, barrier, collective_axes='x')", False),
         (_BARRIER_WAIT, f"{_BARRIER_WAIT}    plgpu.barrier_arrive(barrier)\n{_BARRIER_WAIT}", False),
-        ("kernel,\n", "kernel,\n        num_threads=2, thread_name='wg',\n", False),
     ],
 )
 def test_waits_on_a_barrier(old: str, new: str, flagged: bool | None) -> None:

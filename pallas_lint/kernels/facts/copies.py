@@ -243,7 +243,8 @@ def miscounts(copies: Copies) -> Iterator[Miscount]:
         amounts = _amounts(group, copies) if all(signal.op.certain for signal in group) else None
         if amounts is None or "start" not in kinds or "wait" not in kinds:
             continue
-        phase = max(amounts) if any(signal.op.name == TO_SMEM for signal in group) else None  # of a barrier
+        on_barrier = any(signal.op.name == TO_SMEM for signal in group)
+        phase = amounts[kinds.index("wait")] if on_barrier else None
         left = 0
         for at, (signal, amount) in enumerate(zip(group, amounts, strict=True)):
             left += amount if signal.kind == "start" else -amount
@@ -260,8 +261,10 @@ def miscounts(copies: Copies) -> Iterator[Miscount]:
 def _amounts(group: list[BarrierSignal], copies: Copies) -> list[int] | None:
     """How much each start brings and each wait takes; None where that is not known."""
     if all(signal.op.name in (TO_SMEM, f"{GPU}.barrier_wait") for signal in group):
-        arrivals = _arrivals(group, copies)
-        return None if arrivals is None else [1 if signal.kind == "start" else arrivals for signal in group]
+        arrivals, starts = _arrivals(group, copies), warpgroups(group, copies.trace)
+        if arrivals is None or starts is None:
+            return None
+        return [starts if signal.kind == "start" else arrivals for signal in group]
     names = {signal.op.name for signal in group}
     if not all(name in LOCAL or name.rpartition(".")[0] in LOCAL for name in names):
         return None  # what other devices send is not seen
@@ -283,10 +286,9 @@ def _bits(target: Value) -> int | None:
 
 
 def _arrivals(group: list[BarrierSignal], copies: Copies) -> int | None:
-    """How many arrivals end a wait on a barrier, where all of them are these copies of a single warpgroup."""
+    """How many arrivals end a wait on a barrier, where all of them are these copies."""
     trace, barrier = copies.trace, group[0].ref
-    arguments = trace.launch.arguments
-    if barrier is None or not arguments.keys().isdisjoint(("num_threads", "thread_name", "mesh", "cluster")):
+    if barrier is None or not trace.launch.arguments.keys().isdisjoint(("mesh", "cluster")):
         return None
     own = {signal.op for signal in group}
     for op in trace.ops():
@@ -300,6 +302,15 @@ def _arrivals(group: list[BarrierSignal], copies: Copies) -> int | None:
         return None
     number = made.argument("num_arrivals", 0)
     return 1 if number is None else integer(number)
+
+
+def warpgroups(group: list[BarrierSignal], trace: KernelTrace) -> int | None:
+    """How many warpgroups start each of these copies; None where some may leave it to others."""
+    number = trace.launch.argument("num_threads")
+    if number in (None, NONE):
+        return 1
+    divided = any(signal.conditions for signal in group) or any(held.pipeline for held in trace.allocations)
+    return None if divided else integer(number)
 
 
 def declaration(trace: KernelTrace, barrier: Ref) -> CallResult | None:

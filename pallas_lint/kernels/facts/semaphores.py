@@ -1,6 +1,6 @@
-"""Semaphores of a TPU kernel: of which kind each is, and uses that its kind, shape or counts do not allow.
+"""Semaphores of a kernel: of which kind each is, and uses that its kind, shape or counts do not allow.
 
-Traced with jax 0.10.2, 0.11.2 and 0.12.0.1, for tensor cores and for subcores.
+Traced with jax 0.10.2, 0.11.2 and 0.12.0.1, for tensor cores and for subcores; run on an H200 with 0.11.2.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import KernelTrace
 
 _DECLARED = f"{PALLAS}.tpu.SemaphoreType."
+_DECLARED_ON_GPU = f"{PALLAS}.mosaic_gpu.SemaphoreType."
 _SIGNALS = tuple(f"{PALLAS}.{module}semaphore_signal" for module in ("", "tpu."))
-_WAITS = tuple(f"{PALLAS}.{module}semaphore_wait" for module in ("", "tpu."))
+_WAITS = tuple(f"{PALLAS}.{module}semaphore_wait" for module in ("", "tpu.", "mosaic_gpu."))
 _WAIT_METHODS = tuple(f"_copy.{method}" for method in ("wait", "wait_send", "wait_recv"))
 _COUNTED = {*_SIGNALS, *_WAITS}
 _ELSEWHERE = ("device_id", "core_index", "device_id_type")  # of a signal to another device or core
@@ -37,14 +38,14 @@ class Misuse:
     certain: bool = True  # False: only where nothing else touches the semaphore
 
 
-def kind_of(trace: KernelTrace, semaphore: Ref) -> Kind | None:
+def kind_of(trace: KernelTrace, semaphore: Ref, declared_in: str = _DECLARED) -> Kind | None:
     """What the launch's scratch declares it as; None where that is not known."""
     declared, refs = trace.launch.scratch, [ref for ref in trace.refs if ref.role == "scratch"]
     if not isinstance(declared, Seq) or declared.open or len(declared.items) != len(refs):
         return None
     made = next((each for each, ref in zip(declared.items, refs, strict=True) if ref.buffer == semaphore.buffer), None)
     name = made.function if isinstance(made, CallResult) else made.name if isinstance(made, External) else ""
-    short = name.removeprefix(_DECLARED)
+    short = name.removeprefix(declared_in)
     return short if short in ("DMA", "REGULAR", "BARRIER") and short != name else None  # type: ignore[return-value]
 
 
@@ -100,7 +101,8 @@ def unbalanced(trace: KernelTrace) -> Iterator[Misuse]:
                 uses.setdefault(ref.buffer, []).append(op)
     for ref in trace.refs:
         of_it = uses.get(ref.buffer, [])
-        if ref.buffer in escaped or kind_of(trace, ref) != "REGULAR" or ref.shape != ():
+        on_gpu = kind_of(trace, ref, _DECLARED_ON_GPU) == "REGULAR"
+        if ref.buffer in escaped or ref.shape != () or not (on_gpu or kind_of(trace, ref) == "REGULAR"):
             continue
         if not of_it or not all(op.name in _COUNTED and op.certain for op in of_it):
             continue
@@ -111,7 +113,7 @@ def unbalanced(trace: KernelTrace) -> Iterator[Misuse]:
                 f"this wait never ends: nothing signals `{ref.parameter}`",
                 "signal it before, with `pl.semaphore_signal`",
             )
-        elif (left := _left(of_it)) is not None:
+        elif not on_gpu and (left := _left(of_it)) is not None:  # there, all blocks of the grid share it
             signalled, waited = left
             last = next(op for op in reversed(of_it) if op.name in (_SIGNALS if signalled > waited else _WAITS))
             problem = f"`{ref.parameter}` is signalled {signalled} times in all, and {waited} are waited for"
