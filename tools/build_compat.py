@@ -252,7 +252,8 @@ def main() -> None:
         return
     stages = options.stages.split(",")
     if "apis" in stages:
-        introspect(environments, options.work, tuple(sorted((*MEASURED, *READ), key=pack.version_key)))
+        versions = measured if options.versions else tuple(sorted((*MEASURED, *READ), key=pack.version_key))
+        introspect(environments, options.work, versions)
     if "lower" in stages:
         lower(environments, options.work, measured)
     if "mosaic_gpu" in stages:
