@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from pallas_lint.api import ELLIPSIS, NONE, Context, Example, Finding, Op, Ref, Rule, Seq, Severity, Slice
+from pallas_lint.api import ELLIPSIS, NONE, Const, Context, Example, Finding, Op, Ref, Rule, Seq, Severity, Slice
 from pallas_lint.checker.backend_failures import ends_with
 from pallas_lint.kernels.facts.copies import TO_GMEM, TO_SMEM
 from pallas_lint.kernels.facts.gpu_buffers import tiling, transforms, whole
 from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.model.dtypes import bits, long_name
-from pallas_lint.kernels.model.known_names import integer
+from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.records import frozen
 
 _BOX = 256  # elements of a dimension that one copy moves
@@ -60,6 +60,8 @@ class GpuCopy(Rule):
     - Run on an H200 with jax 0.11.2, float32, bfloat16 and int8, whole columns and vectors, constant and loaded
       starts, both ways: `CUDA_ERROR_ILLEGAL_INSTRUCTION` for each start in a row that is no multiple of 16 bytes, right
       for each that is. An error for this release, a warning for others.
+    - Another axis than those of the cluster, with jax 0.6.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1: "Unknown
+      cluster axis pair, available axes: ['c']".
     - Bool, lowered with jax 0.6.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1: "Unsupported integer bitwidth: 1".
     - Up to 0.10.2 by default: "Only copies transferring a number of bytes divisible by the warpgroup size are
       supported. Got bytes=64", and steps are refused in GMEM, too.
@@ -165,6 +167,7 @@ def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: C
         yield _CopyRefusal(
             "copy of bool: TMA moves whole bytes", "pass the array as int8, and compare: `mask[...] != 0`"
         )
+    yield from _collective(op, context)
     if any(op.argument(name) not in (None, NONE) for name in _DIVIDED):
         return
     if _differ(source, target):
@@ -187,6 +190,20 @@ def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: C
     default = context.launch is not None and compiler_param(context.launch, "lowering_semantics") is None
     if number % _ARRIVAL and default:
         yield _CopyRefusal(f"copy of {number} bytes: copies into SMEM are multiples of {_ARRIVAL}", "copy more", _LANE)
+
+
+def _collective(op: Op, context: Context) -> Iterator[_CopyRefusal]:
+    """Blocks of a cluster among which a copy is divided."""
+    launch, axes = context.launch, op.argument("collective_axes")
+    if launch is None or launch.open or launch.api != f"{PALLAS}.mosaic_gpu.kernel" or "mesh" in launch.arguments:
+        return
+    given = launch.argument("cluster_names")
+    names = given.items if isinstance(given, Seq) and not given.open else () if given in (None, NONE) else None
+    if names is not None and isinstance(axes, Const) and isinstance(axes.value, str) and axes not in names:
+        known = " and ".join(f'"{name.value}"' for name in names if isinstance(name, Const))
+        has = f"the cluster of the launch has {known}" if known else "the launch has no cluster"
+        what = f'`collective_axes="{axes.value}"`, but {has}'
+        yield _CopyRefusal(what, "name an axis of `cluster_names`, over whose blocks the copy is shared")
 
 
 def _differ(source: Ref, target: Ref) -> bool:

@@ -127,7 +127,9 @@ def test_steps_in_global_memory_up_to_jax_0_10() -> None:
 
 def test_collective_copies_are_divided() -> None:
     case = ("(64, 64), jnp.float32", "(32, 64), jnp.float32")
-    assert not copied(*case, more=", collective_axes='x', leader_tracked=plgpu.CopyPartition.PARTITIONED(0)")
+    cluster = "\n        cluster=(2,), cluster_names=('x',),"
+    divided = ", collective_axes='x', leader_tracked=plgpu.CopyPartition.PARTITIONED(0)"
+    assert not copied(*case, more=divided, launch=cluster)
 
 
 def test_copies_of_older_chips_have_no_barrier() -> None:

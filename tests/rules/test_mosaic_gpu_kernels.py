@@ -247,3 +247,17 @@ def test_rows_of_copies_start_anywhere() -> None:
     body = "plgpu.copy_gmem_to_smem(x_gmem.at[pl.ds(3, 64)], x_smem, arrived)\nplgpu.barrier_wait(arrived)"
     launch = "scratch_types=[plgpu.SMEM((64, 128), jnp.float32), plgpu.Barrier()],"
     assert not found(body, "PAL216", refs="x_gmem, o_gmem, x_smem, arrived", launch=launch)
+
+
+@pytest.mark.parametrize(
+    ("axis", "cluster", "start"),
+    [
+        ("pair", 'cluster=(2,), cluster_names=("pair",),', None),
+        ("c", 'cluster=(2,), cluster_names=("pair",),', 'ERROR `collective_axes="c"`, but the cluster of the launch'),
+        ("c", "", 'ERROR `collective_axes="c"`, but the launch has no cluster'),
+    ],
+)
+def test_blocks_that_share_a_copy(axis: str, cluster: str, start: str | None) -> None:
+    body = f'plgpu.copy_gmem_to_smem(x_gmem, x_smem, arrived, collective_axes="{axis}")\nplgpu.barrier_wait(arrived)'
+    scratch = "scratch_types=[plgpu.SMEM((160, 128), jnp.float32), plgpu.Barrier()],"
+    check(found(body, "PAL216", refs="x_gmem, o_gmem, x_smem, arrived", launch=cluster + scratch), start)
