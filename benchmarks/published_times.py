@@ -130,11 +130,17 @@ def records(checkout: Path, chips: Sequence[str], kinds: Sequence[str], most: in
                 for config, measured in table[key].items():
                     try:
                         text, types = called(name, json.loads(key), json.loads(config))
+                        times = measured["evaluation_times_ms"]
+                        if not all(isinstance(each, str) for each in types):
+                            raise TypeError("an argument is no array")
                     except Unused:
                         continue
-                    if drawn < most and measured["evaluation_times_ms"]:
+                    except (AttributeError, KeyError, TypeError, ValueError) as error:
+                        sys.stderr.write(f"{file.parent.name}/{file.name}: not read ({error!r}): {key[:100]}\n")
+                        continue
+                    if drawn < most and times:
                         drawn += 1
-                        microseconds = 1e3 * statistics.median(measured["evaluation_times_ms"])
+                        microseconds = 1e3 * statistics.median(times)
                         where = hashlib.sha256(f"{chip} {name} {key} {config}".encode()).hexdigest()[:16]
                         yield {"id": where, "chip": chip, "kind": kind, "family": family, "text": text,
                                "types": types, "measured": microseconds}  # fmt: skip
