@@ -10,8 +10,10 @@ import pytest
 from pallas_lint.probe.cost.calibration import CALIBRATIONS
 from pallas_lint.probe.cost.function import cost
 from pallas_lint.probe.cost.prediction import Prediction, predict
+from pallas_lint.probe.cost.sparse_cores import offload
+from pallas_lint.probe.cost.sparse_cores import predict as predict_offload
 from pallas_lint.probe.cost.values import UndeterminedSchedule, UnknownNumber
-from pallas_lint.probe.cost.xla_program import Operation, read
+from pallas_lint.probe.cost.xla_program import Operation, XlaProgram, read
 from tests.probe.running import run
 from tests.rules.interpreted import python
 
@@ -318,6 +320,24 @@ def test_scatters_on_sparse_cores_run_beside_the_rest(
     done = found.shares.get("done")
     assert (0.0 if done is None else done.microseconds) == pytest.approx(waited, abs=0.01)
     assert done is None or done.low < waited + 1 < done.high
+
+
+@pytest.mark.parametrize(
+    ("slices", "likely"),
+    [
+        ("slice_sizes={1,8192}", 122.7),  # rows of 16 KiB, of which tokamax's records have 188 µs on a v5p
+        ("slice_sizes={1,128}", 704.0),
+        ("slice_sizes={8,8192}", 704.0),  # more than a row, as of a page
+        ("", 704.0),
+    ],
+)
+def test_gathers_of_long_rows_on_sparse_cores(slices: str, likely: float) -> None:
+    gather = Operation("gather", "gather", "bf16[4096,8192]{1,0}", [], attributes=f", offset_dims={{1}}, {slices}")
+    found = offload(XlaProgram("main", {"gathered": [gather]}), "gathered")
+    assert found is not None
+    took = predict_offload(found, gather, "v5p")
+    assert took.likely == pytest.approx(likely, rel=0.01)
+    assert took.low < 188 < took.high
 
 
 # As libtpu 0.0.50.1 writes a copy within HBM for a v5e, the end left out.

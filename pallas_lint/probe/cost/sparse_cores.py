@@ -13,20 +13,32 @@ from .xla_program import Operation, XlaProgram, array_bytes
 DOUBT = "gathers and scatters on SparseCores are timed roughly"
 _ARRAY = re.compile(r"[a-z]\w{0,19}\[[\d,]*\]")
 _MAX_DEPTH = 10  # computations within each other
-# Microseconds of each program: tokamax's smallest kernels that gather rows there take 4 (v5p), 5 (v6e) and 6 (tpu7x).
-# The most was 10, and of two products of groups on v6e one took longer.
+_ROWS = re.compile(r"\bslice_sizes=\{(?:1,)*(\d+)\}")
+# Microseconds of each program, assumed. The most was 10, and of two products of groups on v6e one took longer.
 _START = Communication(5.0, 1.0, 20.0)
-# Bytes a microsecond: jax's issue 40553 has 0.7 ms for a gather of 33 to 64 MiB on tpu7x.
-_LIKELY_RATE = 96e3
-_SLOWEST_RATE = 48e3
+
+
+@dataclass(frozen=True)
+class _Rate:
+    """Bytes a microsecond."""
+
+    likely: float
+    slowest: float
+
+
+_RATE = _Rate(96e3, 48e3)  # jax's issue 40553 has 0.7 ms for a gather of pages, 33 to 64 MiB, on tpu7x
+# The median of three gathers among tokamax's records, of rows of 8 and 16 KiB (v5p, tpu7x), and its half.
+_RATE_OF_LONG_ROWS = _Rate(570e3, 285e3)
+_LONG_ROW = 8192
 
 
 @dataclass(frozen=True)
 class Offload:
-    """What SparseCores are given: whether it is a scatter, and in how many programs."""
+    """What SparseCores are given: whether it is a scatter, in how many programs, and the bytes of a gathered row."""
 
     scatters: bool
     programs: int
+    row: int = 0
 
 
 def offload(program: XlaProgram, computation: str) -> Offload | None:
@@ -35,7 +47,8 @@ def offload(program: XlaProgram, computation: str) -> Offload | None:
     opcodes = [each.opcode for each in inner]
     if any(each.value == "tpu_custom_call" for each in inner) or not {"gather", "scatter"} & {*opcodes}:
         return None
-    return Offload("scatter" in opcodes, max(opcodes.count("call-start"), 1))
+    row = min((_row_bytes(each) for each in inner if each.opcode == "gather"), default=0)
+    return Offload("scatter" in opcodes, max(opcodes.count("call-start"), 1), row)
 
 
 def predict(offload: Offload, call: Operation, device: str) -> Communication:
@@ -44,12 +57,19 @@ def predict(offload: Offload, call: Operation, device: str) -> Communication:
     A gather moves what it results in, a scatter what it changes, its indices and updates.
     """
     moved = sum(map(array_bytes, _ARRAY.findall(call.result))) if offload.scatters else call.bytes
+    rate = _RATE_OF_LONG_ROWS if offload.row >= _LONG_ROW and not offload.scatters else _RATE
     fastest = CHIPS[device].bandwidth * FASTEST.efficiency * 1e3
     return Communication(
-        offload.programs * _START.likely + moved / _LIKELY_RATE,
+        offload.programs * _START.likely + moved / rate.likely,
         offload.programs * _START.low + moved / fastest,
-        offload.programs * _START.high + moved / _SLOWEST_RATE,
+        offload.programs * _START.high + moved / rate.slowest,
     )
+
+
+def _row_bytes(gather: Operation) -> int:
+    """Bytes of the row that a gather takes at each index; 0 where it takes more than a row."""
+    row = _ROWS.search(gather.attributes)
+    return array_bytes(f"{gather.result.partition('[')[0]}[{row[1]}]") if row else 0
 
 
 def _within(program: XlaProgram, computation: str, depth: int = 0) -> Iterator[Operation]:
