@@ -53,10 +53,10 @@ class NoDerivative(Rule):
     ## Known limits
 
     An error where the differentiated argument itself is an operand; a warning where it may reach the launch on a way
-    that the text does not show. Operands without a tangent are known where they are variables of an enclosing function,
-    bound by `partial`, or integers in a lambda. Silent where `stop_gradient` is in the way, in a `try` of which a
-    handler goes on (which shows, or expects, that it fails), for functions that only others differentiate, such as an
-    optimiser's loss, and in files that do not mention Pallas at all.
+    that the text does not show. Operands without a tangent are known where they are variables of an enclosing function
+    or of the module, bound by `partial`, or integers in a lambda. Silent where `stop_gradient` is in the way, in a
+    `try` of which a handler goes on (which shows, or expects, that it fails), for functions that only others
+    differentiate, such as an optimiser's loss, and in files that do not mention Pallas at all.
 
     ## References
 
@@ -226,12 +226,18 @@ def _without_tangent(func: Func, launch: Launch) -> str | None:
 
 
 def _constants(func: Func) -> list[tuple[str, Value]]:
-    """What `partial` bound, and variables of enclosing functions that `func` passes on as they are."""
+    """What `partial` bound, and variables around `func`, of functions or the module, that it passes on as they are."""
     bound = zip((each.name.value for each in func.node.params.positional), func.bound, strict=False)
     calls = (node for node in walk(func.node.body) if isinstance(node, nodes.Call))
     passed = {arg.value.value for call in calls for arg in call.args if isinstance(arg.value, nodes.Name)}
     closed = passed - {parameter.name.value for parameter in func.node.params.named}
-    return [*bound, *func.keywords, *((name, value) for name in closed if (value := func.env.find(name)) is not None)]
+    around = ((name, _variable(name, func)) for name in closed)
+    return [*bound, *func.keywords, *((name, value) for name, value in around if value is not None)]
+
+
+def _variable(name: str, func: Func) -> Value | None:
+    local = func.env.find(name)
+    return func.env.module.env.vars.get(name) if local is None else local
 
 
 def _is_operand(func: Func, launch: Launch) -> bool:

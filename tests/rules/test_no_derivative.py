@@ -81,6 +81,14 @@ SOME_OPERANDS: dict[str, tuple[str, bool]] = {
         "def f(x, w):\n    v = jnp.ones((256, 128))\n    return jax.jvp(lambda x: g(x, v), (x,), (x,))\n",
         True,
     ),
+    "of the module": (
+        "W = jnp.ones((256, 128))\ndef f(x, w):\n    return jax.jvp(lambda x: g(x, W), (x,), (x,))\n",
+        True,
+    ),
+    "of the module, with a tangent": (
+        "W = jnp.ones((256, 128))\ndef f(x, w):\n    return jax.jvp(g, (x, W), (x, jnp.zeros_like(W)))\n",
+        False,
+    ),
     "bound by keyword": ("def f(x, w):\n    return jax.jvp(functools.partial(g, w=w), (x,), (x,))\n", True),
     "integers": ("def f(x, w):\n    return jax.jvp(lambda x: g(x, x.astype(jnp.int32)), (x,), (x,))\n", True),
     "both": ("def f(x, w):\n    return jax.jvp(g, (x, w), (x, x))\n", False),
