@@ -15,6 +15,7 @@ from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
+from pallas_lint.kernels.model.known_names import public_name
 from pallas_lint.kernels.model.symbols import symbolic
 from pallas_lint.kernels.model.trace import Capture, Guard
 from pallas_lint.kernels.model.values import (
@@ -96,7 +97,7 @@ def _name(interp: Tracer, node: nodes.Name, env: Env) -> Value:
         return Const("__main__" if env.module is interp.root else "an imported module")
     value = lookup(interp, node.value, env)
     if isinstance(value, External):
-        return NAMED_NUMBERS.get(value.name) or External(value.name, interp.site(node))
+        return NAMED_NUMBERS.get(value.name) or External(public_name(value.name), interp.site(node))
     if interp.kernel is not None and isinstance(value, Array | Sym) and env.captures(node.value, interp.kernel):
         interp.record(Capture(node.value, value, interp.site(node)))
     return value
