@@ -46,9 +46,7 @@ def annotate_with_calls(
     speaking: dict[tuple[object, ...], set[KnownCall]] = {}
     for finding in every:
         if finding.known_call is not None:
-            speaking.setdefault(place_of(finding), set()).update(
-                calls.get(finding.known_call, {finding.known_call})
-            )
+            speaking.setdefault(place_of(finding), set()).update(calls.get(finding.known_call, {finding.known_call}))
     known = {each for each in (*chosen, *(each for some in calls.values() for each in some)) if each.is_call}
     counted = Counter(each.name for each in known)
     for finding in findings:
