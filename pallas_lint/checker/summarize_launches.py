@@ -9,6 +9,7 @@ from pallas_lint.checker.targeting import targets_of
 from pallas_lint.compat.chips import knowing
 from pallas_lint.kernels.launches.launching import bodies_of, declared_arrays
 from pallas_lint.kernels.model.dtypes import canonical
+from pallas_lint.kernels.model.known_names import public_name
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -288,7 +289,7 @@ def _unmet(analysis: Analysis) -> Iterator[LaunchSummary]:
             continue
         uses, stored = module.uses.within(piece.first, piece.last)
         for use in uses:
-            form = FORMS.by_name.get(use.name)
+            form = FORMS.by_name.get(public_name(use.name))
             if form is None or form.is_inner or use.call is None or use.name in stored or use.span.start in places:
                 continue
             why = _TOO_LONG if _was_cut(piece, analysis) else "nothing that runs leads there"

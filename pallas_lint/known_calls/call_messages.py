@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -45,15 +46,15 @@ def annotate_with_calls(
     speaking: dict[tuple[object, ...], set[KnownCall]] = {}
     for finding in every:
         if finding.known_call is not None:
-            known = calls.get(finding.known_call, {finding.known_call})
-            speaking.setdefault(place_of(finding), set()).update(known)
-    counted = Counter(
-        each.name for each in {*chosen, *(each for some in calls.values() for each in some)} if each.is_call
-    )
+            speaking.setdefault(place_of(finding), set()).update(calls.get(finding.known_call, {finding.known_call}))
+    known = {each for each in (*chosen, *(each for some in calls.values() for each in some)) if each.is_call}
+    counted = Counter(each.name for each in known)
     for finding in findings:
         if finding.known_call is not None:
             known_call = now.get(finding.known_call, finding.known_call)
-            message = f"{finding.message}, {known_call.describe(finding.span.path)}"
+            silent = [each for each in known - speaking[place_of(finding)] if each.name == known_call.name]
+            causes = _causes(known_call, finding.message, silent)
+            message = f"{finding.message}, {known_call.describe(finding.span.path, causes)}"
             alike = sum(each.name == known_call.name and each.is_call for each in speaking[place_of(finding)])
             known_calls = counted[known_call.name]
             if known_calls > 1 and alike:
@@ -61,6 +62,17 @@ def annotate_with_calls(
                 message = f"{message} ({some} known calls)"
             finding = evolve(finding, message=message, known_call=known_call)
         yield finding
+
+
+def _causes(known_call: KnownCall, message: str, silent: list[KnownCall]) -> frozenset[str]:
+    """The arguments that a finding probably rests on: its message has them, or no call without it has the same."""
+    words = set(re.findall(r"\w+", message))
+    others = [dict(each.arguments) for each in silent]
+    return frozenset(
+        name
+        for name, value in known_call.arguments
+        if {name, value} & words or (others and all(each.get(name) != value for each in others))
+    )
 
 
 def stale(analysis: Analysis, shapes: Shapes) -> Iterator[Finding]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Literal
 
 from pallas_lint.records import field, frozen
@@ -47,17 +48,20 @@ class KnownCall:
         """The arguments as a reader wants them: "x: f32[512,1024], bm=64"."""
         return _spelled(self.arguments)
 
-    def brief(self, longest: int) -> str:
-        """The same in a few characters, without uninformative arguments."""
-        spelled = _spelled(each for each in self.arguments if each[1] != "None" and not each[1].endswith("[...]"))
+    def brief(self, longest: int, causes: frozenset[str] = frozenset()) -> str:
+        """The same in a few characters, without uninformative arguments; where not all fit, those in `causes` do."""
+        given = [each for each in self.arguments if each[1] != "None" and not each[1].endswith("[...]")]
+        spelled = _spelled(given)
         if len(spelled) <= longest:
             return spelled
-        end = spelled.rfind(", ", 0, longest)
-        return f"{spelled[:end]}, …" if end > 0 else f"{spelled[:longest]}…"
+        arrays_first = sorted(given, key=lambda each: (each[0] not in causes, not is_array(each[1])))
+        shown = [each for each, end in zip(arrays_first, _ends(arrays_first), strict=True) if end <= longest]
+        kept = _spelled(each for each in given if each in shown)
+        return f"{kept}, …" if kept else f"{_spelled(arrays_first[:1])[:longest]}…"
 
-    def describe(self, path: str) -> str:
+    def describe(self, path: str, causes: frozenset[str] = frozenset()) -> str:
         """How a message about code in `path` names the call: "with x: f32[512,1024], as in tests/test_rows.py:12"."""
-        spelled, where = self.brief(_MAX_MESSAGE_LENGTH), self.place(path)
+        spelled, where = self.brief(_MAX_MESSAGE_LENGTH, causes), self.place(path)
         if self.kind == "annotation":
             return f"with {spelled}, as annotated"
         if self.kind == "probe":
@@ -80,6 +84,11 @@ def _spelled(arguments: Iterable[tuple[str, str]]) -> str:
     given = list(arguments)
     arrays = [f"{name}: {value}" for name, value in given if is_array(value)]
     return ", ".join((*arrays, *(f"{name}={value}" for name, value in given if not is_array(value))))
+
+
+def _ends(arguments: list[tuple[str, str]]) -> Iterator[int]:
+    """Where each of these arguments ends, one after the other in a line."""
+    return accumulate(len(_spelled((each,))) + 2 for each in arguments)
 
 
 def is_array(text: str) -> bool:

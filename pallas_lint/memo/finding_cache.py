@@ -340,13 +340,16 @@ def _shared_facts(analysis: Analysis) -> Hashable:
     divided = (
         frozenset(size.text for size in sizes if _is_shared(size)) for sizes in (effects.remainders, effects.divisors)
     )
-    multiples = frozenset((size.text, number) for size, number in effects.multiples if _is_shared(size))
+    guarded = (
+        frozenset((size.text, number) for size, number in sizes if _is_shared(size))
+        for sizes in (effects.multiples, effects.least)
+    )
     compared = frozenset(
         frozenset(size.text if size is not None else None for size in group)
         for group in effects.comparisons
         if any(map(_is_shared, group))
     )
-    return tuple(divided), multiples, compared, frozenset(effects.checkified), analysis.outcome.checkified_unknown
+    return tuple(divided), tuple(guarded), compared, frozenset(effects.checkified), analysis.outcome.checkified_unknown
 
 
 def _is_shared(size: object) -> TypeGuard[Sym]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.api import Context, Edit, Example, Finding, Rule, Severity, Span, Use
 from pallas_lint.fixes.migration import argument_removed
 from pallas_lint.kernels.analysis.detect_tests import is_script, is_test
+from pallas_lint.kernels.model.known_names import public_name
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.notebooks.reading import SUFFIX
 from pallas_lint.syntax.bindings import text_of
@@ -123,7 +124,7 @@ class DebugLeftOn(Rule):
     def check_use(self, use: Use, context: Context) -> Iterator[Finding]:
         if use.imported:
             return
-        form = FORMS.by_name.get(use.name)
+        form = FORMS.by_name.get(public_name(use.name))
         launches = form is not None and not form.is_inner
         if launches and not (is_test(use.node, context.module) or _is_optional(use.node, _OPTION)):
             for keyword in use.keywords:

@@ -14,6 +14,7 @@ from pallas_lint.api import (
     Finding,
     KernelTrace,
     Op,
+    Ref,
     Rule,
     Severity,
     Value,
@@ -120,6 +121,16 @@ class ScanWithXs(Rule):
                 )(n, x)
             """
         ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                total, _ = jax.lax.scan(lambda acc, row: (acc + row[...], None), jnp.zeros((8, 128)), x_ref)  #!
+                o_ref[...] = total
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))(x)
+            """
+        ),
     )
     valid = (
         Example(
@@ -195,12 +206,13 @@ def _refusals(op: Op, trace: KernelTrace | None) -> Iterator[_ScanRefusal]:
 
 
 def _of_scan(op: Op, trace: KernelTrace | None) -> Iterator[_ScanRefusal]:
-    arrays = sum(1 for leaf in tree_leaves(op.argument("xs", 2) or NONE) if isinstance(leaf, Array))
-    if arrays:
+    leaves = list(tree_leaves(op.argument("xs", 2) or NONE))
+    arrays = sum(isinstance(leaf, Array) for leaf in leaves)
+    if arrays or any(isinstance(leaf, Ref) for leaf in leaves):
         what = (
-            "scans over an array: no kernel can slice it"
-            if arrays == 1
-            else f"scans over {arrays} arrays: no kernel can slice them"
+            f"scans over {arrays} arrays: no kernel can slice them"
+            if arrays > 1
+            else f"scans over {'an array' if arrays else 'a ref'}: no kernel can slice it"
         )
         yield _ScanRefusal(what, _INDEX_REFS, _BOTH, mosaic_gpu=True)
     if op.argument("reverse", 4) == Const(True):

@@ -9,6 +9,7 @@ from pallas_lint.api import (
     UNKNOWN,
     Access,
     CallResult,
+    Const,
     Context,
     Example,
     Finding,
@@ -17,14 +18,17 @@ from pallas_lint.api import (
     Op,
     Ref,
     Rule,
+    Seq,
     Severity,
+    Slice,
     Sym,
 )
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.copies import copies_of
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.facts.writes import all_seen, outputs_of
-from pallas_lint.kernels.grid.index_ranges import number
+from pallas_lint.kernels.grid.index_ranges import number, reach_of
+from pallas_lint.kernels.model.symbols import item_of
 
 
 class PartialHbmOutput(Rule):
@@ -95,6 +99,44 @@ class PartialHbmOutput(Rule):
                 )(jnp.zeros((8, 128), jnp.float32), jnp.zeros((64, 128), jnp.float32))
             """
         ),
+        Example(
+            """
+            def kernel(new_ref, cache_ref, out_ref, sem):
+                rows = new_ref.shape[1]
+                copy = pltpu.make_async_copy(new_ref, out_ref.at[:, pl.ds(out_ref.shape[1] - rows, rows), :], sem)
+                copy.start()
+                copy.wait()
+
+            def append(new, cache):
+                b, s, d = cache.shape
+                hbm = pl.BlockSpec(memory_space=pl.ANY)
+                return pl.pallas_call(  #!
+                    kernel,
+                    in_specs=[hbm, hbm],
+                    out_specs=hbm,
+                    out_shape=jax.ShapeDtypeStruct(cache.shape, cache.dtype),
+                    scratch_shapes=[pltpu.SemaphoreType.DMA],
+                )(new, cache)
+            """
+        ),
+        Example(
+            """
+            def kernel(x_ref, out_ref, sem):
+                @pl.loop(0, x_ref.shape[0] // 2)
+                def _(i):
+                    copy = pltpu.make_async_copy(x_ref.at[i], out_ref.at[i], sem)
+                    copy.start()
+                    copy.wait()
+
+            def run(x):
+                return pl.pallas_call(  #!
+                    kernel,
+                    out_specs=pl.BlockSpec(memory_space=pl.ANY),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    scratch_shapes=[pltpu.SemaphoreType.DMA],
+                )(x)
+            """
+        ),
     )
     valid = (
         Example(
@@ -136,9 +178,19 @@ class PartialHbmOutput(Rule):
             if output.index in taken or output.space not in ("hbm", "any"):
                 continue
             writes = _parts_written(trace, output)
+            counted = _fraction_written(writes or [], output, trace)
+            if counted is not None:
+                yield context.finding(
+                    launch.called_at,
+                    f"copies write {counted.text} rows of output `{output.parameter}`, which has more: the rest of it"
+                    " is garbage",
+                    help="copy all rows, or alias an input that holds the others: `input_output_aliases`",
+                    related=[(op.site, "the copy in a loop") for op, _ in (writes or [])[:1]],
+                )
             if not writes or not (
                 any(part.indexer is not None and uses_loaded(part.indexer) for _, part in writes)
                 or _are_too_few(writes, output, launch)
+                or _is_one_part(writes, launch)
             ):
                 continue
             same = [ref for ref in trace.refs if ref.role == "in" and _fits(ref, output, launch)]
@@ -159,6 +211,8 @@ def _fits(ref: Ref, output: Ref, launch: Launch) -> bool:
     """Whether an input has the shape and the dtype of the output, or the output is declared with the input's."""
     if ref.shape is None and output.shape is None:
         return _is_declared_like(ref, output, launch)
+    if ref.dtype is None and output.dtype is None:
+        return bool(ref.shape) and ref.shape == output.shape and _has_dtype_of_its_shape(output, launch)
     known = ref.shape is not None and all(isinstance(size, int) for size in ref.shape)
     return ref.shape == output.shape and ref.dtype == output.dtype is not None and (known or bool(ref.shape))
 
@@ -171,6 +225,17 @@ def _is_declared_like(ref: Ref, output: Ref, launch: Launch) -> bool:
         return False
     shape, dtype = (Sym(f"{operand.text}.{name}", operand.owner) for name in ("shape", "dtype"))
     return declared.argument("shape", 0) == shape and declared.argument("dtype", 1) == dtype
+
+
+def _has_dtype_of_its_shape(output: Ref, launch: Launch) -> bool:
+    """`jax.ShapeDtypeStruct((b, s, d), x.dtype)` where the sizes are those of `x`."""
+    shapes = launch.out_shapes
+    declared = shapes.items[output.index] if shapes is not None and output.index is not None else UNKNOWN
+    dtype = declared.argument("dtype", 1) if isinstance(declared, CallResult) else None
+    if not isinstance(dtype, Sym):
+        return False
+    whole = Sym(f"{dtype.text.removesuffix('.dtype')}.shape", dtype.owner)
+    return all(size == item_of(whole, at) for at, size in enumerate(output.shape or ()))
 
 
 def _parts_written(trace: KernelTrace, output: Ref) -> list[tuple[Op, Ref]] | None:
@@ -201,6 +266,39 @@ def _are_too_few(writes: list[tuple[Op, Ref]], output: Ref, launch: Launch) -> b
         return False
     sizes, times = ([each for each in known if each is not None] for known in (counts, steps))
     return len(sizes) == len(counts) and len(times) == len(steps) and sum(sizes) * prod(times) < total
+
+
+def _is_one_part(writes: list[tuple[Op, Ref]], launch: Launch) -> bool:
+    """Whether a single copy writes, once, and not from the first element on: `out.at[pl.ds(n - rows, rows)]`."""
+    if len(writes) != 1 or launch.has_grid is not False or not launch.form.is_over_blocks:
+        return False
+    [(op, part)] = writes
+    index = part.indexer
+    slices = [each for each in (index.items if isinstance(index, Seq) else (index,)) if isinstance(each, Slice)]
+    moved = any(each.size is not None and not isinstance(each.start, Const) for each in slices)
+    return moved and not any(guard.kind == "loop" for guard in op.guards)
+
+
+def _fraction_written(writes: list[tuple[Op, Ref]], output: Ref, trace: KernelTrace) -> Sym | None:
+    """How many rows the only copy writes in a loop of `n // 2` steps, of an output declared with an input of n rows."""
+    launch = trace.launch
+    if len(writes) != 1 or launch.has_grid is not False or not launch.form.is_over_blocks:
+        return None
+    index = writes[0][1].indexer
+    reach = None if index is None else reach_of(index.items[0] if isinstance(index, Seq) else index, launch)
+    count = None if reach is None or reach.factor != Const(1) else reach.count
+    if not isinstance(count, Sym) or count.operation is None or count.operation[0] != "//":
+        return None
+    _, rows, parts = count.operation
+    alike = (ref for ref in trace.refs if ref.role == "in" and _is_declared_like(ref, output, launch))
+    return count if (number(parts) or 0) > 1 and any(rows in _lengths(ref, trace) for ref in alike) else None
+
+
+def _lengths(ref: Ref, trace: KernelTrace) -> tuple[Sym, ...]:
+    """The names of the number of rows of an input that the kernel gets whole."""
+    operand = trace.launch.operand(ref.index or 0)
+    named = (Sym(f"{operand.text}.shape[0]", operand.owner),) if isinstance(operand, Sym) else ()
+    return (*named, Sym(f"{ref.parameter}.shape[0]", trace)) if ref.shape is None else ()
 
 
 def _elements(ref: Ref) -> int | None:

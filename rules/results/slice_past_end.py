@@ -27,6 +27,7 @@ from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_a
 from pallas_lint.kernels.grid.grid_points import axes_in, loops_in, terms_in
 from pallas_lint.kernels.grid.index_ranges import (
     always_holds,
+    blocks_in,
     divided,
     extents,
     number,
@@ -176,6 +177,41 @@ class SlicePastEnd(Rule):
             """,
             target="mosaic_gpu",
         ),
+        Example(
+            """
+            def kernel(x_ref, o_ref, *, rows, part):
+                @pl.loop(0, rows // part)
+                def _(s):
+                    here = pl.ds(pl.program_id(0) * rows + s * part, part)
+                    o_ref[here, :] = x_ref[here, :]  #!
+
+            def run(x, rows=64, part=8):
+                block = pl.BlockSpec((rows, 128), lambda i: (i, 0))
+                return pl.pallas_call(
+                    lambda x_ref, o_ref: kernel(x_ref, o_ref, rows=rows, part=part),
+                    grid=(x.shape[0] // rows,),
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x)
+            """
+        ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[0] = x_ref[pl.program_id(0)]  #!
+
+            def run(x):
+                block = pl.BlockSpec((1, *x.shape[1:]), lambda b: (b, 0, 0))
+                return pl.pallas_call(
+                    kernel,
+                    grid=x.shape[:1],
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x)
+            """
+        ),
     )
     valid = (
         Example(
@@ -290,7 +326,9 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
     """A slice that moves with a loop or with the grid."""
     reach, size = reach_of(start_of(part), trace.launch), size_of(part)
     if reach is None and size is not None:
-        return _named_blocks_ahead(part, size, trace, context)
+        blocks = blocks_in(start_of(part), trace.launch)
+        passed = None if blocks is None else _second_step(part, blocks, trace, context)
+        return passed or _named_blocks_ahead(part, size, trace, context)
     if reach is None or size is None:
         return None
     length = _length(part, trace)
@@ -344,11 +382,11 @@ def _second_step(part: SliceUse, reach: IndexRange, trace: KernelTrace, context:
     if length is not None and known_size is not None and factor is not None:
         if known_size > length or factor + known_size <= length:
             return None
-    elif not (isinstance(size, Sym) and size == reach.factor and size in extents(part, trace)):
+    elif not (isinstance(reach.factor, Sym) and reach.factor in extents(part, trace)):
         return None
     if not may_be_any(context.analysis.outcome.effects, reach.count, reach.factor):
         return None
-    spelled = size.text if isinstance(size, Sym) else length
+    spelled = length if length is not None else reach.factor.text if isinstance(reach.factor, Sym) else "?"
     return context.finding(
         part.access.site,
         f"the {part.noun} leaves dimension {part.axis} of `{part.ref.parameter}`, which has size {spelled}, at the"

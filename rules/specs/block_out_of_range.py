@@ -16,12 +16,13 @@ from pallas_lint.api import (
     Ref,
     Rule,
     Severity,
+    Sym,
     Value,
     blocks_of,
 )
 from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
-from pallas_lint.kernels.grid.block_counts import neighbours_of, walks_of
+from pallas_lint.kernels.grid.block_counts import Walk, count_of, may_be_any, neighbours_of, walks_of
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
 from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.records import frozen
@@ -115,6 +116,66 @@ class BlockOutOfRange(Rule):
                 )(x)
             """
         ),
+        Example(
+            """
+            def kernel(x_ref, y_ref, o_ref):
+                o_ref[...] = x_ref[...] + y_ref[...].T
+
+            def add_transposed(x, y, *, block=128):
+                m, n = x.shape
+                if y.shape != (n, m):
+                    raise ValueError(y.shape)
+                return pl.pallas_call(
+                    kernel,
+                    grid=(m // block, n // block),
+                    in_specs=[
+                        pl.BlockSpec((block, block), lambda i, j: (i, j)),
+                        pl.BlockSpec((block, block), lambda i, j: (i, j)),  #!
+                    ],
+                    out_specs=pl.BlockSpec((block, block), lambda i, j: (i, j)),
+                    out_shape=jax.ShapeDtypeStruct((m, n), x.dtype),
+                )(x, y)
+            """
+        ),
+        Example(
+            """
+            def kernel(x_ref, scale_ref, o_ref):
+                o_ref[...] = x_ref[...] * scale_ref[...]
+
+            def scale(x, factors, bm=64, bn=128):
+                rows, columns = x.shape
+                assert factors.shape == (1, columns)
+                return pl.pallas_call(
+                    kernel,
+                    grid=(rows // bm, columns // bn),
+                    in_specs=[
+                        pl.BlockSpec((bm, bn), lambda i, j: (i, j)),
+                        pl.BlockSpec((1, bn), lambda i, j: (0, i)),  #!
+                    ],
+                    out_specs=pl.BlockSpec((bm, bn), lambda i, j: (i, j)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x, factors)
+            """
+        ),
+        Example(
+            """
+            def kernel(q_ref, k_ref, o_ref):
+                o_ref[...] = q_ref[...] * k_ref[...]
+
+            def products(x, tile=64):
+                rows, columns = x.shape
+                return pl.pallas_call(
+                    kernel,
+                    grid=(rows // tile, rows // tile),
+                    in_specs=[
+                        pl.BlockSpec((tile, columns), lambda i, j: (i, 0)),
+                        pl.BlockSpec((tile, columns), lambda i, j: (i - j, 0)),  #!
+                    ],
+                    out_specs=pl.BlockSpec((tile, columns), lambda i, j: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                )(x, x)
+            """
+        ),
     )
     valid = (
         Example(
@@ -151,6 +212,7 @@ class BlockOutOfRange(Rule):
         if found is None:
             yield from _of_nothing(block, context)
             if not _a_call_shows_it(block, launch, context):
+                yield from _of_second_steps(block, context)
                 yield from _of_names(block, context)
                 yield from _of_neighbours(block, context)
             return
@@ -284,21 +346,45 @@ def _a_call_shows_it(block: Block, launch: Launch, context: Context) -> bool:
     return False
 
 
+def _of_second_steps(block: Block, context: Context) -> Iterator[Finding]:
+    """A negative index at the second step of an axis of which the number of steps has only a name: `i - j`."""
+    sizes = block.grid.sizes
+    named = [at for at, size in enumerate(sizes) if isinstance(size, Sym)]
+    results = block.index_map.results if block.index_map is not None else None
+    free = may_be_any(context.analysis.outcome.effects, *(size for size in sizes if isinstance(size, Sym)))
+    if block.index_map is None or results is None or not named or not free or len(named) > _MAX_NAMED:
+        return
+    tried = tuple(2 if isinstance(size, Sym) else size if isinstance(size, int) else 1 for size in sizes)
+    for point in block.grid.corners(tried) if 0 not in tried else ():
+        for (node, _), value in zip(results, block.indices or (), strict=False):
+            index = point.value(value)
+            if isinstance(index, int) and not isinstance(index, bool) and index < 0:
+                what = f"{'input' if block.role == 'in' else 'output'} {block.index}"
+                yield context.finding(
+                    block.index_map.site_of(node),
+                    f"index map of {what} returns {index} at grid step {point.indices}, where the grid has that step:"
+                    " block indices start at 0",
+                    help="keep it in range: `jnp.maximum(i - j, 0)`, and skip in the kernel what has no block",
+                    severity=Severity.WARNING,
+                    related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
+                )
+                return
+
+
 def _of_names(block: Block, context: Context) -> Iterator[Finding]:
     """A grid axis that walks along a dimension with another number of blocks, where sizes have only names."""
     assert block.index_map is not None
     results = block.index_map.results
     if results is None or not block.sure:
         return
-    wrong = [
-        walk
-        for walk in walks_of(block)
-        if walk.divisor == 1 and walk.steps != walk.blocks and walk.may_be_any(context.analysis.outcome.effects)
-    ]
+    effects = context.analysis.outcome.effects
+    wrong = [walk for walk in walks_of(block) if walk.divisor == 1 and walk.steps != walk.blocks]
     for walk in wrong:
-        if any(other.blocks == walk.steps for other in wrong):
+        if walk.counts_may_differ(effects) and any(other.blocks == walk.steps for other in wrong):
             help = "swap the two indices that the index map returns, or the two axes of the grid"
-        elif walk.excess == 1:
+        elif walk.counts_may_differ(effects) and (axis := _axis_that_fits(walk, block)) is not None:
+            help = f"return the index of grid axis {axis}, which has as many steps as there are blocks"
+        elif walk.excess == 1 and walk.may_be_any(effects):
             help = "make the grid as long as the array has blocks, or return another index"
         else:
             continue
@@ -311,6 +397,14 @@ def _of_names(block: Block, context: Context) -> Iterator[Finding]:
             related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
         )
         return
+
+
+def _axis_that_fits(walk: Walk, block: Block) -> int | None:
+    """Another grid axis, which does not move the block, with a step for each block, of sizes that have names."""
+    if isinstance(walk.blocks, int) or isinstance(walk.steps, int):
+        return None
+    axes = (at for at, size in enumerate(block.grid.sizes) if at != walk.axis and count_of(size) == walk.blocks)
+    return next((axis for axis in axes if block.ignores(axis)), None)
 
 
 def _of_neighbours(block: Block, context: Context) -> Iterator[Finding]:
@@ -332,6 +426,7 @@ def _of_neighbours(block: Block, context: Context) -> Iterator[Finding]:
         return
 
 
+_MAX_NAMED = 6  # axes whose second step is tried
 _DIVISIONS = frozenset({"floor_divide", "cdiv", "div", "right_shift", "shift_right_logical"})
 
 

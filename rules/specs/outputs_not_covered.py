@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pallas_lint.api import Context, Example, Finding, KernelTrace, Launch, Rule, Severity, blocks_of
 from pallas_lint.kernels.facts.aliases import aliased_outputs
-from pallas_lint.kernels.facts.coverage import Unvisited, unwritten
+from pallas_lint.kernels.facts.coverage import Tail, Unvisited, unwritten
 from pallas_lint.kernels.facts.named_axes import gpu_axes_in
 from pallas_lint.kernels.facts.writes import gap, outputs_of
 
@@ -27,9 +27,11 @@ class OutputsNotCovered(Rule):
     ## Known limits
 
     From the text where grid, block and shape of the output are numbers, with a known call for instance, or where both
-    counts are quotients of one size: `n // 256` steps along `n // 128` blocks. Silent where the index map reads a
-    prefetch operand whose values are not known, and for outputs that alias an input. Of a Mosaic GPU kernel, which
-    takes its rows by the names of the grid's axes, all stores and copies to the output have to be understood.
+    counts are quotients of one size: `n // 256` steps along `n // 128` blocks. Of `n // 64` steps, rounded down, where
+    the code itself asks for multiples of a smaller number, `n % 8 == 0`; not where it asks for nothing. Silent where
+    the index map reads a prefetch operand whose values are not known, and for outputs that alias an input. Of a Mosaic
+    GPU kernel, which takes its rows by the names of the grid's axes, all stores and copies to the output have to be
+    understood.
 
     ## References
 
@@ -95,6 +97,24 @@ class OutputsNotCovered(Rule):
                 )(x)
             """
         ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                rows, columns = x.shape
+                assert rows % 8 == 0
+                block = pl.BlockSpec((64, columns), lambda i: (i, 0))
+                return pl.pallas_call(  #!
+                    kernel,
+                    grid=(rows // 64,),
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct((rows, columns), x.dtype),
+                )(x)
+            """
+        ),
     )
     valid = (
         Example(
@@ -133,6 +153,25 @@ class OutputsNotCovered(Rule):
                 )(x, old)
             """
         ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2.0
+
+            def double(x):
+                rows, columns = x.shape
+                if rows % 8 or rows % 128:
+                    raise ValueError(rows)
+                block = pl.BlockSpec((64, columns), lambda i: (i, 0))
+                return pl.pallas_call(
+                    kernel,
+                    grid=(rows // 64,),
+                    in_specs=[block],
+                    out_specs=block,
+                    out_shape=jax.ShapeDtypeStruct((rows, columns), x.dtype),
+                )(x)
+            """
+        ),
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
@@ -145,6 +184,13 @@ class OutputsNotCovered(Rule):
                 message = f"output {block.index} is never written: axis {sizes.index(0)} of the grid has no step"
             elif isinstance(missing, Unvisited):
                 message = f"{missing.count} of {missing.total} blocks of output {block.index} are never written"
+            elif isinstance(missing, Tail):
+                walk = missing.walk
+                message = (
+                    f"the end of output {block.index} is never written where its dimension {walk.dimension} is"
+                    f" {missing.size}: grid axis {walk.axis} has {walk.steps} steps, rounded down, and the guards let"
+                    " this size through"
+                )
             else:
                 message = (
                     f"the last blocks of output {block.index} are never written: dimension {missing.dimension} has"

@@ -108,6 +108,17 @@ class ShapeMismatch(Rule):
             """,
             run="run()",
         ),
+        Example(
+            """
+            def kernel(y_ref, gate_ref, o_ref):
+                o_ref[...] = jnp.sum(y_ref[...] * gate_ref[...][:, :, None], axis=0)  #!
+
+            def combine(y, gate):
+                experts, tokens, d = y.shape
+                assert gate.shape == (tokens, experts)
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((tokens, d), y.dtype))(y, gate)
+            """
+        ),
     )
     valid = (
         Example(

@@ -135,6 +135,23 @@ class StoreMismatch(Rule):
             first(jnp.ones((4, 16, 128)))
             """
         ),
+        Example(
+            """
+            def kernel(x_ref, w_ref, o_ref):
+                gate, up = jnp.split(x_ref[...] @ w_ref[...], 2, axis=0)
+                o_ref[...] = gate * up  #!
+
+            def gated(x, w, rows=64):
+                k, two = x.shape[1], w.shape[-1]
+                return pl.pallas_call(
+                    kernel,
+                    grid=(x.shape[0] // rows,),
+                    in_specs=[pl.BlockSpec((rows, k), lambda i: (i, 0)), pl.BlockSpec((k, two), lambda i: (0, 0))],
+                    out_specs=pl.BlockSpec((rows, two // 2), lambda i: (i, 0)),
+                    out_shape=jax.ShapeDtypeStruct((x.shape[0], two // 2), x.dtype),
+                )(x, w)
+            """
+        ),
     )
     valid = (
         Example(
@@ -226,10 +243,20 @@ def _shapes_differ(target: Shape, given: Shape, ref: Shape) -> Severity | None:
     pairs = list(zip(target, given, strict=True))
     if any(isinstance(one, int) and isinstance(other, int) and one != other for one, other in pairs):
         return Severity.ERROR
+    if any(_is_part(one, other) or _is_part(other, one) for one, other in pairs):
+        return Severity.ERROR
     # `(n, 1)` for `(n, m)`: it fits where m is 1. With two such dimensions, `(1, n)` for `(n, 1)`, it may well be.
     differing = [one if other == 1 else other for one, other in pairs if one != other and 1 in (one, other)]
     likely = len(differing) == 1 and isinstance(differing[0], Sym) and not _may_be_one(differing[0])
     return Severity.WARNING if likely else None
+
+
+def _is_part(part: int | Sym | None, whole: int | Sym | None) -> bool:
+    """Whether one size is a fraction of the other, by which no two are equal: `n // 2` of n."""
+    if not isinstance(part, Sym) or part.operation is None:
+        return False
+    symbol, divided, count = part.operation
+    return symbol == "//" and divided == whole and isinstance(count, Const) and count.kind is int and count.value > 1
 
 
 def _same_store(access: Access, context: Context) -> list[Access]:

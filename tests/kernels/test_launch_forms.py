@@ -94,6 +94,35 @@ def run(x):
     assert [finding.code for finding in lint(code, select="PAL101")] == ["PAL101"]
 
 
+def test_private_names_are_the_public_ones() -> None:
+    code = """
+import jax.numpy as jnp
+from jax._src import api, lax, tree_util
+from jax._src.pallas import core as pallas_core
+from jax._src.pallas.pallas_call import pallas_call
+from jax.experimental.pallas import tpu as pltpu
+
+def launcher(body):
+    @api.jit
+    def run(*operands):
+        @pallas_core.core_map(pltpu.create_tensorcore_mesh("core"))
+        def _():
+            return body(*tree_util.tree_map(lambda x: x, operands))
+    return run
+
+def kernel(x):
+    x[...] = jnp.fft.fft(x[...])
+
+def whole(x_ref, o_ref):
+    o_ref[...] = jnp.fft.fft(x_ref[...])
+
+def run(x):
+    launcher(kernel)(x)
+    return pallas_call(whole, out_shape=lax.full(x.shape, 0.0))(x)
+"""
+    assert [finding.code for finding in lint(code, select="PAL101")] == ["PAL101"] * 2
+
+
 def test_a_name_belongs_to_one_row() -> None:
     names = [name for row in FORMS.rows for name in row.names]
     assert len(names) == len(set(names))

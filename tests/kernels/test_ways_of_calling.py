@@ -9,7 +9,7 @@ import pytest
 from pallas_lint.cli import main
 from pallas_lint.kernels.analysis.analysis import analyse
 from pallas_lint.kernels.interpreter.modules import ModuleGraph
-from pallas_lint.kernels.model.values import Array, Sym
+from pallas_lint.kernels.model.values import Array, Const, Seq, Sym
 from pallas_lint.run.project import InputFile
 from pallas_lint.run.runner import run
 from pallas_lint.testing import codes, lint, settings
@@ -179,6 +179,27 @@ def test_no_shape_where_specs_are_not_known(call: str) -> None:
 @pytest.mark.parametrize("method", ["lower(spec).compile()", "trace(spec)", "trace(spec).lower()", "lower(x=spec)"])
 def test_ahead_of_time(method: str) -> None:
     assert shapes(f"spec = jax.ShapeDtypeStruct((24, 384), jnp.float32)\njax.jit(twice).{method}\n") == [(24, 384)]
+
+
+def test_what_a_partial_binds_is_no_argument_of_what_is_jitted() -> None:
+    launcher = """
+import functools
+
+def blocks(x, *, rows):
+    spec = pl.BlockSpec((rows, x.shape[1]), lambda i: (i, 0))
+    return pl.pallas_call(
+        kernel, grid=(x.shape[0] // rows,), in_specs=[spec], out_specs=spec,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+jitted = jax.jit({})
+def test_it():
+    jitted(jnp.ones((64, 128)){})
+"""
+    bound = launches(launcher.format("functools.partial(blocks, rows=16)", ""))
+    passed = launches(launcher.format("blocks", ", rows=16"))
+    known = Seq((Const(4),))
+    assert known in [each.grid for each in bound]
+    assert known not in [each.grid for each in passed]  # it depends on a tracer
 
 
 @pytest.mark.parametrize("call", ["jax.eval_shape(twice, spec)", "jax.make_jaxpr(twice)(spec)"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Dictionary, DType, External, Instance, Seq
-from pallas_lint.known_calls.known_call import ValueProblem
+from pallas_lint.known_calls.known_call import KnownCall, ValueProblem
 from pallas_lint.known_calls.values import check, read, spell
 
 
@@ -73,3 +73,25 @@ def test_no_value(text: str) -> None:
 
 def test_no_instance_of_what_is_no_class() -> None:
     assert not isinstance(read("pkg.config:Config(bm=64)", find), Instance)
+
+
+MANY = KnownCall(
+    "scale.py::scale",
+    (
+        ("x", "f32[512,1024]"),
+        ("weights", "f32[512,1024]"),
+        ("bias_vector", "f32[1,1024]"),
+        ("rows", "12"),
+        ("axis", "'model'"),
+        ("skipped", "None"),
+    ),
+    "scale.py:3",
+)
+
+
+def test_a_long_call_is_cut_behind_its_causes() -> None:
+    arrays = "x: f32[512,1024], weights: f32[512,1024], bias_vector: f32[1,1024]"
+    assert MANY.brief(100) == f"{arrays}, rows=12, axis='model'"
+    assert MANY.brief(80) == f"{arrays}, rows=12, …"
+    assert MANY.brief(80, frozenset({"axis"})) == "x: f32[512,1024], weights: f32[512,1024], axis='model', …"
+    assert MANY.brief(10) == "x: f32[512…"

@@ -254,7 +254,9 @@ def test_assumptions_are_warnings() -> None:
         ("if k % 32768: raise ValueError(k)", 32768),
         ("assert k % 256 == 0 and k % 32768 == 0", 32768),
         ("assert k % 1024 == 0", None),
-        ("assert k >= 32768", None),
+        ("assert k >= 32768", 32768),
+        ("if k <= 40000: raise ValueError(k)", 40001),
+        ("if k < 32768: return x", None),
     ],
 )
 def test_the_least_size_that_the_code_takes(guard: str, least: int | None) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import lcm, prod
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.aliases import pairs as alias_pairs
 from pallas_lint.kernels.grid.block_counts import stays_of, walks_of
+from pallas_lint.kernels.grid.index_ranges import number
+from pallas_lint.kernels.model.values import Sym
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -29,7 +31,15 @@ class Unvisited:
     total: int
 
 
-def unwritten(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[Block, Unvisited | Walk]]:
+@frozen
+class Tail:
+    """The end of a dimension that no step comes to, of a size that the guards let through: 72 rows in blocks of 64."""
+
+    walk: Walk
+    size: int
+
+
+def unwritten(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[Block, Unvisited | Walk | Tail]]:
     """The outputs of which blocks are never written: so many, or those at the end of a dimension."""
     aliased = aliased_outputs(launch)
     if aliased is None:
@@ -37,7 +47,7 @@ def unwritten(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tupl
     for block in blocks.outputs or ():
         if block is None or block.index in aliased or not _is_moved(block):
             continue
-        missing = _unvisited(block) or next(_short_walks(block, effects), None)
+        missing = _unvisited(block) or next(_short_walks(block, effects), None) or next(_tails(block, effects), None)
         if missing is not None:
             yield block, missing
 
@@ -77,6 +87,18 @@ def _short_walks(block: Block, effects: Effects) -> Iterator[Walk]:
     for walk in walks_of(block):
         if walk.excess == -1 and walk.may_be_any(effects):
             yield walk
+
+
+def _tails(block: Block, effects: Effects) -> Iterator[Tail]:
+    """The dimensions of `n // 64` steps, rounded down, where the code asks for multiples of 8."""
+    for walk in walks_of(block):
+        steps, grid_size = walk.steps, block.grid.sizes[walk.axis]
+        if walk.excess != 0 or isinstance(steps, int) or not isinstance(grid_size, Sym):
+            continue
+        length, rounded_down = number(steps.block), grid_size.operation == ("//", steps.size, steps.block)
+        guarded = lcm(*(divisor for size, divisor in effects.multiples if size == steps.size))
+        if rounded_down and length and 1 < guarded < length and not length % guarded and walk.may_be_any(effects):
+            yield Tail(walk, length + guarded)
 
 
 def unread(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[Block, Walk]]:

@@ -134,9 +134,9 @@ def _budgets_of(launch: Launch, analysis: Analysis, sublanes: int) -> tuple[Laun
 
 
 def _with_least_sizes(block: Block, analysis: Analysis) -> tuple[Block, dict[str, int]]:
-    """The block with the least of each size that the code rejects unless a number divides it, and those sizes."""
-    least: dict[Sym, int] = {}
-    for size, number in analysis.outcome.effects.multiples:
+    """The block with the least of each size that the guards of the code let through, and those sizes."""
+    effects, least = analysis.outcome.effects, dict[Sym, int]()
+    for size, number in (*effects.multiples, *effects.least):
         if isinstance(size, Sym) and size in (block.block_shape or ()):
             least[size] = max(number, least.get(size, 0))
     if block.dims is None or not least:

@@ -255,16 +255,30 @@ def named_mismatch(op: Op) -> ShapeMismatch | None:
         return _named_squeeze(args, keywords)
     if op.short == "einsum":
         return _named_einsum(args, keywords)
-    factors = operands(args, keywords) if op.short in _PRODUCTS else [value for value in args if shape(value) != ()]
+    if op.short not in _PRODUCTS:
+        return _named_broadcast(args) if promotes(op.name) or op.name in _SELECTS else None
+    factors = operands(args, keywords)
     left, right = map(shape, factors) if len(factors) == 2 else (None, None)
     if left is None or right is None or len(left) != 2 or len(right) != 2 or None in (*left, *right):
         return None
-    if op.short in _PRODUCTS:
-        return _named_product(contracted(op.name, left, right, args, keywords), left, right)
-    fits = [_broadcasts(*shapes) for shapes in ((left, right), (left, right[::-1]), (left[::-1], right))]
-    if not (promotes(op.name) or op.name in _SELECTS) or fits[0] or not any(fits[1:]):
+    return _named_product(contracted(op.name, left, right, args, keywords), left, right)
+
+
+def _named_broadcast(args: list[Value]) -> ShapeMismatch | None:
+    """Two shapes among the operands that would broadcast if one was transposed; of more dimensions, if two of them
+    were exchanged that both have.
+    """
+    shapes = list(dict.fromkeys(sizes for value in args if (sizes := shape(value)) != ()))
+    left, right = shapes if len(shapes) == 2 else (None, None)
+    if left is None or right is None or not len(left) == len(right) > 1 or None in (*left, *right):
         return None
     pairs = tuple((a, b) for a, b in zip(left, right, strict=True) if a != b and 1 not in (a, b))
+    if len(left) == 2:
+        turned = _broadcasts(left, right[::-1]) or _broadcasts(left[::-1], right)
+    else:
+        turned = len(pairs) == 2 and pairs[0] == pairs[1][::-1]
+    if not pairs or not turned:
+        return None
     spelled = " and ".join(f"{_spelled(a)} is {_spelled(b)}" for a, b in pairs)
     reason = f"shapes {_listed((left, right))} broadcast only where {spelled}"
     return ShapeMismatch(reason, "transpose one of the operands", pairs)

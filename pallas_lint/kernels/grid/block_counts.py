@@ -78,6 +78,14 @@ class Walk:
         counts = [count for count in (self.steps, self.blocks) if isinstance(count, BlockCount)]
         return may_be_any(effects, *(part for count in counts for part in (count.size, count.block)))
 
+    def counts_may_differ(self, effects: Effects) -> bool:
+        """Whether the code compares neither of two sizes with the other, directly or by others, nor with a number."""
+        if isinstance(self.steps, int) or isinstance(self.blocks, int) or self.steps.size == self.blocks.size:
+            return self.may_be_any(effects)
+        sizes = self.steps.size, self.blocks.size
+        limited = any(None in group and not group.isdisjoint(sizes) for group in effects.comparisons)
+        return not limited and may_differ(effects, *sizes)
+
 
 def factored(size: Sym | Const) -> tuple[int, Value]:
     """The number that a size is multiplied by, and the rest: (2, bm) of `2 * bm`, (256, 1) of 256."""

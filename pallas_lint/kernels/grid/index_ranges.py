@@ -107,6 +107,24 @@ def reach_of(value: Value, launch: Launch, depth: int = 0) -> IndexRange | None:
     return None
 
 
+def blocks_in(value: Value, launch: Launch) -> IndexRange | None:
+    """How far `block * size + more` counts by its first part, where the second is a loop's and counts up from 0."""
+    op = value.origin if isinstance(value, Array) else None
+    if op is None or op.name not in _ADD or len(op.args) != 2:
+        return None
+    for block, more in (op.args, op.args[::-1]):
+        reach, inner = reach_of(block, launch), reach_of(more, launch)
+        if reach is not None and inner is not None and not axes_in(more, launch)[0] and _counts_up(inner):
+            return reach if axes_in(block, launch)[0] else None
+    return None
+
+
+def _counts_up(reach: IndexRange) -> bool:
+    """Whether it is certainly never negative: a loop's index, times its size."""
+    step = number(reach.factor)
+    return reach.offset >= 0 and (isinstance(reach.factor, Sym) if step is None else step >= 0)
+
+
 _AT_MOST = frozenset(("less_equal", "le"))
 _ABOVE = frozenset(("greater", "gt"))
 _AT_LEAST = frozenset(("greater_equal", "ge"))

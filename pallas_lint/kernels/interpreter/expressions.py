@@ -15,7 +15,8 @@ from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
-from pallas_lint.kernels.model.symbols import symbolic
+from pallas_lint.kernels.model.known_names import public_name
+from pallas_lint.kernels.model.symbols import is_of_shape, symbolic
 from pallas_lint.kernels.model.trace import Capture, Guard
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
@@ -96,7 +97,7 @@ def _name(interp: Tracer, node: nodes.Name, env: Env) -> Value:
         return Const("__main__" if env.module is interp.root else "an imported module")
     value = lookup(interp, node.value, env)
     if isinstance(value, External):
-        return NAMED_NUMBERS.get(value.name) or External(value.name, interp.site(node))
+        return NAMED_NUMBERS.get(value.name) or External(public_name(value.name), interp.site(node))
     if interp.kernel is not None and isinstance(value, Array | Sym) and env.captures(node.value, interp.kernel):
         interp.record(Capture(node.value, value, interp.site(node)))
     return value
@@ -143,7 +144,7 @@ def _ellipsis(interp: Tracer, node: nodes.Ellipsis, env: Env) -> Value:
 
 def _sequence(interp: Tracer, node: nodes.Tuple | nodes.List | nodes.Set, env: Env) -> Value:
     items: list[Value] = []
-    open_ = False
+    open_, rest = False, None
     for element in node.elements:
         value = interp.evaluate(element.value, env)
         if not isinstance(element, nodes.StarredElement):
@@ -152,12 +153,12 @@ def _sequence(interp: Tracer, node: nodes.Tuple | nodes.List | nodes.Set, env: E
             items.extend(value.items)
             open_ |= value.open
         else:
-            open_ = True
+            open_, rest = True, value if is_of_shape(value) and element is node.elements[-1] else None
         if open_:
             break  # the position of what follows is not known
     if isinstance(node, nodes.Set):
         return iteration.a_set(items, open_)
-    return Seq(tuple(items), "tuple" if isinstance(node, nodes.Tuple) else "list", open_)
+    return Seq(tuple(items), "tuple" if isinstance(node, nodes.Tuple) else "list", open_, rest)
 
 
 def _dictionary(interp: Tracer, node: nodes.Dict, env: Env) -> Value:

@@ -24,6 +24,7 @@ from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.kernels.model.recorder import TOP_LEVEL, OutOfBudget, Recorder
 from pallas_lint.kernels.model.result import InterpreterResult
 from pallas_lint.kernels.model.scope import Env
+from pallas_lint.kernels.model.symbols import item_of
 from pallas_lint.kernels.model.trace import Allocation, Guard, refs_in
 from pallas_lint.kernels.model.values import (
     MAX_WEIGHT,
@@ -520,7 +521,7 @@ class Interpreter(Recorder):
         elif isinstance(value, Array) and value.shape:
             parts = [Array(value.shape[1:], value.element, value.weak, host=value.host)] * len(elements)
         elif isinstance(value, Sym) and star is None:
-            parts = [Sym(f"{value.text}[{i}]", value.owner) for i in range(len(elements))]
+            parts = [item_of(value, at) for at in range(len(elements))]
             env.facts = {**env.facts, **facts_of_unpacking(value, parts)}
         else:
             parts = []

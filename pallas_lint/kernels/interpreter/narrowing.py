@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.dtypes import dtype_of
+from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import (
     NONE,
     UNKNOWN,
@@ -69,13 +70,38 @@ def facts_of(interp: Tracer, test: nodes.BaseExpression, env: Env) -> tuple[Fact
         if isinstance(operator, nodes.GreaterThan) and isinstance(compared, nodes.Integer) and compared.value == "0":
             return {}, _no_remainder(interp, test.left, env)
         if not isinstance(operator, nodes.Equal | nodes.NotEqual) or not _is_plain(test):
-            return {}, {}
+            return _bounds(interp, test, env)
         sides = (interp.evaluate(test.left, env), interp.evaluate(test.comparisons[0].comparator, env))
         equal = {**_equal(*sides), **_equal(*reversed(sides))}
         return (equal, {}) if isinstance(operator, nodes.Equal) else ({}, equal)
     if isinstance(test, nodes.BinaryOperation | nodes.Name):
         return {}, _no_remainder(interp, test, env)
     return {}, {}
+
+
+# How much more than the right side the left one is at least where a comparison holds, and the right where it fails.
+_LEAST = {nodes.GreaterThanEqual: 0, nodes.GreaterThan: 1}
+_LEAST_WHERE_FALSE = {nodes.LessThan: 0, nodes.LessThanEqual: 1}
+
+
+def _bounds(interp: Tracer, test: nodes.Comparison, env: Env) -> tuple[Facts, Facts]:
+    """The facts of a comparison of a size with a number: where `n < 4096` fails, `max(n, 4096)` is n."""
+    operator, compared = test.comparisons[0].operator, test.comparisons[0].comparator
+    more = _LEAST.get(type(operator)), _LEAST_WHERE_FALSE.get(type(operator))
+    if more == (None, None) or not isinstance(compared, nodes.Integer) or not _is_plain(test):
+        return {}, {}
+    size, least = interp.evaluate(test.left, env), interp.evaluate(compared, env)
+    if not isinstance(size, Sym) or not isinstance(least, Const) or least.kind is not int:
+        return {}, {}
+    found: list[Facts] = [{} if plus is None else {_at_least(size, least.value + plus): size} for plus in more]
+    return found[0], found[1]
+
+
+def _at_least(size: Sym, number: int) -> Sym:
+    """The name of `max(size, number)`."""
+    larger = arithmetic("max", size, Const(number))
+    assert isinstance(larger, Sym)
+    return larger
 
 
 def _no_remainder(interp: Tracer, node: nodes.BaseExpression, env: Env) -> Facts:

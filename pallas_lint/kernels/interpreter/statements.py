@@ -131,17 +131,24 @@ def _assert(interp: Tracer, node: nodes.Assert, env: Env) -> bool:
             interp.effects.remainders.add(size)  # `assert k == block`: it has one block
     known = env.facts
     env.facts = {**known, **facts_of(interp, node.test, env)[0]}
-    _note_multiples(interp, known, env)
+    _note_guarded(interp, known, env)
     return False
 
 
-def _note_multiples(interp: Tracer, before: Facts, env: Env) -> None:
-    """The facts from a guard: `block % 128` is 0 from here on."""
+def _note_guarded(interp: Tracer, before: Facts, env: Env, *, rejects: bool = True) -> None:
+    """The facts from a guard: `block % 128` is 0 from here on, `max(block, 128)` is the block.
+
+    A guard that does not reject the others, but returns, may launch for these, too.
+    """
     for symbol, value in env.facts.items():
-        if symbol not in before and symbol.operation is not None and symbol.operation[0] == "%" and value == Const(0):
-            number = symbol.operation[2]
-            if isinstance(number, Const) and number.kind is int:
-                interp.effects.multiples.add((symbol.operation[1], number.value))
+        if symbol in before or symbol.operation is None:
+            continue
+        operator, size, number = symbol.operation
+        if isinstance(number, Const) and number.kind is int:
+            if operator == "%" and value == Const(0):
+                interp.effects.multiples.add((size, number.value))
+            elif rejects and operator == "max" and value == size:
+                interp.effects.least.add((size, number.value))
 
 
 def _import(interp: Tracer, node: nodes.Import, env: Env) -> None:
@@ -216,7 +223,7 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
     left: list[bool] = []
     before = env.facts
     ended = fork(env, [branch(lambda: interp.suite(node.body, env), False), branch(otherwise, True)])
-    _note_multiples(interp, before, env)
+    _note_guarded(interp, before, env, rejects=not left)
     if left and not ended and interp.kernel is not None:
         # What follows, up to the end of the loop or the function, is the other branch.
         interp.frame.guards = (*interp.frame.guards, Guard("if", condition, site, not left[0]))

@@ -11,11 +11,12 @@ from pallas_lint.kernels.launches.signatures import signature_of
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import short_name
 from pallas_lint.kernels.model.dtypes import element_of
-from pallas_lint.kernels.model.known_names import is_grid_spec, is_shape_struct, takes_prefetch
+from pallas_lint.kernels.model.known_names import is_grid_spec, is_shape_struct, is_spec, takes_prefetch
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
 from pallas_lint.kernels.model.queries import CROWDED
 from pallas_lint.kernels.model.recorder import TOO_MUCH
+from pallas_lint.kernels.model.symbols import closed_shape
 from pallas_lint.kernels.model.trace import KernelTrace, refs_in
 from pallas_lint.kernels.model.values import (
     NONE,
@@ -59,6 +60,7 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
     beside = _beside_grid_spec(named)
     open_ = arguments.open
     open_ |= _fold_grid_spec(named)
+    _close_grid(named)
     result = Launch(
         form,
         api,
@@ -107,6 +109,24 @@ def _is_left_out(interp: Tracer, node: nodes.Node) -> bool:
         return False  # known calls have limits of their own
     interp.memo.record_dependency(CROWDED, node)
     return is_crowded(interp, node)
+
+
+def _close_grid(named: dict[str, Value]) -> None:
+    """A grid `x.shape` has as many axes as an index map takes of its indices."""
+    grid, count = named.get("grid", NONE), named.get("num_scalar_prefetch", Const(0))
+    if isinstance(grid, Sym | Seq) and isinstance(count, Const) and count.kind is int:
+        given = [named.get(name, NONE) for name in ("in_specs", "out_specs")]
+        specs = [spec for value in given for spec in (value.items if isinstance(value, Seq) else (value,))]
+        taken = next((rank for rank in map(_map_rank, specs) if rank is not None), 0)
+        named["grid"] = closed_shape(grid, taken - count.value)
+
+
+def _map_rank(spec: Value) -> int | None:
+    """How many arguments the index map of a spec takes."""
+    index_map = spec.argument("index_map", 1) if is_spec(spec) else None
+    if not isinstance(index_map, Func) or index_map.keywords or isinstance(index_map.node.params.star_arg, nodes.Param):
+        return None
+    return len(index_map.node.params.positional) - len(index_map.bound)
 
 
 def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pallas_lint.kernels.library.host import tables
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import integer, is_integer
-from pallas_lint.kernels.model.symbols import symbolic
+from pallas_lint.kernels.model.symbols import is_of_shape, item_of, part_of_shape, symbolic
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
     NONE,
@@ -68,8 +68,7 @@ def subscript(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value)
     if isinstance(owner, Dictionary):
         return tables.look_up(interp, owner, index, interp.frame.piece.code(node.value))
     if isinstance(owner, Sym):
-        text = _index_text(index)
-        return UNKNOWN if text is None else Sym(f"{owner.text}[{text}]", owner.owner)
+        return _of_symbol(owner, index)
     if isinstance(owner, CallResult) and owner.launch is not None and isinstance(index, Const | Sym | CallResult):
         # jax-triton style `kernel[grid](...)` never reaches here: those kernels are not Pallas.
         return UNKNOWN
@@ -100,6 +99,21 @@ def concretize_indices(interp: Tracer, node: nodes.Subscript, owner: Value, inde
             interp.concretize("slice", bound, node)
         elif isinstance(part, Slice) and part.size is not None and not view:
             interp.concretize("size", part.size, node)
+
+
+def _of_symbol(owner: Sym, index: Value) -> Value:
+    """`x.shape[0]`, `x.shape[1:]`, `config["rows"]`: under the name that it has."""
+    if isinstance(index, Slice) and index.size is None and index.step == NONE and is_of_shape(owner):
+        bounds = [integer(bound) for bound in (index.start, index.stop)]
+        known = all(
+            bound is not None or part == NONE for bound, part in zip(bounds, (index.start, index.stop), strict=True)
+        )
+        return (part_of_shape(owner, bounds[0] or 0, bounds[1]) or UNKNOWN) if known else UNKNOWN
+    at = integer(index)
+    if at is not None and is_of_shape(owner):
+        return item_of(owner, at)
+    text = _index_text(index)
+    return UNKNOWN if text is None else Sym(f"{owner.text}[{text}]", owner.owner)
 
 
 def _index_text(index: Value) -> str | None:

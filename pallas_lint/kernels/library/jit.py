@@ -20,8 +20,9 @@ def jit(func: Value, arguments: Arguments) -> Value:
     if not isinstance(func.node, nodes.FunctionDef):
         return func
     parameters = func.node.params
-    positional = [param.name.value for param in parameters.positional]
-    names = {*positional, *(param.name.value for param in parameters.kwonly_params)}
+    positional = [param.name.value for param in parameters.positional][len(func.bound) :]
+    bound = {name for name, _ in func.keywords}  # by a `partial` inside: no arguments of what is jitted
+    names = {*positional, *(param.name.value for param in parameters.kwonly_params)} - bound
     static = _static(arguments, positional)
     return func if static is None else evolve(func, jitted=frozenset(names - static))
 

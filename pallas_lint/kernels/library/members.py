@@ -9,7 +9,7 @@ from pallas_lint.kernels.library.host import classes, command_lines, known_numbe
 from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
-from pallas_lint.kernels.model.known_names import LOOP_INFO, is_shape_struct
+from pallas_lint.kernels.model.known_names import LOOP_INFO, is_shape_struct, public_name
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
@@ -101,7 +101,7 @@ def _external_attribute(interp: Tracer, owner: External, name: str, node: nodes.
     module = interp.graph.by_name(owner.name)
     if module is not None:
         return module.lookup(name, interp) or _submodule(interp, owner, name)
-    dotted = f"{owner.name}.{name}"
+    dotted = public_name(f"{owner.name}.{name}")
     number = NAMED_NUMBERS.get(dotted)
     if number is not None:
         return number

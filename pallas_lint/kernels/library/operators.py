@@ -34,7 +34,7 @@ from pallas_lint.kernels.model.values import (
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pallas_lint.kernels.model.tracer import Tracer
 
@@ -137,6 +137,26 @@ def _note_compared(interp: Tracer, left: Value, right: Value) -> None:
     """The sizes in a comparison that the text does not decide; tests for divisibility rule out no order of sizes."""
     if interp.kernel is not None or right == Const(0):
         return
+    for one, other in _items(left, right):
+        _note_pair(interp, one, other)
+
+
+def _items(left: Value, right: Value) -> Iterable[tuple[Value, Value]]:
+    """What is compared with what: of two tuples, and of `x.shape` and a tuple, each item with its own."""
+    sides = [_listed(left, right), _listed(right, left)]
+    return zip(*sides, strict=True) if len(sides[0]) == len(sides[1]) else [(left, right)]
+
+
+def _listed(value: Value, other: Value) -> tuple[Value, ...]:
+    """The items of a tuple; of a shape of unknown rank, those that it has where it equals the other."""
+    if isinstance(value, Seq) and not value.open:
+        return value.items
+    if isinstance(other, Seq) and not other.open and isinstance(value, Sym) and value.text.endswith(".shape"):
+        return tuple(Sym(f"{value.text}[{at}]", value.owner) for at in range(len(other.items)))
+    return (value,)
+
+
+def _note_pair(interp: Tracer, left: Value, right: Value) -> None:
     stack: list[Value] = [left, right]
     found: set[Sym | None] = set()
     for value in stack:

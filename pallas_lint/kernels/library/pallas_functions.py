@@ -11,13 +11,14 @@ from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.kinds import FLOATING, INTEGER
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.launch import memory_space
-from pallas_lint.kernels.model.symbols import symbolic
+from pallas_lint.kernels.model.symbols import closed_shape, symbolic
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
     NONE,
     UNKNOWN,
     Array,
     Const,
+    Func,
     Ref,
     Slice,
     Sym,
@@ -26,12 +27,12 @@ from pallas_lint.kernels.model.values import (
     dim,
 )
 from pallas_lint.records import evolve
+from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.library.operands import Model
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.tracer import Tracer
-    from pallas_lint.syntax import nodes
 
 
 def _program_id(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -189,12 +190,25 @@ def _semaphore(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node
     return interp.op(name, node, arguments, UNKNOWN)
 
 
+def _with_closed_block(arguments: Arguments) -> Arguments:
+    """The arguments of a BlockSpec; a block shape `(1, *x.shape[1:])` has as many sizes as its index map returns."""
+    shape, index_map = arguments.get("block_shape", 0), arguments.get("index_map", 1)
+    body = index_map.node.body if isinstance(index_map, Func) else None
+    if (
+        shape is None
+        or not isinstance(body, nodes.Tuple)
+        or any(each.__class__ is not nodes.Element for each in body.elements)
+    ):
+        return arguments
+    return arguments.replaced("block_shape", 0, closed_shape(shape, len(body.elements)))
+
+
 def unmodelled(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A Pallas function with no model: classes construct, functions in a kernel are operations."""
     short = last_part(name)
     if interp.kernel is None or short[:1].isupper():
         interp.escape_refs(arguments, node)
-        made = interp.opaque_call(name, arguments, node)
+        made = interp.opaque_call(name, _with_closed_block(arguments) if short == "BlockSpec" else arguments, node)
         if short == "BlockSpec" and not interp.fails_on_purpose:
             interp.effects.specs_made.append(made)
         return made

@@ -249,7 +249,9 @@ def split(name: str, args: list[Value], keywords: Keywords) -> Value:
     if lax:
         parts = list(shape_argument(wanted) or ())
     elif count is not None and count > 0:
-        if not isinstance(whole, int):
+        if isinstance(whole, Sym) and not name.endswith("array_split"):
+            parts = [dim(arithmetic("//", whole, Const(count)))] * count  # jax refuses any other
+        elif not isinstance(whole, int):
             parts = [None] * count
         else:
             parts = [whole // count + (k < whole % count) for k in range(count)]

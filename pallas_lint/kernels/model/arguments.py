@@ -41,6 +41,14 @@ class Arguments:
         arrays = [value for value in self.positional if isinstance(value, Array)]
         return bool(arrays) and not any(map(_is_traced, self.positional))
 
+    def replaced(self, name: str, position: int, value: Value) -> Arguments:
+        """The same with another value of an argument that was passed."""
+        if name in self.keywords:
+            return Arguments(list(self.positional), {**self.keywords, name: value}, self.open)
+        return Arguments(
+            [*self.positional[:position], value, *self.positional[position + 1 :]], dict(self.keywords), self.open
+        )
+
     def rest(self, start: int) -> Arguments:
         """The arguments after the first `start` positional ones."""
         return Arguments(self.positional[start:], dict(self.keywords), self.open)

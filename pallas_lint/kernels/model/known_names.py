@@ -20,7 +20,19 @@ UNION = "types.UnionType"  # `int | float`
 TRACER = "jax._src.interpreters.partial_eval.DynamicJaxprTracer"  # the type of what is traced, which has no public name
 CHECKIFY = "jax.experimental.checkify.checkify"
 JIT = frozenset(("jax.jit", "jax.pjit", "jax.experimental.pjit.pjit"))
-SHARD_MAPS = frozenset(("jax.shard_map", "jax.experimental.shard_map.shard_map", "jax._src.shard_map.shard_map"))
+SHARD_MAPS = frozenset(("jax.shard_map", "jax.experimental.shard_map.shard_map"))
+
+# The public modules of names that code imports from where jax has them; each was compared in jax 0.12.0.1.
+_PUBLIC_MODULES = {
+    **dict.fromkeys(("jax._src.api", "jax._src.pjit", "jax._src.custom_derivatives", "jax._src.shard_map"), "jax"),
+    **dict.fromkeys(("jax._src.lax", "jax._src.lax.lax", "jax._src.lax.control_flow"), "jax.lax"),
+    **dict.fromkeys(("jax._src.numpy", "jax._src.numpy.lax_numpy"), "jax.numpy"),
+    **dict.fromkeys(("jax._src.mesh", "jax._src.partition_spec"), "jax.sharding"),
+    "jax._src.tree_util": "jax.tree_util",
+    "jax._src.state.indexing": PALLAS,
+    **{f"jax._src.pallas.{name}": PALLAS for name in ("core", "pallas_call", "primitives", "helpers", "utils")},
+    **{f"jax._src.pallas.mosaic.{name}": f"{PALLAS}.tpu" for name in ("core", "primitives", "helpers", "pipeline")},
+}
 
 # Last parts of the names of classes.
 _SHAPE_STRUCT = frozenset(("ShapeDtypeStruct", "ShapedArray"))  # of jax.core, with the same first parameters
@@ -71,6 +83,14 @@ def is_tensorcore_mesh(value: Value | None) -> TypeGuard[CallResult]:
 def is_partial(value: Value | None) -> TypeGuard[CallResult]:
     """`functools.partial(f, ...)` of something that is no function of the project: of those, partials are functions."""
     return isinstance(value, CallResult) and value.function == PARTIAL
+
+
+def public_name(name: str) -> str:
+    """The public name of what jax has in a private module: `jax._src.api.jit` is `jax.jit`."""
+    if not name.startswith("jax._src.") or name in _PUBLIC_MODULES:
+        return name
+    module, _, member = name.rpartition(".")
+    return f"{_PUBLIC_MODULES[module]}.{member}" if module in _PUBLIC_MODULES else name
 
 
 def name_of(value: Value | None) -> str:

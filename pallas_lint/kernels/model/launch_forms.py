@@ -144,7 +144,7 @@ _KERNEL = LaunchForm(
 )
 _CORE_MAP = LaunchForm(
     "core_map",
-    (f"{PALLAS}.core_map", "jax._src.pallas.core.core_map"),
+    (f"{PALLAS}.core_map",),
     ("mesh",),
     nesting="either",
     takes_operands=False,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MAX_CONTEXTS = 2  # of one foreign call
 _LISTS = ("specs_made", "differentiated", "not_entered", "launches_elsewhere", "outside")
-_SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors", "multiples", "comparisons")
+_SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors", "multiples", "least", "comparisons")
 _collections = attrgetter(*_LISTS, *_SETS)
 # The identity of an effect of a module's top level: its piece, the name of the list, and its index there.
 _Key = tuple["Piece", str, int]
@@ -46,6 +46,7 @@ class Effects:
     remainders: set[Sym] = field(factory=set)  # left operands of `%`: the code tests for divisibility
     divisors: set[Sym] = field(factory=set)  # ... right operands
     multiples: set[tuple[Value, int]] = field(factory=set)  # sizes that the code rejects unless the number divides them
+    least: set[tuple[Value, int]] = field(factory=set)  # ... unless they are the number or more
     comparisons: set[frozenset[Sym | None]] = field(factory=set)  # sizes that host code compares, None for numbers
     lookup: bool = False  # these are the effects of a lookup
     named: dict[nodes.Node, Func] = field(factory=dict)  # ... functions of a module's top level that it named

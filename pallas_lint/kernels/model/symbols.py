@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import TypeGuard
 
 from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.kernels.model.values import UNKNOWN, Const, Seq, Sym, Value
@@ -26,6 +27,7 @@ _FOLD: dict[str, Callable[..., object]] = {
 _COMMUTATIVE = frozenset((*"+*&|^", "max", "min"))
 _NUMBERS = (int, float, complex, str)
 _MAX_INTEGER = 2**80
+_MAX_RANK = 16  # dimensions that are written out
 
 
 def arithmetic(symbol: str, left: Value, right: Value) -> Value:
@@ -56,6 +58,44 @@ def symbolic(symbol: str, left: Sym | Const, right: Sym | Const) -> Value:
         first, second = second, first
     text = f"{symbol}({first},{second})" if symbol.isalpha() else f"({first}{symbol}{second})"
     return Sym(text, owner_of(left, right), operation=(symbol, left, right))
+
+
+# -- shapes of unknown rank ----------------------------------------------------------------------------------------
+
+
+def is_of_shape(value: Value) -> TypeGuard[Sym]:
+    """Whether it is `x.shape`, or its end, `x.shape[1:]`."""
+    return isinstance(value, Sym) and value.operation is None and _whole_shape(value)[0].endswith(".shape")
+
+
+def _whole_shape(value: Sym) -> tuple[str, int]:
+    """The shape that it is the end of, and how many sizes come before; itself where it is no such end."""
+    text, _, start = value.text.removesuffix(":]").rpartition("[")
+    return (text, int(start)) if value.text.endswith(":]") and start.isdecimal() else (value.text, 0)
+
+
+def item_of(value: Sym, at: int) -> Sym:
+    """`value[at]`; of the end of a shape by the place in the whole: `x.shape[2]` of `x.shape[1:]`."""
+    text, start = _whole_shape(value)
+    return Sym(f"{text}[{at + start if at >= 0 else at}]", value.owner)
+
+
+def part_of_shape(value: Sym, start: int, stop: int | None) -> Seq | Sym | None:
+    """`x.shape[start:stop]` of an array that has so many dimensions."""
+    if not is_of_shape(value) or start < 0 or not (stop is None or start <= stop <= _MAX_RANK):
+        return None
+    if stop is not None:
+        return Seq(tuple(item_of(value, at) for at in range(start, stop)))
+    text, before = _whole_shape(value)
+    return Sym(f"{text}[{before + start}:]", value.owner) if before + start else value
+
+
+def closed_shape(value: Value, rank: int) -> Value:
+    """A tuple that ends with sizes of a shape, or a shape, if it has so many items."""
+    items, rest = (value.items, value.rest) if isinstance(value, Seq) else ((), value if is_of_shape(value) else None)
+    if rest is None or not len(items) <= rank <= _MAX_RANK:
+        return value
+    return Seq((*items, *(item_of(rest, at) for at in range(rank - len(items)))))
 
 
 def owner_of(*operands: Value) -> object:
@@ -113,7 +153,7 @@ def _sequences(symbol: str, left: Value, right: Value) -> Value:
             return Seq(left.items, left.kind, open=True)
         return Seq(left.items + right.items, left.kind, right.open)
     if symbol == "+" and isinstance(left, Seq):
-        return Seq(left.items, left.kind, open=True)
+        return Seq(left.items, left.kind, open=True, rest=right if is_of_shape(right) and not left.open else None)
     if symbol == "*":
         sequence, count = (left, right) if isinstance(left, Seq) else (right, left)
         if isinstance(sequence, Seq):

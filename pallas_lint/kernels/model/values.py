@@ -121,11 +121,15 @@ Shape = tuple[Dim, ...]
 
 @frozen
 class Seq:
-    """A tuple or list. `open`: more elements may follow, or the elements' number hangs on an unknown branch."""
+    """A tuple or list. `open`: more elements may follow, or the elements' number hangs on an unknown branch.
+
+    `rest`: the shape, or its end, whose sizes follow, of unknown number: x.shape[1:] of `(1, *x.shape[1:])`.
+    """
 
     items: tuple[Value, ...]
     kind: str = "tuple"
     open: bool = False
+    rest: Sym | None = field(default=None, repr=False)
     weight: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
