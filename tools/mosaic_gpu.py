@@ -13,6 +13,11 @@ from packed_outcomes import replace_targets
 # Backend in what `functions.py lower` writes → the semantics.
 _SEMANTICS = {"mosaic_gpu": "warpgroup", "mosaic_gpu_lane": "lane"}
 _HOPE = {"k": 0, "-": 1}  # of what came to this, the rest has none
+# Refusals by dtype, whatever the layout.
+_BY_DTYPE = re.compile(
+    r"Pointwise operations on \d+-bit types are unsupported|unsupported operand type\(s\) for %"
+    r"|Hardware has no support for converting"
+)
 _NO_LAYOUTS = re.compile(r"No layout inference rule defined for %\d+ = (math\.(\w+))")
 
 
@@ -42,12 +47,13 @@ def _add(functions: OutcomeTable, path: Path, index: int, registries: dict[str, 
     for backend, semantics in _SEMANTICS.items():
         rules = {*registries.get(f"mosaic_gpu.{semantics}", []), *CALLS}
         results = [_certain([row["s"], "", None] if "s" in row else row.get(backend)) for row in rows]
-        hopes: dict[str, list[set[str]]] = {}
+        hopes: dict[tuple[str, str], list[set[str]]] = {}
         for row, result in zip(rows, results, strict=True):
             if result is not None and result[0] == "-" and rules.issuperset(row.get("p", ())):
-                hopes.setdefault(row["f"], []).append({*row.get("p", ())})
+                hopes.setdefault((row["f"], dtype_of(row)), []).append({*row.get("p", ())})
         for at, (row, result) in enumerate(zip(rows, results, strict=True)):
-            if result is not None and result[0] == "l" and any(result[2] not in p for p in hopes.get(row["f"], ())):
+            others = hopes.get((row["f"], dtype_of(row)), ())
+            if result is not None and result[0] == "l" and any(result[2] not in other for other in others):
                 results[at] = ["-", "", None]
         found[semantics] = results
     for row, *outcomes in zip(rows, *found.values(), strict=True):
@@ -70,4 +76,6 @@ def _certain(result: list[Any] | None) -> list[Any] | None:
     without = _NO_LAYOUTS.search(result[1])
     if without is not None:
         return ["l", f"`{without[1]}` has no inference rule", without[2]]
+    if _BY_DTYPE.search(result[1]):
+        return result[:3]
     return ["-", "", None]
