@@ -95,6 +95,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL508": ("auto-partition", "tracing.auto_partition"),
     "PAL509": ("shape-mismatch", "tracing.shape_mismatch"),
     "PAL510": ("vmap-over-refs", "tracing.vmap_over_refs"),
+    "PAL511": ("ref-as-array", "tracing.ref_as_array"),
     "PAL601": ("check-never-runs", "debugging.check_never_runs"),
     "PAL602": ("checkify-error-ignored", "debugging.checkify_error_ignored"),
     "PAL603": ("checkify-unsupported", "debugging.checkify_unsupported"),
