@@ -53,7 +53,8 @@ def _add(functions: OutcomeTable, path: Path, index: int, registries: dict[str, 
                 hopes.setdefault((row["f"], dtype_of(row)), []).append({*row.get("p", ())})
         for at, (row, result) in enumerate(zip(rows, results, strict=True)):
             others = hopes.get((row["f"], dtype_of(row)), ())
-            if result is not None and result[0] == "l" and any(result[2] not in other for other in others):
+            by_rule = result is not None and result[0] == "l" and result[2] is not None
+            if result is not None and by_rule and any(result[2] not in other for other in others):
                 results[at] = ["-", "", None]
         found[semantics] = results
     for row, *outcomes in zip(rows, *found.values(), strict=True):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from pallas_lint.api import ELLIPSIS, NONE, Const, Context, Example, Finding, Op, Ref, Rule, Seq, Severity, Slice
+from pallas_lint.api import ELLIPSIS, NONE, Const, Context, Example, Finding, Op, Ref, Rule, Seq, Severity, Slice, Value
 from pallas_lint.checker.backend_failures import ends_with
 from pallas_lint.kernels.facts.copies import TO_GMEM, TO_SMEM
 from pallas_lint.kernels.facts.gpu_buffers import tiling, transforms, whole
 from pallas_lint.kernels.facts.memory_budget import compiler_param
+from pallas_lint.kernels.facts.named_axes import axis_points, gpu_axes_in, indices_in
 from pallas_lint.kernels.model.dtypes import bits, long_name
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.records import frozen
@@ -174,7 +175,7 @@ def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: C
         what = f"copy of shape {_spelled(source)} into {_spelled(target)}"
         yield _CopyRefusal(what, "slice the larger one: `ref.at[pl.ds(start, size)]`")
     yield from _rows(gmem, smem)
-    yield from _start(gmem, context)
+    yield from _start(op, gmem, context)
     yield from _tiles(smem)
     if _steps(gmem):
         yield _CopyRefusal("copy of a slice with steps in GMEM", "copy all of it, or an index at a time", _LANE)
@@ -241,21 +242,36 @@ def _rows(gmem: Ref, smem: Ref) -> Iterator[_CopyRefusal]:
             return
 
 
-def _start(gmem: Ref, context: Context) -> Iterator[_CopyRefusal]:
+def _start(op: Op, gmem: Ref, context: Context) -> Iterator[_CopyRefusal]:
     """Where in a row of GMEM the copy starts."""
     array, parts = gmem.parent, gmem.indexer.items if isinstance(gmem.indexer, Seq) else (gmem.indexer,)
     if array is None or array.view or array.rank != len(parts) or ELLIPSIS in parts or gmem.dtype in (None, "bool"):
         return
-    last = parts[-1]
-    start = integer(last.start) if isinstance(last, Slice) else None
-    if start is not None and gmem.dtype is not None and start * bits(gmem.dtype) % (_UNIT * 8):
-        was_run = bool(context.failing(lambda version: version == "0.11.2"))
-        yield _CopyRefusal(
-            f"copy that starts at element {start} of rows in GMEM, {start * bits(gmem.dtype) / 8:g} bytes: TMA needs a"
-            f" multiple of {_UNIT}",
-            "start at a multiple of it, or load from GMEM without a copy",
-            severity=Severity.ERROR if was_run else Severity.WARNING,
-        )
+    width, last = bits(gmem.dtype or ""), parts[-1]
+    starts = _starts(last.start, op, context) if isinstance(last, Slice) and last.start is not None else iter(())
+    start = next((each for each in starts if each * width % (_UNIT * 8)), None)
+    if start is None:
+        return
+    was_run = bool(context.failing(lambda version: version == "0.11.2"))
+    yield _CopyRefusal(
+        f"copy that starts at element {start} of rows in GMEM, {start * width / 8:g} bytes: TMA needs a multiple of"
+        f" {_UNIT}",
+        "start at a multiple of it, or load from GMEM without a copy",
+        severity=Severity.ERROR if was_run else Severity.WARNING,
+    )
+
+
+def _starts(start: Value, op: Op, context: Context) -> Iterator[int]:
+    """Where a slice starts: the number, or those at the places on the axes of the launch, as far as they are known."""
+    number = integer(start)
+    if number is not None:
+        yield number
+    elif context.trace is not None and any(indices_in(start)):
+        axes = gpu_axes_in(context.trace)
+        for point in axis_points([start], context.trace.launch, axes) if axes else ():
+            here = point.value(start)
+            if isinstance(here, int) and point.runs(op.guards):
+                yield here
 
 
 def _tiles(smem: Ref) -> Iterator[_CopyRefusal]:

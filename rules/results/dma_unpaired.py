@@ -325,10 +325,11 @@ def _never_used(copies: Copies, context: Context) -> Iterator[Finding]:
 def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
     """A single start and a single wait of the same copy, of which one runs under more conditions than the other."""
     for start in copies.of("start"):
-        if not copies.is_checkable(start) or start.op.name in REMOTE or not start.op.name.endswith("_copy.start"):
+        copied = start.op.name == TO_SMEM or (start.op.name.endswith("_copy.start") and start.op.name not in REMOTE)
+        if not copied or not copies.is_checkable(start):
             continue
         meeting = list(islice((other for other in copies.meeting(start) if other is not start), 2))
-        if len(meeting) != 1 or meeting[0].kind != "wait" or not _same_copy(start, meeting[0]):
+        if len(meeting) != 1 or meeting[0].kind != "wait" or not _same_copy(start, meeting[0], copies.trace):
             continue
         wait = meeting[0]
         if start.in_loop or wait.in_loop or not (start.op.certain and wait.op.certain):
@@ -346,8 +347,10 @@ def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
         yield context.finding(where, message, help=help_, severity=Severity.WARNING, related=[(other, text)])
 
 
-def _same_copy(one: BarrierSignal, other: BarrierSignal) -> bool:
-    """Whether both certainly concern copies of the same size: between the same refs."""
+def _same_copy(one: BarrierSignal, other: BarrierSignal, trace: KernelTrace) -> bool:
+    """Whether both certainly concern copies of the same size: between the same refs, or of a block on its barrier."""
+    if one.op.name == TO_SMEM:
+        return trace.launch.arguments.keys().isdisjoint(("num_threads", "mesh", "cluster"))
     return isinstance(one.target, Ref) and one.target == other.target and one.source == other.source
 
 

@@ -136,6 +136,19 @@ def test_a_copy_of_each_warpgroup(barrier: str, start: str | None) -> None:
     check(found(_COPY, "PAL415", refs=refs, launch=launch, operand="ones((128, 128))"), start)
 
 
+def test_a_copy_under_a_condition() -> None:
+    body = """
+        @pl.when(lax.axis_index("row") > 0)
+        def _():
+            plgpu.copy_gmem_to_smem(x_gmem.at[pl.ds(0, 64)], x_smem, arrived)
+
+        plgpu.barrier_wait(arrived)
+    """
+    launch = f"{_ROWS} scratch_types=[plgpu.SMEM((64, 128), jnp.float32), plgpu.Barrier()],"
+    refs = "x_gmem, o_gmem, x_smem, arrived"
+    check(found(body, "PAL415", refs=refs, launch=launch), "WARNING waits always, but the copy is started only under")
+
+
 def test_a_copy_of_one_warpgroup() -> None:
     body = """
         @pl.when(lax.axis_index("wg") == 0)
@@ -233,12 +246,15 @@ def test_bool_in_gmem(jax: str, start: str) -> None:
         (":, pl.ds(4, 64)", "float32", None),
         (":, pl.ds(4, 64)", "bfloat16", "ERROR copy that starts at element 4 of rows in GMEM, 8 bytes"),
         (":, pl.ds(8, 64)", "bfloat16", None),
+        (":, pl.ds(lax.axis_index('n') * 4, 64)", "bfloat16", "ERROR copy that starts at element 4 of rows in GMEM"),
+        (":, pl.ds(lax.axis_index('n') * 8, 64)", "bfloat16", None),
         ("pl.ds(0, 128), pl.ds(64, 64)", "bool_", "ERROR copy of bool"),
     ],
 )
 def test_starts_of_copies(index: str, dtype: str, start: str | None) -> None:
     body = f"plgpu.copy_gmem_to_smem(x_gmem.at[{index}], x_smem, arrived)\nplgpu.barrier_wait(arrived)"
-    launch = f"scratch_types=[plgpu.SMEM((128, 64), jnp.{dtype}), plgpu.Barrier()],"
+    axes = 'grid=(2,), grid_names=("n",),'
+    launch = f"{axes} scratch_types=[plgpu.SMEM((128, 64), jnp.{dtype}), plgpu.Barrier()],"
     refs, operand = "x_gmem, o_gmem, x_smem, arrived", f"ones((128, 128), jnp.{dtype})"
     check(found(body, "PAL216", refs=refs, launch=launch, operand=operand), start)
 
