@@ -40,12 +40,12 @@ class GpuArrayLayout(Rule):
 
     ## References
 
-    - Lowered for H100, 29 shapes of float32 and bfloat16, from GMEM with jax 0.10.2, 0.11.2 and 0.12.0.1, from SMEM with
-      the first and the last, and seven of them with 0.6.2, 0.8.3 and 0.9.2: "must have a number of elements that is a
-      multiple of 128"; with warpgroup semantics, the default from 0.11 on, "Failed to infer a possible set of
+    - Lowered for H100, 29 shapes of float32 and bfloat16, from GMEM with jax 0.10.2, 0.11.2 and 0.12.0.1, from SMEM
+      with the first and the last, and seven of them with 0.6.2, 0.8.3 and 0.9.2: "must have a number of elements that
+      is a multiple of 128"; with warpgroup semantics, the default from 0.11 on, "Failed to infer a possible set of
       layouts". `(32, 100)` lowers from 0.9.2 on.
-    - Bool, lowered with these six: an assertion in 0.6.2, "must have a number of elements that is a multiple of 128 (got
-      16384)" up to 0.10.2, and to store "Vector length should be a multiple of byte size" from 0.11.2 on.
+    - Bool, lowered with these six: an assertion in 0.6.2, "must have a number of elements that is a multiple of 128
+      (got 16384)" up to 0.10.2, and to store "Vector length should be a multiple of byte size" from 0.11.2 on.
     - Loads of bool, run on an H200 with jax 0.11.2: 42 % of the results of `jnp.where(mask_gmem[...], x, 0)` are wrong.
       An error for this release, a warning for newer ones. Bool in SMEM, and int8 in GMEM, are right.
     """
