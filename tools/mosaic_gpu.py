@@ -38,9 +38,9 @@ def add(functions: OutcomeTable, work: Path, version: str, index: int) -> None:
 def _add(functions: OutcomeTable, path: Path, index: int, registries: dict[str, list[str]]) -> None:
     """What one layout of one tile came to, in either semantics.
 
-    What works there works; of what fails only an operation that has no rule is certain, and only where no other form
-    of the call, of which nothing is known, does without it. In one target of its own for each semantics, and in one for
-    both: works in either, or certainly in none.
+    What works there works. Of what fails two things are certain: a dtype that is refused in any layout, and an
+    operation that has no rule, where no other form of the call with that dtype, of which nothing is known, does without
+    it. In one target of its own for each semantics, and in one for both: works in either, or certainly in none.
     """
     rows = [row for row in rows_of(path) if "modes" not in row]
     found: dict[str, list[list[Any] | None]] = {}
@@ -52,9 +52,9 @@ def _add(functions: OutcomeTable, path: Path, index: int, registries: dict[str, 
             if result is not None and result[0] == "-" and rules.issuperset(row.get("p", ())):
                 hopes.setdefault((row["f"], dtype_of(row)), []).append({*row.get("p", ())})
         for at, (row, result) in enumerate(zip(rows, results, strict=True)):
+            missing = result[2] if result is not None and result[0] == "l" else None
             others = hopes.get((row["f"], dtype_of(row)), ())
-            by_rule = result is not None and result[0] == "l" and result[2] is not None
-            if result is not None and by_rule and any(result[2] not in other for other in others):
+            if missing is not None and any(missing not in other for other in others):
                 results[at] = ["-", "", None]
         found[semantics] = results
     for row, *outcomes in zip(rows, *found.values(), strict=True):

@@ -115,8 +115,8 @@ class WrongTarget(Rule):
                 yield context.finding(
                     site,
                     f"`{name}` is for TPU: it does not lower for {BACKENDS[own]}, which the launch is for",
-                    help="on GPU, values are rolled, repeated and copied by `jnp` functions, and memory is"
-                    f" {'SMEM and registers' if own == 'mosaic_gpu' else 'allocated by the compiler'}",
+                    help="take what `pl` and `plgpu` have"
+                    + (": scratch is `plgpu.SMEM`" if own == "mosaic_gpu" else ": intermediate arrays are values"),
                     severity=Severity.ERROR,
                     certain=launch.certain,
                 )

@@ -11,7 +11,7 @@ from pallas_lint.kernels.library.operands import as_may_be
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.kinds import differ
 from pallas_lint.kernels.model.known_names import TRACER, UNION, name_of
-from pallas_lint.kernels.model.symbols import arithmetic
+from pallas_lint.kernels.model.symbols import arithmetic, item_of
 from pallas_lint.kernels.model.values import (
     ENUM_MEMBER,
     NONE,
@@ -152,7 +152,7 @@ def _listed(value: Value, other: Value) -> tuple[Value, ...]:
     if isinstance(value, Seq) and not value.open:
         return value.items
     if isinstance(other, Seq) and not other.open and isinstance(value, Sym) and value.text.endswith(".shape"):
-        return tuple(Sym(f"{value.text}[{at}]", value.owner) for at in range(len(other.items)))
+        return tuple(item_of(value, at) for at in range(len(other.items)))
     return (value,)
 
 
