@@ -170,12 +170,12 @@ def compile_tpu(
 
 
 def measure_operations(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
-    """Single operations on narrow dtypes, compiled for every TPU."""
+    """Single operations on narrow dtypes, compiled for every TPU and lowered for Mosaic GPU."""
     for version in versions:
         marker = done(work, f"operations-{version}")
         if not marker.exists():
             out = work / f"operations-{version}.jsonl"
-            run(environments.interpreter(version, tpu=True), "operations.py", *DEVICES, "--out", str(out))
+            run(environments.interpreter(version, tpu=True), "operations.py", *DEVICES, "mosaic_gpu", "--out", str(out))
             marker.touch()
 
 

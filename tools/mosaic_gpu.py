@@ -18,6 +18,7 @@ _BY_DTYPE = re.compile(
     r"Pointwise operations on \d+-bit types are unsupported|unsupported operand type\(s\) for %"
     r"|Hardware has no support for converting"
 )
+_STRIDES = "Strides are not supported"
 _NO_LAYOUTS = re.compile(r"No layout inference rule defined for %\d+ = (math\.(\w+))")
 
 
@@ -39,8 +40,8 @@ def _add(functions: OutcomeTable, path: Path, index: int, registries: dict[str, 
     """What one layout of one tile came to, in either semantics.
 
     What works there works. Of what fails two things are certain: a dtype that is refused in any layout, and an
-    operation that has no rule, where no other form of the call with that dtype, of which nothing is known, does without
-    it. In one target of its own for each semantics, and in one for both: works in either, or certainly in none.
+    operation that has no rule, or none with strides, where no other form of the call with that dtype, of which nothing
+    is known, does without it. In one target of its own for each semantics, and in one for both: works in either, or certainly in none.
     """
     rows = [row for row in rows_of(path) if "modes" not in row]
     found: dict[str, list[list[Any] | None]] = {}
@@ -74,6 +75,8 @@ def _certain(result: list[Any] | None) -> list[Any] | None:
     primitive = unimplemented(result[1])
     if primitive is not None:
         return ["l", result[1], primitive]
+    if _STRIDES in result[1]:
+        return ["l", result[1], "slice with strides"]  # no row has this among its primitives
     without = _NO_LAYOUTS.search(result[1])
     if without is not None:
         return ["l", f"`{without[1]}` has no inference rule", without[2]]

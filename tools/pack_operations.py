@@ -35,9 +35,10 @@ def failures(path: Path) -> dict[str, dict[str, dict[str, str]]]:
 
 
 def add(path: Path, data: Path, version: str) -> None:
-    """Add what was measured with one release to the table in the folder `data`, or replace what it has of it."""
+    """Add what was measured with one release to the table in the folder `data`; the same devices are replaced."""
     table = data / DATA.name
-    packed = {**load(table), version: failures(path)}
+    held = load(table)
+    packed = {**held, version: {**held.get(version, {}), **failures(path)}}
     write_json(table, {each: packed[each] for each in sorted(packed, key=version_key)})
 
 

@@ -49,8 +49,10 @@ def run(options: argparse.Namespace) -> int:
 def text(target: Target, version: str) -> str:
     """All facts of one target, as short lines."""
     of_core = _of_sparse_cores(target) if target.core == "sparse" else _of_tpu(target, version)
-    lines = [f"{target}, jax {version}", *of_core, *_of_gpu(target), *_functions(target, version)]
-    lines += _renamed(target, version)
+    lines = [f"{target}, jax {version}", *of_core, *_of_gpu(target)]
+    if target.core != "sparse":
+        lines += _operations(target, version)
+    lines += [*_functions(target, version), *_renamed(target, version)]
     lines.append("more: `pallas-lint support NAME`, `pallas-lint rule CODE`")
     return "".join(f"{line}\n" for line in lines)
 
@@ -84,16 +86,6 @@ def _of_tpu(target: Target, version: str) -> Iterator[str]:
     ]
     if loads:
         yield f"blocks of {', '.join(map(long_name, loads))} can neither be loaded nor stored"
-    for dtypes, operations in _lacking(target, version):
-        yield f"{' '.join(dtypes)}: no {', '.join(operations)}; compute in float32 or int32"
-    casts = [
-        f"{given} to {to}"
-        for given in _DTYPES
-        for to in _DTYPES
-        if "f16" not in (given, to) and compat.operation_failure(f"cast:{to}", given, target.device, version)
-    ]
-    if casts:
-        yield f"casts that fail: {', '.join(casts)}; go by way of float32 or int32"
     taken = "float32, bfloat16 or int8"
     if target.device in CHIPS and not CHIPS[target.device].compiles:
         taken = "float32, bfloat16, float8_e5m2, float8_e4m3fn, or these by int4 (jax's table; no compiler was run)"
@@ -147,6 +139,21 @@ def _of_gpu(target: Target) -> Iterator[str]:
         yield f"shared memory of a block: {most} on Hopper and Blackwell; plgpu.commit_smem() before copies out"
 
 
+def _operations(target: Target, version: str) -> Iterator[str]:
+    """What single operations are lacking for narrow dtypes."""
+    for dtypes, operations in _lacking(target, version):
+        yield f"{' '.join(dtypes)}: no {', '.join(operations)}; compute in float32 or int32"
+    casts = [
+        f"{given} to {to}"
+        for given in _DTYPES
+        for to in _DTYPES
+        if "f16" not in (given, to)
+        and compat.operation_failure(f"cast:{to}", given, target.backend, target.device, version)
+    ]
+    if casts:
+        yield f"casts that fail: {', '.join(casts)}; go by way of float32 or int32"
+
+
 def _lacking(target: Target, version: str) -> Iterator[tuple[list[str], list[str]]]:
     """Dtypes that lack the same operations of the vector unit, and which."""
     groups: dict[tuple[str, ...], list[str]] = {}
@@ -154,7 +161,7 @@ def _lacking(target: Target, version: str) -> Iterator[tuple[list[str], list[str
         lacking = tuple(
             words
             for operation, words in _OPERATIONS.items()
-            if compat.operation_failure(operation, dtype, target.device, version) is not None
+            if compat.operation_failure(operation, dtype, target.backend, target.device, version) is not None
         )
         if lacking:
             groups.setdefault(lacking, []).append(dtype)

@@ -1,6 +1,6 @@
-"""Single operations that no TPU kernel can have for a dtype: casts, shifts and arithmetic of narrow dtypes.
+"""Single operations that no kernel can have for a dtype: casts, shifts and arithmetic of narrow dtypes.
 
-Compiled with libtpu for each generation by `tools/measure/operations.py`.
+By `tools/measure/operations.py` compiled with libtpu for each generation of TPUs, and lowered for Mosaic GPU.
 """
 
 from __future__ import annotations
@@ -14,30 +14,35 @@ from pallas_lint.compat.versions import parse, position
 _OUTCOMES = {"lower": SupportStatus.LOWER, "compile": SupportStatus.COMPILE, "abort": SupportStatus.ABORT}
 
 
-def operation_failure(operation: str, dtype: str, device: str | None, version: str) -> SupportStatus | None:
-    """How a TPU kernel with `operation` ("add", "shift_right", "cast:bf16") on this dtype fails; None where it may not.
+def operation_failure(
+    operation: str, dtype: str, backend: str, device: str | None, version: str
+) -> SupportStatus | None:
+    """How a kernel with `operation` ("add", "shift_right", "cast:bf16") on this dtype fails; None where it may not.
 
-    Without a device, only what fails on all that were measured. A release between two measured ones fails where both
-    do; nothing is known of releases before the first.
+    Without a device, only what fails on all TPUs that were measured. A release between two measured ones fails where
+    both do; nothing is known of releases before the first.
     """
+    if backend not in ("tpu", "mosaic_gpu"):
+        return None
     measured = tuple(tables.operations())
     index = position(version, measured)
     if index is None:
         return None
     exact = parse(measured[index]) == parse(version) or index == len(measured) - 1
     around = measured[index : index + (1 if exact else 2)]
-    found = [_outcome(operation, dtype, device, each) for each in around]
+    found = [_outcome(operation, dtype, device if backend == "tpu" else backend, each) for each in around]
     return found[0] if None not in found else None
 
 
 @functools.cache
 def _outcome(operation: str, dtype: str, device: str | None, version: str) -> SupportStatus | None:
     devices = tables.operations()[version]
+    chosen = (device,) if device is not None else [each for each in devices if each != "mosaic_gpu"]
     of_devices = [
         next(
             (_OUTCOMES[name] for name, held in devices[each].items() if dtype in held.get(operation, "").split()), None
         )
-        for each in ((device,) if device is not None else tuple(devices))
+        for each in chosen
         if each in devices
     ]
     return of_devices[0] if of_devices and None not in of_devices else None

@@ -67,7 +67,8 @@ class ModComparison(Rule):
 
     ## Known limits
 
-    Operands of unknown dtype are not checked. `lax.rem` and `jnp.fmod` of narrow types are PAL102's.
+    Operands of unknown dtype are not checked. `lax.rem` and `jnp.fmod` of narrow types are PAL102's, and so is Mosaic
+    GPU, which has remainders of integers only.
 
     ## References
 
@@ -80,7 +81,7 @@ class ModComparison(Rule):
     name = "mod-comparison"
     severity = Severity.ERROR
     fix = "safe"
-    backends = frozenset({"tpu", "triton", "mosaic_gpu"})
+    backends = frozenset({"tpu"})
     of_compiler = True
     runs_without_backend = True
     ops = ("jax.numpy.mod", "jax.numpy.remainder")
@@ -162,7 +163,7 @@ class ModComparison(Rule):
         dtype = op.result.dtype if isinstance(op.result, Array) else None
         if dtype is None or (dtype not in _NARROW and dtype != "f32"):
             return
-        found = failure(context, lambda backend, device, version: _fails(dtype, backend, version))
+        found = failure(context, lambda backend, device, version: backend == "tpu" and _fails(dtype, version))
         if found is None:
             return
         compared = _compared(op, context)
@@ -246,9 +247,7 @@ def _joined(edits: list[Edit]) -> list[Edit]:
     return found
 
 
-def _fails(dtype: str, backend: str, version: str) -> bool:
-    if backend != "tpu":
-        return False
+def _fails(dtype: str, version: str) -> bool:
     return dtype in _NARROW or compat.nearest(version) == "0.4.35"
 
 

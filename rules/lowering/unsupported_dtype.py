@@ -47,6 +47,7 @@ from pallas_lint.syntax.nesting import operand, spelled_function
 
 if TYPE_CHECKING:
     from pallas_lint.compat import FunctionSupport
+    from pallas_lint.config.targets import Target
     from pallas_lint.kernels.model.kinds import Element
 
 # These report more about the dtypes of their functions; only they report it.
@@ -75,7 +76,7 @@ class UnsupportedDtype(Rule):
     The verdicts come from measuring: every function was lowered for seven dtypes by jax releases from 0.4.35
     on, compiled with libtpu for v5e and v6e, with jax 0.12.0.1 for v4, v5p and tpu7x too, and run on an NVIDIA
     H200. Casts, shifts, arithmetic, reductions and comparisons were compiled for thirteen dtypes, narrow integers and
-    8-bit floats among them, by jax 0.6.2 and later for each TPU from v4 to tpu7x.
+    8-bit floats among them, by jax 0.6.2 and later for each TPU from v4 to tpu7x, and lowered for Mosaic GPU.
 
     ## How to fix
 
@@ -155,13 +156,15 @@ class UnsupportedDtype(Rule):
     def _function(self, op: Op, context: Context) -> Iterator[Finding]:
         """A function that was measured with the dtype."""
         support, target = compat.function(op.name), context.target
-        if support is None or target is None or op.name in _claimed():
+        if support is None or target is None or op.name in _claimed(target.backend):
             return
         if not _fails_for_some(support, target.backend, target.device, context.jax.versions):
             return
         if any(isinstance(value, Func) for value in op.args):
             return  # a loop is what its body is
         dtypes, scalar = op.dtypes(), any(array.shape == () for array in op.arrays)
+        if promotes(op.name) and any(array.shape for array in op.arrays):
+            scalar = False  # it is broadcast
         if dtypes is None:
             yield from self._of_kind(op, support, context, scalar=scalar)
             return
@@ -281,7 +284,7 @@ _OPERATIONS = {
     **dict.fromkeys(("right_shift", "bitwise_right_shift", "shift_right_arithmetic"), "shift_right"),
     **dict.fromkeys(("add", "subtract", "sub"), "add"),
     **dict.fromkeys(("multiply", "mul"), "mul"),
-    **dict.fromkeys(("maximum", "minimum", "max", "min"), "max"),
+    **dict.fromkeys(("maximum", "minimum", "max", "min", "clip"), "max"),
     **dict.fromkeys(("abs", "absolute"), "abs"),
     **dict.fromkeys(("negative", "neg"), "neg"),
     "sum": "sum",
@@ -294,9 +297,9 @@ _NARROW_FLOATS = frozenset({"f8_e4m3fn", "f8_e5m2"})
 
 
 def _operation(op: Op, context: Context) -> Iterator[Finding]:
-    """One operation of a vector of known dtype, as compiled for TPU by itself."""
-    source, result = op.args[0] if op.args else None, op.result
-    if context.target is None or context.target.backend != "tpu" or op.open or not isinstance(source, Array):
+    """One operation of a vector of known dtype, as measured by itself for TPUs and Mosaic GPU."""
+    source, result, target = op.args[0] if op.args else None, op.result, context.target
+    if target is None or op.open or not isinstance(source, Array):
         return
     if not isinstance(result, Array) or not _is_vector(op, result) or source.host:
         return
@@ -313,12 +316,12 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
         return
 
     def fails(backend: str, device: str | None, version: str) -> bool:
-        return backend == "tpu" and compat.operation_failure(operation, given, device, version) is not None
+        return compat.operation_failure(operation, given, backend, device, version) is not None
 
     found = failure(context, fails)
     outcome = None
     if found is not None:
-        outcome = compat.operation_failure(operation, given, context.target.device, found.versions[-1])
+        outcome = compat.operation_failure(operation, given, target.backend, target.device, found.versions[-1])
     if found is None or outcome is None:
         return
     cast = op.short in _CASTS
@@ -326,7 +329,7 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
     yield context.finding(
         op.site,
         f"`{spelled_function(op.site)}` of {long_name(given)}{to} {_WORDS[outcome]} on {found.place}, in {found.jax}",
-        help=_by_way_of(given, result.dtype or given, context.target.device, found.versions[-1])
+        help=_by_way_of(given, result.dtype or given, target, found.versions[-1])
         if cast
         else f"compute it in {long_name(_WIDE[is_float(given)])}"
         + (", and cast the result back" * (given == result.dtype)),
@@ -416,11 +419,12 @@ _PACKING = {
 _WIDE = {True: "f32", False: "i32"}
 
 
-def _by_way_of(given: str, to: str, device: str | None, version: str) -> str:
+def _by_way_of(given: str, to: str, target: Target, version: str) -> str:
     """A dtype that can be cast to from the one, and from which the other can be cast to."""
 
     def passes(one: str, other: str) -> bool:
-        return one == other or compat.operation_failure(f"cast:{other}", one, device, version) is None
+        failing = compat.operation_failure(f"cast:{other}", one, target.backend, target.device, version)
+        return one == other or failing is None
 
     for between in ("f32", "i32") if is_float(given) else ("i32", "f32"):
         if between not in (given, to) and passes(given, between) and passes(between, to):
@@ -465,10 +469,12 @@ def _wider(support: FunctionSupport, dtype: str, backend: str, device: str | Non
     return None
 
 
-@lru_cache(maxsize=1)
-def _claimed() -> frozenset[str]:
-    rules = all_rules()
-    return frozenset(name for code in _SPECIALISTS if code in rules for name in rules[code].rule.ops if name != "*")
+@lru_cache(maxsize=3)
+def _claimed(backend: str) -> frozenset[str]:
+    """Functions of which another rule reports the dtypes on this backend."""
+    rules = [registered.rule for code, registered in all_rules().items() if code in _SPECIALISTS]
+    judging = [rule for rule in rules if rule.backends is None or backend in rule.backends]
+    return frozenset(name for rule in judging for name in rule.ops if name != "*")
 
 
 @lru_cache(maxsize=8192)

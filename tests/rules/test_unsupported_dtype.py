@@ -62,6 +62,50 @@ def test_unsigned_reductions(expression: str, version: str) -> None:
     assert found(expression, "uint32", "tpu", version) == ["ERROR"]
 
 
+@pytest.mark.parametrize("expression", ["a + s", "a // s", "jnp.fmod(a, s)", "jnp.clip(a, s, s)"])
+@pytest.mark.parametrize("scalar", ["jnp.asarray(3, a.dtype)", "jnp.max(a.astype(jnp.float32)).astype(a.dtype)"])
+def test_a_scalar_operand_is_broadcast(expression: str, scalar: str) -> None:
+    """Compiled for v6e by jax 0.12.0.1."""
+    for dtype, severities in (("int8", ["ERROR"]), ("int32", [])):
+        body = f"a = x_ref[...].astype(jnp.{dtype})\ns = {scalar}\no_ref[...] = ({expression}).astype(jnp.float32)"
+        code = launch(body, "tpu", operand="jnp.zeros((32, 256), jnp.float32)")
+        assert [f.severity.name for f in lint(code, "0.12.0.1", "tpu:v6e", CODE)] == severities
+
+
+ON_MOSAIC_GPU = """
+import jax
+import jax.numpy as jnp
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+def kernel(x_gmem, o_gmem):
+    a = x_gmem[...]
+    o_gmem[...] = ({expression}).astype(jnp.float32)
+
+def run():
+    x = jnp.zeros((64, 256), jnp.{dtype})
+    return plgpu.kernel(kernel, out_shape=jax.ShapeDtypeStruct((64, 256), jnp.float32))(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "fails", "works"),
+    [
+        ("a % 2", "float32 bfloat16 float16 int8", "int32 uint32"),
+        ("jnp.mod(a, a)", "float32 bfloat16 float16 int8", "int32 uint32"),
+        ("a + a", "uint8 int8 float8_e4m3fn", "int16 uint16 float16"),
+        ("a << 1", "uint8 int8", "int16 int32"),
+        ("a.astype(jnp.bfloat16)", "float8_e4m3fn float8_e5m2", "float16 int8 uint8"),
+        ("a.astype(jnp.float8_e5m2).astype(jnp.float32)", "bfloat16 int32 uint8", "float32 float16"),
+    ],
+)
+@pytest.mark.parametrize("version", ["0.10.2", "0.12.0.1"])
+def test_dtypes_of_mosaic_gpu(expression: str, fails: str, works: str, version: str) -> None:
+    for dtype in f"{fails} {works}".split():
+        code = ON_MOSAIC_GPU.format(expression=expression, dtype=dtype)
+        severities = [f.severity.name for f in lint(code, version, "mosaic_gpu", CODE)]
+        assert severities == ["ERROR"] * (dtype in fails.split()), dtype
+
+
 @pytest.mark.parametrize("expression", ["a / a", "a / 2", "1.0 / a", "lax.div(a, a)"])
 def test_bfloat16_division_on_triton(expression: str) -> None:
     assert found(expression, "bfloat16", "triton", "0.12.0.1") == ["ERROR"]

@@ -1,4 +1,7 @@
-"""Compile single operations for TPUs in the running interpreter, by dtype: `operations.py --out FILE DEVICE ...`.
+"""Measure single operations in the running interpreter, by dtype: `operations.py --out FILE DEVICE ...`.
+
+For a TPU they are compiled; for `mosaic_gpu` they are lowered, in both semantics, and fail where neither takes the
+dtype whatever the layout.
 
 Casts between all dtypes, and shifts, arithmetic and reductions of narrow ones, which the vector unit may lack. Each
 operation stands alone between a load and a store. Comparisons are those of 8-bit floats: whether masks of other dtypes
@@ -11,8 +14,10 @@ the case in which blocks of the dtype are only copied.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,27 +65,36 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 _OF_INTEGERS = ("shift_left", "shift_right", "and")
 _INTO_FLOAT32 = ("compare", "sum", "reduce_max", "reduce_min")
 _8_BIT_FLOATS = ("f8_e4m3fn", "f8_e5m2")
-# What other dtypes do there hangs on the axis, or is measured with the functions.
+# What other dtypes do there on TPUs hangs on the axis, or is measured with the functions.
 _OF_SOME = {
     "compare": _8_BIT_FLOATS,
     "sum": (*_8_BIT_FLOATS, "u16", "u8", "i4", "u4"),
     **dict.fromkeys(("reduce_max", "reduce_min"), (*_8_BIT_FLOATS, "i16", "u16", "u8", "i4", "u4")),
 }
+# Mosaic GPU: what it refuses there by the dtype alone; of 16 and 32 bits it refuses nothing so.
+_NARROW = ("i8", "u8", "i4", "u4", *_8_BIT_FLOATS)
+_REFUSED = re.compile(
+    r"Pointwise operations on \d-bit types are unsupported|Hardware has no support for converting"
+    r"|Unsupported conversion involving narrow float types|Conversion between float types of width other than 16"
+)
 
 
-def cases() -> Iterator[tuple[str, str]]:
+def cases(device: str) -> Iterator[tuple[str, str]]:
     """(operation, dtype); a cast is "cast:" and the dtype of its result."""
+    on_gpu = device == "mosaic_gpu"
     for dtype in DTYPES:
         integer = dtype[0] in "iu"
         for name in OPERATIONS:
-            of_it = integer if name in _OF_INTEGERS else dtype in _OF_SOME.get(name, DTYPES)
-            if name == "copy" or (dtype != "bool" and of_it):
+            of_some = _NARROW if on_gpu else _OF_SOME.get(name, DTYPES)
+            if name == "copy" or (dtype in of_some and dtype != "bool" and (integer or name not in _OF_INTEGERS)):
                 yield name, dtype
     for dtype in DTYPES:
-        yield from ((f"cast:{result}", dtype) for result in DTYPES if result != dtype)
+        for result in DTYPES:
+            if result != dtype and not (on_gpu and {dtype, result}.isdisjoint(_NARROW)):
+                yield f"cast:{result}", dtype
 
 
-def outcome(operation: str, dtype: str, sharding: Any) -> str:
+def outcome(operation: str, dtype: str, device: str) -> str:
     """How a kernel of the one operation ends."""
     given = getattr(jnp, DTYPES[dtype], None)
     into = getattr(jnp, DTYPES.get("f32" if operation in _INTO_FLOAT32 else operation.partition(":")[2], ""), given)
@@ -91,10 +105,12 @@ def outcome(operation: str, dtype: str, sharding: Any) -> str:
     def kernel(x_ref: Any, y_ref: Any, o_ref: Any) -> None:
         o_ref[...] = compute(x_ref[...], y_ref[...])
 
-    operand = jax.ShapeDtypeStruct(SHAPE, given, sharding=sharding)
-    call = targets.pallas_call(kernel, jax.ShapeDtypeStruct(SHAPE, into), "tpu")
+    result = jax.ShapeDtypeStruct(SHAPE, into)
+    if device == "mosaic_gpu":
+        return _on_mosaic_gpu(kernel, jax.ShapeDtypeStruct(SHAPE, given), result)
+    operand = jax.ShapeDtypeStruct(SHAPE, given, sharding=_sharding(device))
     try:
-        lowered = jax.jit(call).lower(operand, operand)
+        lowered = jax.jit(targets.pallas_call(kernel, result, "tpu")).lower(operand, operand)
     except Exception:
         return "lower"
     try:
@@ -104,17 +120,32 @@ def outcome(operation: str, dtype: str, sharding: Any) -> str:
     return "ok"
 
 
+@functools.cache
+def _sharding(device: str) -> Any:
+    return jax.sharding.SingleDeviceSharding(targets.tpu_topology(device))
+
+
+def _on_mosaic_gpu(kernel: Callable[..., None], operand: Any, result: Any) -> str:
+    """ "lower" where both semantics refuse the dtype; a failure of another kind may hang on the layout."""
+    platform, kind, plain = targets.BACKENDS["mosaic_gpu"]
+    for backend in ("mosaic_gpu_lane", "mosaic_gpu"):
+        try:
+            with targets.device_context(kind, plain):
+                call = jax.jit(targets.pallas_call(kernel, (result,), backend))
+                call.trace(operand, operand).lower(lowering_platforms=(platform,))
+        except Exception as error:
+            if _REFUSED.search(str(error)):
+                continue
+        return "ok"
+    return "lower"
+
+
 def work(todo: list[tuple[str, str, str]], sink: Any) -> None:
     """Measure until the process dies or all is done; what is begun is written first."""
-    from jax.sharding import SingleDeviceSharding
-
-    shardings: dict[str, Any] = {}
     for operation, dtype, device in todo:
         sink.write(json.dumps([operation, dtype, device, "abort"]) + "\n")
         sink.flush()
-        if device not in shardings:
-            shardings[device] = SingleDeviceSharding(targets.tpu_topology(device))
-        sink.write(json.dumps([operation, dtype, device, outcome(operation, dtype, shardings[device])]) + "\n")
+        sink.write(json.dumps([operation, dtype, device, outcome(operation, dtype, device)]) + "\n")
         sink.flush()
 
 
@@ -126,13 +157,17 @@ def read(path: Path) -> dict[tuple[str, str, str], str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("devices", nargs="+", choices=targets.TPU_DEVICES)
+    parser.add_argument("devices", nargs="+", choices=(*targets.TPU_DEVICES, "mosaic_gpu"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default="", help="operations, with commas; `copy` belongs to each")
     options = parser.parse_args()
     only = options.only.split(",") if options.only else None
-    chosen = [case for case in cases() if only is None or case[0] in (*only, "copy")]
-    wanted = [(operation, dtype, device) for device in options.devices for operation, dtype in chosen]
+    wanted = [
+        (operation, dtype, device)
+        for device in options.devices
+        for operation, dtype in cases(device)
+        if only is None or operation in (*only, "copy")
+    ]
     while todo := [case for case in wanted if case not in read(options.out)]:
         child = os.fork()
         if child == 0:
