@@ -30,7 +30,7 @@ from pallas_lint.api import (
 from pallas_lint.checker.backend_failures import within
 from pallas_lint.compat import SupportStatus
 from pallas_lint.compat.outcomes import dtypes_named
-from pallas_lint.kernels.library.arrays import promotes
+from pallas_lint.kernels.library.arrays import broadcasts, promotes
 from pallas_lint.kernels.model.dtypes import (
     bits,
     canonical,
@@ -163,7 +163,7 @@ class UnsupportedDtype(Rule):
         if any(isinstance(value, Func) for value in op.args):
             return  # a loop is what its body is
         dtypes, scalar = op.dtypes(), any(array.shape == () for array in op.arrays)
-        if promotes(op.name) and any(array.shape for array in op.arrays):
+        if broadcasts(op.name) and any(array.shape for array in op.arrays):
             scalar = False  # it is broadcast
         if dtypes is None:
             yield from self._of_kind(op, support, context, scalar=scalar)

@@ -77,7 +77,12 @@ def infer(name: str, args: list[Value], keywords: Keywords, x64: bool = False, m
 
 def promotes(name: str) -> bool:
     """Whether a function brings all its arguments to one dtype before it computes; lax casts Python's numbers."""
-    function = None if name.startswith("jax.lax.") else _FUNCTIONS.get(last_part(name))
+    return not name.startswith("jax.lax.") and broadcasts(name)
+
+
+def broadcasts(name: str) -> bool:
+    """Whether a function brings all its arguments to one shape before it computes; lax does it with scalars only."""
+    function = function_of(name)
     return function is not None and function.infer in _PROMOTING
 
 
