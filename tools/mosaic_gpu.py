@@ -41,7 +41,8 @@ def _add(functions: OutcomeTable, path: Path, index: int, registries: dict[str, 
 
     What works there works. Of what fails two things are certain: a dtype that is refused in any layout, and an
     operation that has no rule, or none with strides, where no other form of the call with that dtype, of which nothing
-    is known, does without it. In one target of its own for each semantics, and in one for both: works in either, or certainly in none.
+    is known, does without it. In one target of its own for each semantics, and in one for both: works in either, or
+    certainly in none.
     """
     rows = [row for row in rows_of(path) if "modes" not in row]
     found: dict[str, list[list[Any] | None]] = {}

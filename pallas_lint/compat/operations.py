@@ -1,6 +1,7 @@
 """Single operations that no kernel can have for a dtype: casts, shifts and arithmetic of narrow dtypes.
 
-By `tools/measure/operations.py` compiled with libtpu for each generation of TPUs, and lowered for Mosaic GPU.
+By `tools/measure/operations.py` compiled with libtpu for each generation of TPUs, lowered for Triton and Mosaic GPU,
+and with jax 0.11.2 run on an H200; what later releases lower ends as it did there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from pallas_lint.compat import tables
 from pallas_lint.compat.outcomes import SupportStatus
 from pallas_lint.compat.versions import parse, position
 
-_OUTCOMES = {"lower": SupportStatus.LOWER, "compile": SupportStatus.COMPILE, "abort": SupportStatus.ABORT}
+_OUTCOMES = {
+    "lower": SupportStatus.LOWER,
+    "compile": SupportStatus.COMPILE,
+    "abort": SupportStatus.ABORT,
+    "wrong": SupportStatus.WRONG,
+}
+_GPUS = ("triton", "mosaic_gpu")
 
 
 def operation_failure(
@@ -22,7 +29,7 @@ def operation_failure(
     Without a device, only what fails on all TPUs that were measured. A release between two measured ones fails where
     both do; nothing is known of releases before the first.
     """
-    if backend not in ("tpu", "mosaic_gpu"):
+    if backend not in ("tpu", *_GPUS) or device == "rocm":
         return None
     measured = tuple(tables.operations())
     index = position(version, measured)
@@ -37,7 +44,7 @@ def operation_failure(
 @functools.cache
 def _outcome(operation: str, dtype: str, device: str | None, version: str) -> SupportStatus | None:
     devices = tables.operations()[version]
-    chosen = (device,) if device is not None else [each for each in devices if each != "mosaic_gpu"]
+    chosen = (device,) if device is not None else [each for each in devices if each not in _GPUS]
     of_devices = [
         next(
             (_OUTCOMES[name] for name, held in devices[each].items() if dtype in held.get(operation, "").split()), None

@@ -71,7 +71,7 @@ def primitives() -> dict[str, Any]:
 
 @functools.cache
 def operations() -> dict[str, Any]:
-    """Failing operations, by version, TPU device or "mosaic_gpu", outcome and operation: dtypes in a row."""
+    """Failing operations, by version, TPU device or backend of GPUs, outcome and operation: dtypes in a row."""
     return _packed("operations")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from pallas_lint import compat
@@ -76,7 +76,10 @@ class UnsupportedDtype(Rule):
     The verdicts come from measuring: every function was lowered for seven dtypes by jax releases from 0.4.35
     on, compiled with libtpu for v5e and v6e, with jax 0.12.0.1 for v4, v5p and tpu7x too, and run on an NVIDIA
     H200. Casts, shifts, arithmetic, reductions and comparisons were compiled for thirteen dtypes, narrow integers and
-    8-bit floats among them, by jax 0.6.2 and later for each TPU from v4 to tpu7x, and lowered for Mosaic GPU.
+    8-bit floats among them, by jax 0.6.2 and later for each TPU from v4 to tpu7x. For Triton and Mosaic GPU casts and
+    operations of 8 and 4 bits were lowered, and run on an H200 with jax 0.11.2: Triton stores wrong numbers into int4
+    arrays, and its compiler ends the process at reductions of 8-bit floats; `x.astype(bool)` of int8 is wrong on Mosaic
+    GPU, where `x != 0` is right.
 
     ## How to fix
 
@@ -222,26 +225,8 @@ class UnsupportedDtype(Rule):
         )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        """Refs of a dtype that the device cannot even load, at the first access of each."""
-        seen: set[tuple[str, object]] = set()
-        for access in trace.accesses():
-            dtype = access.ref.dtype
-            if access.kind not in ("load", "store", "accumulate") or dtype is None or access.ref.buffer in seen:
-                continue
-            seen.add(access.ref.buffer)
-            if dtype not in compat.DTYPES or access.ref.space not in (None, "vmem"):
-                continue
-            found = failure(context, lambda *where, dtype=dtype: _unloadable(dtype, *where))
-            if found is None or context.target is None:
-                continue
-            yield context.finding(
-                access.site,
-                f"{long_name(dtype)} can neither be loaded nor stored on {found.place}, in {found.jax}",
-                help="pass the operand as bfloat16 or float32",
-                op=access,
-                only_in=found.only_in,
-                dtype=dtype,
-            )
+        yield from _unloadable_refs(trace, context)
+        yield from _wrong_stores(trace, context)
 
     @staticmethod
     def _help(support: FunctionSupport, wide: str | None, backend: str) -> str:
@@ -277,6 +262,51 @@ class UnsupportedDtype(Rule):
         return [context.unsafe(f"compute it in {wider}", *edits)]
 
 
+def _unloadable_refs(trace: KernelTrace, context: Context) -> Iterator[Finding]:
+    """Refs of a dtype that the device cannot even load, at the first access of each."""
+    seen: set[tuple[str, object]] = set()
+    for access in trace.accesses():
+        dtype = access.ref.dtype
+        if access.kind not in ("load", "store", "accumulate") or dtype is None or access.ref.buffer in seen:
+            continue
+        seen.add(access.ref.buffer)
+        if access.ref.space not in (None, "vmem"):
+            continue
+        found = failure(context, partial(_unloadable, dtype))
+        if found is None or context.target is None:
+            continue
+        yield context.finding(
+            access.site,
+            f"{long_name(dtype)} can neither be loaded nor stored on {found.place}, in {found.jax}",
+            help="pass the operand as bfloat16 or float32",
+            op=access,
+            only_in=found.only_in,
+            dtype=dtype,
+        )
+
+
+def _wrong_stores(trace: KernelTrace, context: Context) -> Iterator[Finding]:
+    """Stores of a dtype of which the backend writes wrong numbers, at the first of each ref; wider ones are right."""
+    seen: set[object] = set()
+    for access in trace.accesses():
+        dtype = access.ref.dtype
+        if access.kind not in ("store", "accumulate") or dtype is None or not 1 < bits(dtype) < 8:
+            continue
+        found = failure(context, partial(_lacks, "copy", dtype))
+        if found is None or access.ref.buffer in seen:
+            continue
+        seen.add(access.ref.buffer)
+        yield context.finding(
+            access.site,
+            f"a store of {long_name(dtype)} on {found.place} writes wrong numbers, in {found.jax}",
+            help="store int8, and cast the result outside the kernel, or pack two values into a byte; loads are right",
+            severity=Severity.WARNING,
+            op=access,
+            only_in=found.only_in,
+            dtype=dtype,
+        )
+
+
 # -- single operations: casts, and what the vector unit lacks for narrow dtypes --------------------------------------
 
 _OPERATIONS = {
@@ -288,7 +318,8 @@ _OPERATIONS = {
     **dict.fromkeys(("abs", "absolute"), "abs"),
     **dict.fromkeys(("negative", "neg"), "neg"),
     "sum": "sum",
-    **dict.fromkeys("greater gt greater_equal ge less lt less_equal le equal eq not_equal ne".split(), "compare"),
+    **dict.fromkeys("greater gt greater_equal ge less lt less_equal le".split(), "compare"),
+    **dict.fromkeys("equal eq not_equal ne".split(), "equal"),
 }
 _REDUCTIONS = {"jax.numpy.max": "reduce_max", "jax.numpy.min": "reduce_min"}  # lax's of these names are of two arrays
 _CASTS = frozenset({"astype", "convert_element_type", "asarray"})
@@ -297,7 +328,7 @@ _NARROW_FLOATS = frozenset({"f8_e4m3fn", "f8_e5m2"})
 
 
 def _operation(op: Op, context: Context) -> Iterator[Finding]:
-    """One operation of a vector of known dtype, as measured by itself for TPUs and Mosaic GPU."""
+    """One operation of a vector of known dtype, as measured by itself."""
     source, result, target = op.args[0] if op.args else None, op.result, context.target
     if target is None or op.open or not isinstance(source, Array):
         return
@@ -310,15 +341,12 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
         dtypes = op.dtypes() if op.name.startswith(("jax.numpy.", "jax.lax.")) else None
         given = next(iter(dtypes)) if dtypes is not None and len(dtypes) == 1 else None
         operation = _REDUCTIONS.get(op.name) or _OPERATIONS.get(op.short, "")
-        if given != result.dtype and operation not in ("sum", "compare"):
+        if given != result.dtype and operation not in ("sum", "compare", "equal"):
             return  # the operands are brought to another dtype before
     if given is None or not operation:
         return
 
-    def fails(backend: str, device: str | None, version: str) -> bool:
-        return compat.operation_failure(operation, given, backend, device, version) is not None
-
-    found = failure(context, fails)
+    found = failure(context, partial(_lacks, operation, given))
     outcome = None
     if found is not None:
         outcome = compat.operation_failure(operation, given, target.backend, target.device, found.versions[-1])
@@ -329,6 +357,7 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
     yield context.finding(
         op.site,
         f"`{spelled_function(op.site)}` of {long_name(given)}{to} {_WORDS[outcome]} on {found.place}, in {found.jax}",
+        severity=Severity.WARNING if outcome is SupportStatus.WRONG else Severity.ERROR,
         help=_by_way_of(given, result.dtype or given, target, found.versions[-1])
         if cast
         else f"compute it in {long_name(_WIDE[is_float(given)])}"
@@ -337,6 +366,10 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
         only_in=found.only_in,
         dtype=given,
     )
+
+
+def _lacks(operation: str, dtype: str, backend: str, device: str | None, version: str) -> bool:
+    return compat.operation_failure(operation, dtype, backend, device, version) is not None
 
 
 def _is_vector(op: Op, result: Array) -> bool:
@@ -421,10 +454,11 @@ _WIDE = {True: "f32", False: "i32"}
 
 def _by_way_of(given: str, to: str, target: Target, version: str) -> str:
     """A dtype that can be cast to from the one, and from which the other can be cast to."""
+    if to == "bool":
+        return "compare it: `x != 0`" + ", in float32 (`x.astype(jnp.float32)`)" * (given in _NARROW_FLOATS)
 
     def passes(one: str, other: str) -> bool:
-        failing = compat.operation_failure(f"cast:{other}", one, target.backend, target.device, version)
-        return one == other or failing is None
+        return one == other or not _lacks(f"cast:{other}", one, target.backend, target.device, version)
 
     for between in ("f32", "i32") if is_float(given) else ("i32", "f32"):
         if between not in (given, to) and passes(given, between) and passes(between, to):
@@ -507,4 +541,4 @@ def _fails_for_some(support: FunctionSupport, backend: str, device: str | None, 
 
 def _unloadable(dtype: str, backend: str, device: str | None, version: str) -> bool:
     """Whether no kernel that only copies blocks of this dtype compiles."""
-    return backend == "tpu" and not compat.can_copy(dtype, backend, device, version)
+    return backend == "tpu" and dtype in compat.DTYPES and not compat.can_copy(dtype, backend, device, version)

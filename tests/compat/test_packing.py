@@ -178,3 +178,20 @@ def test_operations_of_a_version_are_added(tools: dict[str, Any], tmp_path: Path
     before = loaded(tmp_path, "operations.json.gz")
     pack_operations.add(measured, tmp_path, "99.1.0")
     assert loaded(tmp_path, "operations.json.gz") == {**before, "99.1.0": {"v6e": {"compile": {"add": "i8"}}}}
+
+
+def test_what_only_lowers_ends_as_with_the_release_before(tools: dict[str, Any], tmp_path: Path) -> None:
+    del tools
+    import pack_operations
+
+    (tmp_path / "operations.json.gz").write_bytes((DATA / "operations.json.gz").read_bytes())
+    run = [["copy", "i8", "triton", "ok"], ["add", "i8", "triton", "compile"], ["copy", "i4", "triton", "wrong"]]
+    lowered = [[*row[:3], "lowers"] for row in [*run, ["max", "i8", "triton", "ok"]]]
+    for version, rows in (("99.1.0", run), ("99.2.0", [*lowered, ["neg", "i8", "triton", "lower"]])):
+        measured = tmp_path / f"operations-{version}.jsonl"
+        measured.write_text("\n".join(map(json.dumps, rows)))
+        pack_operations.add(measured, tmp_path, version)
+    packed = loaded(tmp_path, "operations.json.gz")
+    first = {"compile": {"add": "i8"}, "wrong": {"copy": "i4"}}
+    assert packed["99.1.0"] == {"triton": first}
+    assert packed["99.2.0"] == {"triton": {**first, "lower": {"neg": "i8"}}}

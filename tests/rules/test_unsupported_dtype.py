@@ -96,6 +96,8 @@ def run():
         ("a << 1", "uint8 int8", "int16 int32"),
         ("a.astype(jnp.bfloat16)", "float8_e4m3fn float8_e5m2", "float16 int8 uint8"),
         ("a.astype(jnp.float8_e5m2).astype(jnp.float32)", "bfloat16 int32 uint8", "float32 float16"),
+        ("jnp.where(a.astype(bool), 1, 2)", "float32 bfloat16 int32 float8_e5m2", ""),
+        ("jnp.where(a != 0, 1, 2)", "", "float32 int32 uint8 int8"),
     ],
 )
 @pytest.mark.parametrize("version", ["0.10.2", "0.12.0.1"])
@@ -104,6 +106,42 @@ def test_dtypes_of_mosaic_gpu(expression: str, fails: str, works: str, version: 
         code = ON_MOSAIC_GPU.format(expression=expression, dtype=dtype)
         severities = [f.severity.name for f in lint(code, version, "mosaic_gpu", CODE)]
         assert severities == ["ERROR"] * (dtype in fails.split()), dtype
+
+
+def test_bytes_as_masks_are_wrong_on_mosaic_gpu() -> None:
+    """Run on an H200 with jax 0.11.2: a third of the values; `!= 0` is right."""
+    code = ON_MOSAIC_GPU.format(expression="jnp.where(a.astype(bool), 1, 2)", dtype="int8")
+    assert [f.severity.name for f in lint(code, "0.11.2", "mosaic_gpu", CODE)] == ["WARNING"]
+    assert lint(code.replace("a.astype(bool)", "a != 0"), "0.11.2", "mosaic_gpu", CODE) == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "dtype", "severities"),
+    [
+        ("a + a", "float8_e4m3fn", ["ERROR"]),
+        ("jnp.where(a == a, 1.0, 2.0)", "float8_e5m2", ["ERROR"]),
+        ("jnp.max(a, axis=1, keepdims=True)", "float8_e5m2", ["ERROR"]),
+        ("a.astype(jnp.int8)", "float8_e5m2", ["ERROR"]),
+        ("a.astype(jnp.bfloat16)", "float8_e5m2", []),
+        ("a + a", "uint8", []),
+        ("a == a", "uint8", []),
+        ("a.astype(jnp.int8)", "int4", []),
+    ],
+)
+def test_narrow_dtypes_of_triton(expression: str, dtype: str, severities: list[str]) -> None:
+    """Run on an H200 with jax 0.11.2."""
+    body = f"a = x_ref[...]\no_ref[...] = ({expression}).astype(jnp.float32)"
+    code = launch(body, "triton", operand=f"jnp.zeros((16, 128), jnp.{dtype})")
+    assert [f.severity.name for f in lint(code, "0.11.2", "triton", CODE)] == severities
+
+
+def test_triton_stores_wrong_numbers_into_int4_arrays() -> None:
+    """Run on an H200 with jax 0.11.2: a third of the values of a block, in blocks of any shape; loads are right."""
+    code = launch("o_ref[...] = x_ref[...].astype(o_ref.dtype)", "triton", operand="jnp.zeros((16, 128), jnp.int8)")
+    for dtype, severities in (("int4", ["WARNING"]), ("uint4", ["WARNING"]), ("int8", [])):
+        narrow = code.replace("jnp.float32", f"jnp.{dtype}")
+        assert [f.severity.name for f in lint(narrow, "0.11.2", "triton", CODE)] == severities
+        assert lint(narrow, "0.11.2", "tpu", CODE) == []
 
 
 @pytest.mark.parametrize("expression", ["a / a", "a / 2", "1.0 / a", "lax.div(a, a)"])

@@ -1,19 +1,22 @@
 """Measure single operations in the running interpreter, by dtype: `operations.py --out FILE DEVICE ...`.
 
-For a TPU they are compiled; for `mosaic_gpu` they are lowered, in both semantics, and fail where neither takes the
-dtype whatever the layout.
+For a TPU they are compiled. For `triton` and `mosaic_gpu` they are lowered, and with JAX_PLATFORMS=cuda compiled and
+run on the GPU that is here. On Mosaic GPU they do not lower where neither semantics takes the dtype, whatever the
+layout.
 
 Casts between all dtypes, and shifts, arithmetic and reductions of narrow ones, which the vector unit may lack. Each
 operation stands alone between a load and a store. Comparisons are those of 8-bit floats: whether masks of other dtypes
 can be used hangs on what they select.
 One JSON line a case, [operation, dtype, device, outcome], so that a compiler that aborts the process loses nothing: a
-child does the work, and its successor goes on behind it. Outcomes are "ok", "lower", "compile" and "abort"; "copy" is
-the case in which blocks of the dtype are only copied.
+child does the work, and its successor goes on behind it. Outcomes are "ok", "lower", "compile", "abort", "wrong"
+(other numbers than outside a kernel) and "lowers" (no compiler was run); "copy" is the case in which blocks of the
+dtype are only copied.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import json
 import os
@@ -28,9 +31,11 @@ import targets  # first: it sets the environment that jax reads
 # isort: split
 import jax
 import jax.numpy as jnp
+import numpy
 from jax import lax
 
 SHAPE = (64, 256)
+_RUNS = os.environ["JAX_PLATFORMS"] == "cuda"
 DTYPES = {
     "f32": "float32",
     "bf16": "bfloat16",
@@ -56,6 +61,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "max": lambda x, y: jnp.maximum(x, y),
     "and": lambda x, y: x & y,
     "compare": lambda x, y: jnp.where(x > y, 1.0, 2.0),
+    "equal": lambda x, y: jnp.where(x == y, 1.0, 2.0),
     "abs": lambda x, y: jnp.abs(x),
     "neg": lambda x, y: -x,
     "sum": lambda x, y: jnp.zeros(SHAPE) + jnp.sum(x, axis=1, keepdims=True).astype(jnp.float32),
@@ -63,25 +69,27 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "reduce_min": lambda x, y: jnp.zeros(SHAPE) + jnp.min(x, axis=1, keepdims=True).astype(jnp.float32),
 }
 _OF_INTEGERS = ("shift_left", "shift_right", "and")
-_INTO_FLOAT32 = ("compare", "sum", "reduce_max", "reduce_min")
+_INTO_FLOAT32 = ("compare", "equal", "sum", "reduce_max", "reduce_min")
 _8_BIT_FLOATS = ("f8_e4m3fn", "f8_e5m2")
 # What other dtypes do there on TPUs hangs on the axis, or is measured with the functions.
 _OF_SOME = {
-    "compare": _8_BIT_FLOATS,
+    **dict.fromkeys(("compare", "equal"), _8_BIT_FLOATS),
     "sum": (*_8_BIT_FLOATS, "u16", "u8", "i4", "u4"),
     **dict.fromkeys(("reduce_max", "reduce_min"), (*_8_BIT_FLOATS, "i16", "u16", "u8", "i4", "u4")),
 }
-# Mosaic GPU: what it refuses there by the dtype alone; of 16 and 32 bits it refuses nothing so.
-_NARROW = ("i8", "u8", "i4", "u4", *_8_BIT_FLOATS)
+GPUS = {"mosaic_gpu": ("mosaic_gpu_lane", "mosaic_gpu"), "triton": ("triton",)}  # and the backends to be tried
+_NARROW = ("i8", "u8", "i4", "u4", *_8_BIT_FLOATS)  # the functions are measured for 16 and 32 bits
+# What Mosaic GPU refuses by the dtype alone.
 _REFUSED = re.compile(
     r"Pointwise operations on \d-bit types are unsupported|Hardware has no support for converting"
     r"|Unsupported conversion involving narrow float types|Conversion between float types of width other than 16"
+    r"|Register bitwidth in target type must be divisible by 8"  # casts to bool; with 8 in a register they are wrong
 )
 
 
 def cases(device: str) -> Iterator[tuple[str, str]]:
     """(operation, dtype); a cast is "cast:" and the dtype of its result."""
-    on_gpu = device == "mosaic_gpu"
+    on_gpu = device in GPUS
     for dtype in DTYPES:
         integer = dtype[0] in "iu"
         for name in OPERATIONS:
@@ -90,7 +98,7 @@ def cases(device: str) -> Iterator[tuple[str, str]]:
                 yield name, dtype
     for dtype in DTYPES:
         for result in DTYPES:
-            if result != dtype and not (on_gpu and {dtype, result}.isdisjoint(_NARROW)):
+            if result != dtype and not (on_gpu and {dtype, result}.isdisjoint((*_NARROW, "bool"))):
                 yield f"cast:{result}", dtype
 
 
@@ -106,8 +114,8 @@ def outcome(operation: str, dtype: str, device: str) -> str:
         o_ref[...] = compute(x_ref[...], y_ref[...])
 
     result = jax.ShapeDtypeStruct(SHAPE, into)
-    if device == "mosaic_gpu":
-        return _on_mosaic_gpu(kernel, jax.ShapeDtypeStruct(SHAPE, given), result)
+    if device in GPUS:
+        return _on_gpu(device, kernel, compute, given, result)
     operand = jax.ShapeDtypeStruct(SHAPE, given, sharding=_sharding(device))
     try:
         lowered = jax.jit(targets.pallas_call(kernel, result, "tpu")).lower(operand, operand)
@@ -125,19 +133,35 @@ def _sharding(device: str) -> Any:
     return jax.sharding.SingleDeviceSharding(targets.tpu_topology(device))
 
 
-def _on_mosaic_gpu(kernel: Callable[..., None], operand: Any, result: Any) -> str:
-    """ "lower" where both semantics refuse the dtype; a failure of another kind may hang on the layout."""
-    platform, kind, plain = targets.BACKENDS["mosaic_gpu"]
-    for backend in ("mosaic_gpu_lane", "mosaic_gpu"):
+def _on_gpu(device: str, kernel: Callable[..., None], compute: Callable[..., Any], given: Any, result: Any) -> str:
+    operand = jax.ShapeDtypeStruct(SHAPE, given)
+    for backend in GPUS[device]:
+        platform, kind, plain = targets.BACKENDS[backend]
         try:
-            with targets.device_context(kind, plain):
-                call = jax.jit(targets.pallas_call(kernel, (result,), backend))
+            call = jax.jit(targets.pallas_call(kernel, (result,), backend))
+            with contextlib.nullcontext() if _RUNS else targets.device_context(kind, plain):
                 call.trace(operand, operand).lower(lowering_platforms=(platform,))
         except Exception as error:
-            if _REFUSED.search(str(error)):
+            if device == "triton" or _REFUSED.search(str(error)):
                 continue
-        return "ok"
+            return "lowers"  # it may hang on the layout
+        return _run(call, compute, given) if _RUNS else "lowers"
     return "lower"
+
+
+def _run(call: Callable[..., Any], compute: Callable[..., Any], given: Any) -> str:
+    """Small numbers, so that no sum overflows, and no shift is as wide as the dtype."""
+    random = numpy.random.default_rng(0)
+    signed = jnp.issubdtype(given, jnp.floating) or jnp.issubdtype(given, jnp.signedinteger)
+    x = jnp.asarray(random.integers(-2 if signed else 0, 3, SHAPE)).astype(given)
+    y = jnp.asarray(random.integers(0, 3, SHAPE)).astype(given)
+    try:
+        compiled = call.lower(x, y).compile()
+    except Exception:
+        return "compile"
+    (found,) = compiled(x, y)
+    expected = jax.jit(compute)(x, y)
+    return "ok" if (found.astype(jnp.float32) == expected.astype(jnp.float32)).all() else "wrong"
 
 
 def work(todo: list[tuple[str, str, str]], sink: Any) -> None:
@@ -157,7 +181,7 @@ def read(path: Path) -> dict[tuple[str, str, str], str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("devices", nargs="+", choices=(*targets.TPU_DEVICES, "mosaic_gpu"))
+    parser.add_argument("devices", nargs="+", choices=(*targets.TPU_DEVICES, *GPUS))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default="", help="operations, with commas; `copy` belongs to each")
     options = parser.parse_args()
