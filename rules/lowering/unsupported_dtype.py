@@ -79,7 +79,8 @@ class UnsupportedDtype(Rule):
     8-bit floats among them, by jax 0.6.2 and later for each TPU from v4 to tpu7x. For Triton and Mosaic GPU casts and
     operations of 8 and 4 bits were lowered, and run on an H200 with jax 0.11.2: Triton stores wrong numbers into int4
     arrays, and its compiler ends the process at reductions of 8-bit floats; `x.astype(bool)` of int8 is wrong on Mosaic
-    GPU, where `x != 0` is right.
+    GPU, where `x != 0` is right; so is `lax.optimization_barrier` of less than 32 bits. Of the other functions 1,905
+    calls were run on Mosaic GPU, all with the right numbers.
 
     ## How to fix
 
@@ -318,6 +319,7 @@ _OPERATIONS = {
     **dict.fromkeys(("abs", "absolute"), "abs"),
     **dict.fromkeys(("negative", "neg"), "neg"),
     "sum": "sum",
+    "optimization_barrier": "barrier",
     **dict.fromkeys("greater gt greater_equal ge less lt less_equal le".split(), "compare"),
     **dict.fromkeys("equal eq not_equal ne".split(), "equal"),
 }

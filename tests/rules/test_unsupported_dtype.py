@@ -115,6 +115,13 @@ def test_bytes_as_masks_are_wrong_on_mosaic_gpu() -> None:
     assert lint(code.replace("a.astype(bool)", "a != 0"), "0.11.2", "mosaic_gpu", CODE) == []
 
 
+@pytest.mark.parametrize(("dtype", "wrong"), [("bfloat16", True), ("int16", True), ("float32", False)])
+def test_barriers_of_16_bits_are_wrong_on_mosaic_gpu(dtype: str, wrong: bool) -> None:
+    """Run on an H200 with jax 0.11.2: nine of ten values."""
+    code = ON_MOSAIC_GPU.format(expression="jax.lax.optimization_barrier(a)", dtype=dtype)
+    assert [f.severity.name for f in lint(code, "0.11.2", "mosaic_gpu", CODE)] == ["WARNING"] * wrong
+
+
 @pytest.mark.parametrize(
     ("expression", "dtype", "severities"),
     [

@@ -62,6 +62,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "and": lambda x, y: x & y,
     "compare": lambda x, y: jnp.where(x > y, 1.0, 2.0),
     "equal": lambda x, y: jnp.where(x == y, 1.0, 2.0),
+    "barrier": lambda x, y: lax.optimization_barrier(x),
     "abs": lambda x, y: jnp.abs(x),
     "neg": lambda x, y: -x,
     "sum": lambda x, y: jnp.zeros(SHAPE) + jnp.sum(x, axis=1, keepdims=True).astype(jnp.float32),
@@ -94,6 +95,8 @@ def cases(device: str) -> Iterator[tuple[str, str]]:
         integer = dtype[0] in "iu"
         for name in OPERATIONS:
             of_some = _NARROW if on_gpu else _OF_SOME.get(name, DTYPES)
+            if name == "barrier":
+                of_some = DTYPES if device == "mosaic_gpu" else ()  # elsewhere the dtype does not matter
             if name == "copy" or (dtype in of_some and dtype != "bool" and (integer or name not in _OF_INTEGERS)):
                 yield name, dtype
     for dtype in DTYPES:
