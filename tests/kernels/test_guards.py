@@ -132,3 +132,27 @@ def test_kernels_see_the_queries_of_their_launcher() -> None:
     """
     assert not lint(code)
     assert {finding.code for finding in lint(code.replace("rows == 3:", "rows == 4:"))} >= {"PAL411"}
+
+
+@pytest.mark.parametrize(("rows", "found"), [(48, 0), (64, 1)])
+def test_a_guard_on_the_next_power_of_two(rows: int, found: int) -> None:
+    code = f"""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import triton as plgpu
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + jnp.arange(3)
+
+    def check(x):
+        if x.shape[0] != pl.next_power_of_2(x.shape[0]):
+            raise ValueError(x.shape)
+
+    def run(x):
+        check(x)
+        return pl.pallas_call(kernel, out_shape=x, compiler_params=plgpu.CompilerParams())(x)
+
+    run(jnp.zeros(({rows},)))
+    """
+    assert len(lint(code, select="PAL509")) == found

@@ -9,7 +9,7 @@ from pallas_lint.kernels.library.wrappers import run_callbacks
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.kinds import FLOATING, INTEGER
-from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.launch import memory_space
 from pallas_lint.kernels.model.symbols import closed_shape, symbolic
 from pallas_lint.kernels.model.values import (
@@ -80,6 +80,13 @@ def _cdiv(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
     if isinstance(a, Array) or isinstance(b, Array):
         return interp.op(name, node, arguments, Array((), "i32"), "operator")  # it is written with operators
     return UNKNOWN
+
+
+def _next_power_of_2(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    size = integer(arguments.get("x", 0))
+    if size is None or size < 0:
+        return unmodelled(interp, name, arguments, node)
+    return Const(1 << max(size - 1, 0).bit_length())
 
 
 def _load(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -234,6 +241,7 @@ _register(_multiple_of, "multiple_of", "max_contiguous", "triton.max_contiguous"
 _register(_constrained, "tpu.with_memory_space_constraint")
 _register(_cdiv, "cdiv", "triton.cdiv")
 _register(_align, "align_to")
+_register(_next_power_of_2, "next_power_of_2")
 _register(_load, "load", "tpu.load", "triton.load", "mosaic_gpu.load", "gpu.load")
 _register(_store, "store", "tpu.store", "triton.store", "mosaic_gpu.store", "gpu.store")
 _register(
