@@ -96,6 +96,9 @@ STAYING: dict[str, str] = {
         "o_ref[...] = jnp.zeros_like(o_ref)\n" + LOOP.format(store="o_ref[index_ref[i], :] = x_ref[i, :]")
     ),
     "sum": module(LOOP.format(store="o_ref[i, :] = jnp.sum(x_ref[...], axis=0)")),
+    "what the places give": module(
+        "at = index_ref[...]\no_ref[at[:, None], at[None, :]] = (at[:, None] == at[None, :]).astype(jnp.float32)"
+    ),
     "aliased": module(
         LOOP.format(store="o_ref[index_ref[i], :] = x_ref[i, :]"), "input_output_aliases={2: 0}", more=", b"
     ),

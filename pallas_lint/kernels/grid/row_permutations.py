@@ -58,8 +58,9 @@ def row_permutations(trace: KernelTrace) -> list[RowPermutation]:
         if not isinstance(event, Access) or event.kind != "store" or event.ref.role != "out" or event.ref.owner:
             continue
         sources = list(_sources(event.value, loads))
+        tables = {*map(ById, _loads_of(_index(event), loads))}  # they select rows, and are not moved themselves
         for load in sources:
-            if load.ref.role != "in" or load.ref.owner:
+            if load.ref.role != "in" or load.ref.owner or ById(load) in tables:
                 continue
             how = _difference(_index(event), _index(load), loads)
             if how is not None:
