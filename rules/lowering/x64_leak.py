@@ -205,9 +205,9 @@ class X64Leak(Rule):
             if not is_shape_struct(struct):
                 continue
             dtype = dtype_of(struct.argument("dtype", 1))
-            if dtype not in _WIDE or (context.target.backend == "triton" and context.module.x64 is not None):
-                continue
             tpu = context.target.backend == "tpu"
+            if dtype not in _WIDE or (not tpu and (context.module.x64 is not None or _takes_wide(launch))):
+                continue
             severity = Severity.ERROR if tpu and self._refused(context) else Severity.WARNING
             wide = long_name(dtype)
             what = f"TPU kernels have no {wide}" if tpu else f"without the x64 flag no value is {wide}"
@@ -268,6 +268,12 @@ class X64Leak(Rule):
             return []
         title = f"use {long_name(canonical(dtype) or dtype)}"
         return [(context.safe if safe else context.unsafe)(title, *edits, edit)]
+
+
+def _takes_wide(launch: Launch) -> bool:
+    """Whether a caller passes 64 bits, which no array has without the flag: it sets the flag itself."""
+    passed = [*(launch.operands or ()), *(value for entry in launch.entries for value in entry.bindings.values())]
+    return any(isinstance(value, Array) and not value.host and value.element in _WIDE for value in passed)
 
 
 def _is_python(value: Value) -> bool:

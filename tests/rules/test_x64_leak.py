@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_lint.testing import fixed, lint
+from pallas_lint.known_calls.known_call import KnownCall
+from pallas_lint.lint import lint_source
+from pallas_lint.testing import fixed, lint, settings
+from pallas_lint.text.source import Source
+from tests.known_calls.projects import NOWHERE, ProjectWithCalls
 from tests.rules.kernels import launch
 
 CODE = "PAL105"
@@ -122,6 +126,13 @@ def test_outputs() -> None:
     body = "o_ref[...] = x_ref[...].astype(o_ref.dtype)"
     assert "ERROR" in found(launch(body, "tpu", dtype="jnp.float64"))
     assert found(launch(body, "triton", dtype="jnp.float64", prelude=FLAG)) == ["INFO"]
+
+
+def test_a_caller_that_passes_64_bits_has_set_the_flag() -> None:
+    code = launch("o_ref[...] = x_ref[...]", "triton", dtype="x.dtype")
+    call = KnownCall("k.py::run", (("x", "f64[16,128]"),), "tests/test_k.py:3")
+    project = ProjectWithCalls(NOWHERE, given=(call,))
+    assert not lint_source(Source("k.py", code), settings("0.12.0.1", None, CODE), project).findings
 
 
 @pytest.mark.parametrize(
