@@ -243,17 +243,20 @@ def _triton(call: ForeignCall, kernel: TritonKernel, context: Context) -> Iterat
     if not unclaimed or not moves:
         return
     move = min(moves, key=lambda move: (names.index(move.output) in taken, move.how != "scatter"))
+    zeroed = _zeroed(call)
+    filled = zeroed is None or set(unclaimed) <= zeroed
+    if filled and names.index(move.output) in taken:
+        return
     help_text = _HELP
     if kernel.is_autotuned:
         help_text += "; the autotuner runs the kernel many times and restores aliased buffers only"
-    zeroed = _zeroed(call)
     fix = alias_triton_outputs(call, kernel, context)
     func = call.site.node.func if isinstance(call.site.node, nodes.Call) else call.site.node
     yield context.finding(
         Site(call.site.piece, func),
         _message(kernel.func.name, unclaimed, bool(taken)),
         help=help_text,
-        severity=Severity.INFO if zeroed is None or set(unclaimed) <= zeroed else Severity.WARNING,
+        severity=Severity.INFO if filled else Severity.WARNING,
         related=[(Site(kernel.piece, move.store.node), _related(move.source))],
         fixes=[fix] if fix is not None else [],
     )

@@ -334,6 +334,9 @@ def test_triton_fix_completes_the_aliases() -> None:
     )
     findings = lint(triton(kernel, call), select="PAL408")
     assert "although others have one" in findings[0].message
+    # Rows move to the aliased output only, and the other one is zeroed.
+    apart = kernel.replace("other + target", "other + row")
+    assert not lint(triton(apart, call.replace("BLOCK=128", "BLOCK=128, zeroed_outputs=(1,)")), select="PAL408")
     after = fixed(triton(kernel, call), select="PAL408")
     assert "input_output_aliases={2: 0, 3: 1}" in after
     assert "def kernel(x, index, a, other_buffer, out, other, BLOCK: tl.constexpr):" in after
