@@ -136,6 +136,7 @@ EXPRESSIONS: list[str] = [
     "jax.nn.logsumexp(h)", "jnp.trace(p)", "jnp.diagonal(p)", "jnp.diag(p)", "jnp.diff(f)",
     # shapes
     "f.reshape(8, 256)", "f.reshape((-1,))", "f.reshape(-1)", "f.reshape(2, -1, 128)", "jnp.reshape(f, (128, 16))",
+    "f.real", "(f * 1j).imag", "jnp.abs(f * 1j)", "jnp.real(i)", "i.imag",
     "f.ravel()", "f.flatten()", "f.T", "c.T", "c.mT", "c.transpose(1, 0, 2)", "jnp.transpose(c, (2, 0, 1))",
     "jnp.swapaxes(c, 0, -1)", "c.swapaxes(1, 2)", "jnp.moveaxis(c, 0, -1)", "jnp.expand_dims(f, 0)", "f[None]",
     "jnp.expand_dims(f, (0, -1))", "jnp.squeeze(r, 1)", "r.squeeze()", "r.squeeze(-1)", "lax.squeeze(r, (1,))",

@@ -19,7 +19,7 @@ I32, I8, BOOL = ("int32", (16, 128)), ("int8", (16, 128)), ("bool", (16, 128))
 U8, U32 = ("uint8", (16, 128)), ("uint32", (16, 128))
 SQUARE, CUBE = ("bfloat16", (128, 128)), ("float32", (2, 16, 128))
 COLUMN, ROW = ("float32", (16, 1)), ("float32", (1, 128))
-VECTOR = ("float32", (128,))
+VECTOR, COMPLEX = ("float32", (128,)), ("complex64", (16, 128))
 
 # name, arguments (a pair is an array), keywords ("dtype:x" is a dtype)
 CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
@@ -29,6 +29,8 @@ CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
     *(("jax.numpy.true_divide", [a, b], {}) for a, b in ((I32, 2), (BF16, 2), (I8, I8), (F32, COLUMN))),
     *((f"jax.numpy.{name}", [a], {}) for name in ("exp", "sqrt", "negative", "abs", "floor", "square", "sign")
       for a in (F32, BF16, I32)),
+    *((f"jax.{module}.{name}", [a], {}) for module in ("numpy", "lax") for name in ("real", "imag", "abs")
+      for a in (COMPLEX, F32, I32) if module == "numpy" or name == "abs" or a == COMPLEX),
     *((f"jax.numpy.{name}", [a], {}) for name in ("isfinite", "isnan", "logical_not") for a in (F32, I32)),
     *((f"jax.numpy.{name}", [a, 0], {}) for name in ("equal", "less") for a in (F32, BF16)),
     *((f"jax.numpy.{name}", [a], k) for name in ("sum", "max", "mean", "prod", "all", "argmax")

@@ -54,6 +54,7 @@ KNOWN = [
     # comparisons
     "return 0 < 5 <= 5, 0 < 5 < 5, 1 < 2 > 3",
     "return (8, 128) == (8, 128), (8, 128) != (8, 64), (8,) == (8, 1), [1] == [1], (1, (2, 3)) == (1, (2, 3))",
+    "from typing import cast\nimport typing as t\nreturn cast('int', 8), t.cast(tuple, (1, 2))",
     "return 3 in (1, 2), 'a' in {'a': 1}, 'b' not in {'a': 1}, 'ell' in 'hello', (8, 128) in [(8, 128)]",
     "return 'no' if {} else 'yes', 1 if {'a': 1} else 2",
     "return len({1, 2, 2}), 2 in {1, 2}, len({x % 2 for x in (1, 2, 3)})",

@@ -247,6 +247,39 @@ def test_a_launch_by_a_helper_in_another_file(tmp_path: Path, write: Write) -> N
     assert (launch.path, launch.kernel, launch.shapes) == ("helper.py", "kernel", True)
 
 
+CONFIG = """
+from dataclasses import dataclass
+
+@dataclass
+class Config:
+    rows: int
+
+def rows_of(config):
+    \"\"\"The rows.
+LINES
+    \"\"\"
+    if config.rows <= 0:
+        raise ValueError(config)
+    return int(config.rows)
+"""
+
+
+@pytest.mark.parametrize(("lines", "known"), [(20, True), (40, False)])
+def test_sizes_that_a_function_of_another_file_reads(tmp_path: Path, write: Write, lines: int, known: bool) -> None:
+    """Short functions that get a configuration are run, also in files without kernels."""
+    kernel = KERNEL.replace("def rows(x, ", "def rows(x, config, ").replace("(x.shape, x.dtype)", "(shape, x.dtype)")
+    kernel = kernel.replace("    m, n = x.shape\n", "    m, n = x.shape\n    shape = (rows_of(config), n)\n")
+    call = "def test_rows():\n    rows(jnp.ones((256, 128)), Config(rows=256))\n"
+    write(
+        config=CONFIG.replace("LINES", "\n" * lines),
+        kern=f"from config import rows_of\n{kernel}",
+        tests__test_kern=f"{HEAD}from config import Config\nfrom kern import rows\n{call}",
+    )
+    files = discover(["."], SettingsFinder(Overrides({"jax-version": "0.10.2"}), tmp_path), cwd=tmp_path).files
+    (launch,) = run(files, cwd=tmp_path, jobs=1).launches
+    assert launch.shapes is known
+
+
 def test_a_kernel_given_to_a_launcher_of_another_file(tmp_path: Path, write: Write) -> None:
     """A test that hands its own kernel to a launcher is a caller of the launcher, as any other."""
     write(

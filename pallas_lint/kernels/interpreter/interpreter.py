@@ -70,7 +70,12 @@ _MAX_STEPS = 200_000  # evaluated expressions of one root; the largest real kern
 _MAX_TOTAL_STEPS = 300_000
 _WEIGHT_OF_A_STEP = 64  # parts of a new value, or characters of a string, that count as a step
 _MAX_HELPER_LINES = 15  # of a helper in another module that is always entered
-_MAX_LINES_OF_ARRAYS = 30  # of one that is entered where it gets an array of known shape
+_MAX_LINES_OF_SIZES = 30  # of one that is entered where it gets an array of known shape, or an object with sizes
+
+
+def _has_sizes(value: Value) -> bool:
+    """Whether a value brings sizes: an array of known shape, or an object such as a configuration."""
+    return isinstance(value, Instance) or (isinstance(value, Array) and value.has_known_shape)
 
 
 # Two context managers that every call and every branch enters: as generators they would take four times as long.
@@ -398,8 +403,8 @@ class Interpreter(Recorder):
         if func.module.mentions_pallas:
             return True
         given = (*arguments.positional, *arguments.keywords.values())
-        of_arrays = any(isinstance(value, Array) and value.has_known_shape for value in given)
-        return func.piece.text.count("\n") <= (_MAX_LINES_OF_ARRAYS if of_arrays else _MAX_HELPER_LINES)
+        of_sizes = any(map(_has_sizes, given))
+        return func.piece.text.count("\n") <= (_MAX_LINES_OF_SIZES if of_sizes else _MAX_HELPER_LINES)
 
     def run_function(self, func: Func, arguments: Arguments) -> Value:
         """Execute a function's body with these arguments."""

@@ -162,6 +162,14 @@ def _same(name: str, args: list[Value], keywords: Keywords) -> Value:
     return Array(first.shape, first.element, first.weak) if isinstance(first, Array) else Array()
 
 
+def _real(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """Parts of complex numbers, and their size: floats of half the width, which are not weak."""
+    result = _same(name, args, keywords)
+    assert isinstance(result, Array)
+    element = _HALVES.get(result.dtype or "") or mapped(result.element, complex="float")
+    return evolve(result, dtype=element, weak=result.weak and element == result.element)
+
+
 def _rint(name: str, args: list[Value], keywords: Keywords) -> Value:
     result = _same(name, args, keywords)
     assert isinstance(result, Array)
@@ -412,12 +420,13 @@ _register(_comparison, "logical_xor")
 _register(_predicate, "logical_not isnan isinf isfinite is_finite signbit isneginf isposinf iscomplex isreal isclose")
 _register(
     _same,
-    "negative neg positive abs absolute sign floor ceil round trunc fix square stop_gradient around"
+    "negative neg positive sign floor ceil round trunc fix square stop_gradient around"
     " invert bitwise_not not_ population_count clz roll flip flipud fliplr sort copy conj conjugate rev"
-    " multiple_of max_contiguous integer_pow with_sharding_constraint optimization_barrier nan_to_num real"
+    " multiple_of max_contiguous integer_pow with_sharding_constraint optimization_barrier nan_to_num"
     " dynamic_update_slice dynamic_update_slice_in_dim dynamic_update_index_in_dim reduce_precision",
 )
 _register(_same, "tril triu", makes=True)
+_register(_real, "real imag abs absolute")
 _register(_rint, "rint")
 _register(_clip, "clip")
 _register(_where, "where")
@@ -458,6 +467,7 @@ _register_numpy(
     " greater greater_equal logical_and logical_or logical_not isnan isfinite isinf transpose swapaxes moveaxis squeeze"
     " ravel split array_split pad take take_along_axis tril triu outer dot matmul einsum copy fliplr flipud",
 )
+_HALVES = {"c64": "f32", "c128": "f64"}  # the dtype of the parts
 _PROMOTING = (_elementwise, _numeric, _floor_divide, _floating, _comparison, _clip, _pair)
 # Functions that share a name, but not a meaning, with one of jnp's.
 _LAX_FUNCTIONS = {

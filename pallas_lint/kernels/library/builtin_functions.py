@@ -322,6 +322,13 @@ _HELD = (
     " ShapeDtypeStruct Precision DotAlgorithm DotDimensionNumbers DotAlgorithmPreset GatherDimensionNumbers"
     " ConvDimensionNumbers ndarray"
 )
+
+
+def _typed(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    """`typing.cast(T, value)` is the value."""
+    return arguments.get("val", 1) or UNKNOWN
+
+
 BUILTINS: dict[str, Model] = {
     "builtins.range": _range,
     "builtins.len": _len,
@@ -360,6 +367,7 @@ BUILTINS: dict[str, Model] = {
     "builtins.abs": _of_array("jax.numpy.abs"),
     "builtins.round": _of_array("jax.numpy.round"),
     "builtins.setattr": _static,
+    "typing.cast": _typed,
     "pytest.importorskip": _importorskip,
     "jax.ShapeDtypeStruct.like": _struct_like,
     "numpy.prod": _prod,

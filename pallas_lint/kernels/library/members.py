@@ -150,6 +150,10 @@ def _array_attribute(interp: Tracer, owner: Array, name: str, node: nodes.Node) 
             result = Array((*batch, columns, rows), owner.element)
         function = "jax.numpy.transpose" if name == "T" else "jax.numpy.matrix_transpose"
         return interp.op(function, node, Arguments([owner]), result, "method")
+    if name in ("real", "imag"):
+        function = f"jax.numpy.{name}"
+        result = arrays.infer(function, [owner], {}, interp.root.x64 is not None)
+        return interp.op(function, node, Arguments([owner]), result, "method")
     if name in ("size", "itemsize", "nbytes"):
         return _extent(owner, name)
     return CallResult(f"method:{name}", (owner,), (), interp.site(node))
