@@ -156,3 +156,24 @@ def test_a_guard_on_the_next_power_of_two(rows: int, found: int) -> None:
     run(jnp.zeros(({rows},)))
     """
     assert len(lint(code, select="PAL509")) == found
+
+
+ON_CPU = [
+    "    if jax.default_backend() == 'cpu':\n        return\n",
+    "    if is_cpu():\n        pytest.skip('slow')\n",
+    "    if jax.default_backend() not in ('cpu',):\n    ",
+]
+
+
+@pytest.mark.parametrize("guard", [*ON_CPU, "    if jax.default_backend() != 'cpu':\n    "])
+def test_kernels_are_judged_as_an_accelerator_runs_them(guard: str) -> None:
+    code = (
+        "import jax\nimport jax.numpy as jnp\nimport pytest\nfrom jax.experimental import pallas as pl\n"
+        "from jax.experimental.pallas import triton as plgpu\n\n\n"
+        "def is_cpu():\n    return 'cpu' == jax.default_backend()\n\n\n"
+        "def kernel(x_ref, o_ref):\n    o_ref[...] = x_ref[...] + jnp.arange(3)\n\n\n"
+        "def run(x):\n    return pl.pallas_call(kernel, out_shape=x, compiler_params=plgpu.CompilerParams())(x)\n\n\n"
+        f"def test_run():\n{guard}    run(jnp.zeros((64,)))\n"
+    )
+    (finding,) = lint(code, select="PAL509")
+    assert finding.known_call is not None
