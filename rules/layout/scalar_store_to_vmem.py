@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 from pallas_lint.api import (
     Access,
     Array,
-    Const,
     Context,
     Example,
     Finding,
@@ -16,13 +15,13 @@ from pallas_lint.api import (
     Seq,
     Severity,
     Slice,
-    Sym,
     Value,
 )
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.divisibility import loaded_values
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
-from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
+from pallas_lint.kernels.facts.single_numbers import stores_number
+from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.values import ELLIPSIS, UNKNOWN
 
@@ -177,13 +176,9 @@ _SCALAR_OUT = (
 def _scalar_store(access: Access, numbers: Collection[ById]) -> tuple[str, str] | None:
     """What is wrong with a store to VMEM."""
     name = access.ref.parameter
-    target = result_shape(access.ref.shape, access.index)
-    scalar = _is_scalar(access.value) or ById(access.value) in numbers
     if access.ref.shape == ():
         return f"`{name}` has rank 0 and is in VMEM, where TPU has no scalars", _SCALAR_OUT
-    taken = _scalars_in(access.index, numbers)
-    rank = access.ref.rank
-    if target == () or (target is None and taken and (taken == rank if rank is not None else scalar)):
+    if stores_number(access, numbers):
         return f"scalar store to `{name}`, which is in VMEM: TPU stores only vectors there", _SCALAR_OUT
     return None
 
@@ -227,22 +222,6 @@ def _is_of_any_rank(access: Access) -> bool:
 
 _OF_ARRAYS = frozenset("sum max min mean prod argmax argmin any all cumsum sort dot matmul".split())
 _ELEMENTS = "index single elements, in a loop where there are several; for vectors put the buffer into VMEM"
-
-
-def _is_scalar(value: Value) -> bool:
-    if isinstance(value, Array):
-        return value.shape == ()
-    return isinstance(value, Const) and isinstance(value.value, int | float)
-
-
-def _scalars_in(index: Value, numbers: Collection[ById]) -> int:
-    """The number of parts of an index, each of which certainly takes one element of its dimension; else 0."""
-    parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and not index.open else (index,)
-    # A named Python value may be a slice or a tuple, too.
-    surely = all(
-        ById(part) in numbers or (not isinstance(part, Sym) and is_scalar_index(part) is True) for part in parts
-    )
-    return len(parts) if surely else 0
 
 
 def _keeps_dimension(index: Value) -> bool:

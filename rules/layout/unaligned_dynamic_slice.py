@@ -31,6 +31,7 @@ from pallas_lint.compat.chips import LANES, sublanes
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.divisibility import is_counted, loaded_values, proven_divisor, true_divisor
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
+from pallas_lint.kernels.facts.single_numbers import stores_number
 from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.trace import LOOP_INDEX
@@ -159,6 +160,8 @@ class UnalignedDynamicSlice(Rule):
             copied = is_copy(access)
             if space != "vmem" and not (copied and space in ("any", "hbm")):
                 continue
+            if access.kind != "load" and not copied and stores_number(access, numbers):
+                continue  # PAL211 reports it: no index makes a number fit for VMEM
             for part in _parts(access, trace):
                 checks = (_strided(part, access, context), _copied_lanes(part, access, context))
                 for found in (*checks, _unaligned(part, access, loaded, numbers, context)):

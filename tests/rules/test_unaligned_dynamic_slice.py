@@ -320,3 +320,9 @@ def test_steps_of_loops_are_proven(step: int, index: str, dtype: str, refused: b
         run(jnp.zeros((512, 512), jnp.{dtype}))
     """
     assert bool(lint(code, "0.12.0.1", "tpu:v6e", "PAL204")) is refused
+
+
+def test_a_number_is_reported_once() -> None:
+    """No aligned index would make its store fit: it is PAL211 alone."""
+    code = module("o_ref[pl.program_id(0), i_ref[0]] = jnp.sum(x_ref[...])", (16, 128))
+    assert [f.code for f in lint(code, "0.12.0.1", "tpu:v5e") if f.code in ("PAL204", "PAL211")] == ["PAL211"]
