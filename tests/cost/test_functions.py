@@ -227,6 +227,9 @@ def test_metadata_may_have_lines_of_its_own() -> None:
     assert (kernel.name, kernel.place) == ("add", ("around.py", 15))
 
 
+KERNEL_METADATA = 'metadata={op_name="jit(around)/pallas_call" stack_frame_id=1}'
+assert KERNEL_METADATA in PROGRAM
+
 # A row and its computations, with other names; the second one reduces along another dimension.
 ALIKE = """
 %sum.NUMBER (a.NUMBER: f32[], b.NUMBER: f32[]) -> f32[] {
@@ -256,6 +259,23 @@ def test_operations_alike_have_one_code() -> None:
     types = program.types("main")
     codes = [program.code(each, types) for each in program.computations["main"] if each.opcode == "fusion"]
     assert [codes.index(code) for code in codes] == [0, 0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("origin", "locations", "body", "alike"),
+    [
+        (r'op_name="jit(\"f}\")" stack_frame_id=2', "BBBB", "AAAA", True),  # called at another line
+        ("stack_frame_id=1", "AAAA", "BBBB", False),
+    ],
+)
+def test_a_kernel_called_twice_has_one_code(origin: str, locations: str, body: str, alike: bool) -> None:
+    def code(origin: str, locations: str, body: str) -> tuple[object, ...]:
+        config = f'backend_config={{"custom_call_config":{{"body":"{body}","debug_locations":"{locations}"}}}}'
+        program = read(PROGRAM.replace(KERNEL_METADATA, f"metadata={{{origin}}}, {config}"))
+        (kernel,) = (each for each in program.computations["main"] if each.name == "add")
+        return program.code(kernel, program.types("main"))
+
+    assert (code(origin, locations, body) == code("stack_frame_id=1", "AAAA", "AAAA")) is alike
 
 
 def test_what_needs_no_code_and_what_runs_on_other_cores() -> None:

@@ -28,6 +28,8 @@ _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,]*)\]")
 _BITS = re.compile(r"[a-z]+(\d+)")
 _NAME = re.compile(r"%[\w.\-<>]+")
 _OTHERWISE = re.compile(r", (?:metadata|frontend_attributes|backend_config|sharding)=")  # where the rest begins
+# Where a kernel comes from, which may differ where its code does not.
+_ORIGIN = re.compile(r', metadata=\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\}|"debug_locations":"[^"]*"')
 _MAX_DEPTH = 20  # computations within each other
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
@@ -182,9 +184,10 @@ def _operation(name: str, rest: str, tables: dict[str, dict[int, str]]) -> Opera
         found = _VALUES[opcode].search(rest, end)
         value = found[1] if found else ""
     place = _place(rest[end:], tables)
-    attributes = rest[end:]
-    if value != "tpu_custom_call":  # of which the rest has the kernel
-        attributes = _OTHERWISE.split(attributes, maxsplit=1)[0]
+    if value == "tpu_custom_call":  # of which the rest has the kernel
+        attributes = _ORIGIN.sub("", rest[end:])
+    else:
+        attributes = _OTHERWISE.split(rest[end:], maxsplit=1)[0]
     return Operation(
         name, opcode, result, _OPERAND.findall(rest[:end]), value == "tpu_custom_call" and place is not None,
         called[1] if called else None, condition[1] if condition else None, value, place,
