@@ -112,7 +112,8 @@ def parse_argument(text: str) -> Argument:
         with without_warnings():
             tree = ast.parse(replaced_outside_strings(text, _with_placeholders).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise SpecError(f"cannot read the argument '{text}': write f32[8,128], a list of such, or a literal") from error
+        forms = "f32[8,128], i32[4]=[3,1,0,2], i32[4]=arange, a list of such, or a literal"
+        raise SpecError(f"cannot read the argument '{text}': write {forms}") from error
     return _read(tree, text)
 
 

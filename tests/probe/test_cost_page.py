@@ -90,10 +90,26 @@ def test_totals_and_kernels_that_take_less_than_by_themselves(launches: list[Any
     assert list(whole.paragraphs([function()], launches, Style())) == ["\n".join(wanted)]
 
 
+def test_what_has_a_number_where_there_is_no_total() -> None:
+    sort: dict[str, Any] = {"name": "sort", "kernel": False, "microseconds": 1.5, "path": None, "line": 0}
+    found = function(
+        microseconds=None, kernels=0.0, xla=2.0, missing=["add.1: why"], doubts=[], operations=[sort], against=None
+    )
+    lines = """\
+f on tpu:v5e: no total; what has a number: XLA around them 2 µs
+  no number: add.1: why
+  1.5 µs  XLA     sort
+  500 ns  all others"""
+    assert list(whole.paragraphs([found], [], Style())) == [lines]
+    nothing = function(microseconds=None, kernels=0.0, xla=0.0, missing=["add.1: why"], operations=[], against=None)
+    assert list(whole.paragraphs([nothing], [], Style()))[0].split("\n")[0] == "f on tpu:v5e: no total"
+
+
 def test_totals_come_first_on_the_page() -> None:
     result = ProbeResult(
         None, functions=[function(), function(microseconds=None, missing=["sort: <none>"], against=None)]
     )
     text = document([result], [], lambda *_: None)
-    assert text.index("Whole functions") < text.index("no total; kernels ") and "no number: sort: &lt;none&gt;" in text
+    assert text.index("Whole functions") < text.index("no total; what has a number: kernels ")
+    assert "no number: sort: &lt;none&gt;" in text
     assert cells(text)[:3] == [["share", "of", "operation"], ["78%", "XLA", "copy "], ["22%", "kernel", "add.1 k.py:9"]]

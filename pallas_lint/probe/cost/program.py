@@ -87,7 +87,7 @@ def translate(listing: Listing, given: dict[int, list[int]]) -> Program:
 
 def values_of(number: int) -> str:
     """The reason where the cost depends on unknown values of an operand."""
-    return f"the values of operand {number}, which are not known"
+    return f"it hangs on the values of operand {number}, which are not known"
 
 
 def operand_address(number: int) -> int:

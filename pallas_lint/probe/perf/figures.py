@@ -23,7 +23,10 @@ def reached(cost: Mapping[str, Any]) -> float:
     return share
 
 
-UNITS = {"mxu": "MXU", "xlu": "XLU", "valu": "VALU", "eup": "EUP", "load": "load", "store": "store", "wait": "waiting"}
+UNITS = {
+    "mxu": "MXU", "xlu": "XLU", "valu": "VALU", "eup": "EUP", "load": "load", "store": "store", "wait": "waiting",
+    "none": "scalar",
+}  # fmt: skip
 
 
 def headline(cost: Mapping[str, Any], *, brief: bool = False) -> str:

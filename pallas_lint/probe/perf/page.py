@@ -10,7 +10,8 @@ from pallas_lint.probe.perf import charts, whole
 from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from pallas_lint.probe.cost.causes import Traffic
     from pallas_lint.probe.cost.results import Cost, FunctionCost
@@ -52,16 +53,22 @@ def total(cost: FunctionCost, alone: Alone, place: Callable[[str, int], str]) ->
         parts += (f'<p class="quiet">no number: {escape(each)}</p>' for each in cost["missing"])
     parts += (f'<p class="quiet">{escape(each)}</p>' for each in cost["doubts"])
     rows = []
-    for share, each in whole.shares(cost):
-        where = place(each["path"], each["line"]) if each["path"] else ""
-        less = whole.why_less(each, cost["target"], alone)
-        name = f"{escape(each['name'])} {where}" + (f' <span class="quiet">{escape(less)}</span>' if less else "")
-        rows.append((None, (_bar(share, "part0", f"{share:.0%}"), "kernel" if each["kernel"] else "XLA", name)))
+    for share, shown, each in whole.shares(cost):
+        kind = "" if each is None else "kernel" if each["kernel"] else "XLA"
+        rows.append((None, (_bar(share, "part0", shown), kind, _operation(each, cost["target"], alone, place))))
     if rows:
         parts.append(_table("lines", "Time by operation", ("share", "of", "operation"), rows))
     if cost["against"] is not None:
         parts.append(f"<p>{escape(whole.beside(cost))}</p>")
     return "".join(parts)
+
+
+def _operation(operation: Mapping[str, Any] | None, target: str, alone: Alone, place: Callable[[str, int], str]) -> str:
+    if operation is None:
+        return "all others"
+    where = place(operation["path"], operation["line"]) if operation["path"] else ""
+    less = whole.why_less(operation, target, alone)
+    return f"{escape(operation['name'])} {where}" + (f' <span class="quiet">{escape(less)}</span>' if less else "")
 
 
 _FIGURES = ("predicted", "range", "bound by", "of the limit", "moved", "ideal", "busy units", "spills")

@@ -58,19 +58,34 @@ def why_less(operation: Mapping[str, Any], target: str, alone: Alone) -> str:
 def head(cost: Mapping[str, Any]) -> tuple[str, str, str]:
     """What the total is of, the total, and what it consists of."""
     name = f"{cost['function']} on {cost['target']}"
-    parts = f"kernels {microseconds(cost['kernels'])}, XLA around them {microseconds(cost['xla'])}"
+    known = {"kernels": cost["kernels"], "XLA around them": cost["xla"]}
     if cost["microseconds"] is None:
-        return name, f"no total; {parts}" if cost["kernels"] + cost["xla"] else "no total", ""
+        parts = ", ".join(f"{part} {microseconds(took)}" for part, took in known.items() if took)
+        return name, f"no total; what has a number: {parts}" if parts else "no total", ""
+    parts = ", ".join(f"{part} {microseconds(took)}" for part, took in known.items())
     return name, microseconds(cost["microseconds"]), f"({_range(cost)}); {parts}"
 
 
-def shares(cost: Mapping[str, Any]) -> Iterator[tuple[float, Mapping[str, Any]]]:
-    """The dearest operations with their share of all that have a number."""
+def shares(cost: Mapping[str, Any]) -> Iterator[tuple[float, str, Mapping[str, Any] | None]]:
+    """The dearest operations, then all others (None): the share of what has a number, and what is shown of it.
+
+    A share is only shown of a total.
+    """
     known = cost["kernels"] + cost["xla"]
-    for each in cost["operations"][:_MAX_OPERATIONS]:
-        share = each["microseconds"] / known if known else 0.0
+    rest = 1.0
+    for each in cost["operations"][:_MAX_OPERATIONS] if known else ():
+        share = each["microseconds"] / known
         if share >= _MIN_SHARE:
-            yield share, each
+            rest -= share
+            yield share, _shown(cost, share), each
+    if known and rest >= _MIN_SHARE:
+        yield rest, _shown(cost, rest), None
+
+
+def _shown(cost: Mapping[str, Any], share: float) -> str:
+    if cost["microseconds"] is None:
+        return microseconds(share * (cost["kernels"] + cost["xla"]))
+    return f"{share:.0%}"
 
 
 def _lines(cost: Mapping[str, Any], alone: Alone, style: Style) -> Iterator[str]:
@@ -79,15 +94,26 @@ def _lines(cost: Mapping[str, Any], alone: Alone, style: Style) -> Iterator[str]
     if not parts:
         yield from (f"  no number: {visible(each)}" for each in cost["missing"][:_MAX_OPERATIONS])
     yield from (style.dim(f"  {visible(each)}") for each in cost["doubts"])
-    for share, each in shares(cost):
-        where = f"{visible(each['path'])}:{each['line']}" if each["path"] else ""
-        kind = "kernel" if each["kernel"] else "XLA"
-        yield f"  {share:>5.0%}  {kind:<6}  {visible(each['name'])}  {where}".rstrip()
-        less = why_less(each, cost["target"], alone)
-        if less:
-            yield style.dim(f"                 {less}")
+    rows = [*shares(cost)]
+    width = max((5, *(len(shown) for _, shown, _ in rows)))
+    for _, shown, each in rows:
+        yield from _operation(f"  {shown:>{width}}", each, cost["target"], alone, style)
     if cost["against"] is not None:
         yield f"  {visible(beside(cost))}"
+
+
+def _operation(
+    shown: str, operation: Mapping[str, Any] | None, target: str, alone: Alone, style: Style
+) -> Iterator[str]:
+    if operation is None:
+        yield f"{shown}  all others"
+        return
+    where = f"{visible(operation['path'])}:{operation['line']}" if operation["path"] else ""
+    kind = "kernel" if operation["kernel"] else "XLA"
+    yield f"{shown}  {kind:<6}  {visible(operation['name'])}  {where}".rstrip()
+    less = why_less(operation, target, alone)
+    if less:
+        yield style.dim(f"{'':{len(shown) + 10}}{less}")
 
 
 def beside(cost: Mapping[str, Any]) -> str:

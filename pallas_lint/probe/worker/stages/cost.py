@@ -107,11 +107,21 @@ def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules)
     if target.device == "v4" and "parallel" in (launch.semantics or ()):
         return unknown(launch, target, "a v4 runs it on both cores, and libtpu compiles it here for one of them")
     prediction = predict(found[kernel], uses.get(kernel, ""), target.device, _values(launch, module))
-    doubts = [_OPERAND.sub(lambda match: launch.input_name(int(match[1])), doubt) for doubt in prediction.doubts]
+    prediction = with_names(prediction, launch)
     others = sorted({*found} - {kernel})
     if others and prediction.microseconds is not None:
-        doubts.append(f"what XLA does to operands or results is not in it: {', '.join(others)}")
-    return _as_cost(launch, target, replace(prediction, doubts=tuple(doubts)))
+        outside = f"what XLA does to operands or results is not in it: {', '.join(others)}"
+        prediction = replace(prediction, doubts=(*prediction.doubts, outside))
+    return _as_cost(launch, target, prediction)
+
+
+def with_names(prediction: Prediction, launch: Launch) -> Prediction:
+    """The same with the kernel's names for its operands, and with a way to give values that are not known."""
+    doubts = []
+    for doubt in prediction.doubts:
+        named = _OPERAND.sub(lambda match: launch.input_name(int(match[1])), doubt)
+        doubts.append(f'{named} (give those of the arguments: "i32[4]=[3,1,0,2]")' if named != doubt else doubt)
+    return replace(prediction, doubts=tuple(doubts))
 
 
 def schedules_and_uses(texts: Iterable[tuple[str, str]]) -> tuple[dict[str, str], dict[str, str]]:

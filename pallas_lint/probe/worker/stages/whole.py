@@ -17,6 +17,7 @@ from ...cost.xla_program import Operation, XlaProgram, read
 from .. import devices
 from ..devices import DeviceTarget, Missing
 from ..inputs.toplevel import compiler_options
+from ..launches.launch import describe
 from ..launches.recorder import LaunchRecorder, Record
 from . import cost, lowering
 from .module import laid_out
@@ -136,23 +137,29 @@ class _Predictions:
         operands = [types.get(each, "") for each in operation.operands]
         use = self.uses.get(name, "")
         if operation.is_kernel:
-            return predict(schedule, use, self.device, self._values(operation.name, operands))
-        found = [predict(schedule, use, self.device, given, kind="xla") for given in guesses(operands)]
-        return max(found, key=lambda each: math.inf if each.microseconds is None else each.microseconds)
+            launches = self._launches(operation.name, operands)
+            found = predict(schedule, use, self.device, _values(launches, operands))
+            return cost.with_names(found, describe(launches[0])) if launches else found
+        guessed = [predict(schedule, use, self.device, given, kind="xla") for given in guesses(operands)]
+        return max(guessed, key=lambda each: math.inf if each.microseconds is None else each.microseconds)
 
-    def _values(self, name: str, operands: list[str]) -> dict[int, list[int]]:
-        """The words of a kernel's integer operands, where all launches that it may be have the same."""
-        import numpy as np
-
+    def _launches(self, name: str, operands: list[str]) -> list[Record]:
+        """The launches that a kernel of the program may be."""
         shapes = [_shape(each) for each in operands]
         fitting = [record for record in self.records if [tuple(aval.shape) for aval in record.avals] == shapes]
-        named = [record for record in fitting if _is_called(name, record)]
-        given = []
-        for record in named or fitting:
-            values = ((at, laid_out(np.asarray(value), operands[at]))
-                      for at, value in enumerate(record.values) if value is not None)  # fmt: skip
-            given.append({at: words for at, words in values if words is not None})
-        return given[0] if given and all(each == given[0] for each in given) else {}
+        return [record for record in fitting if _is_called(name, record)] or fitting
+
+
+def _values(launches: Sequence[Record], operands: list[str]) -> dict[int, list[int]]:
+    """The words of a kernel's integer operands, where all launches that it may be have the same."""
+    import numpy as np
+
+    given = []
+    for record in launches:
+        values = ((at, laid_out(np.asarray(value), operands[at]))
+                  for at, value in enumerate(record.values) if value is not None)  # fmt: skip
+        given.append({at: words for at, words in values if words is not None})
+    return given[0] if given and all(each == given[0] for each in given) else {}
 
 
 def guesses(operands: Sequence[str]) -> list[dict[int, list[int]]]:
