@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.session import ProbeOptions
 
+_MAX_ERRORS = 5  # that are printed; JSON has all
 _STATES = {
     "ok": "ok",
     "beaten": "beaten by a neighbour",
@@ -44,9 +45,10 @@ def run(options: argparse.Namespace, conditions: ProbeOptions, python: str | Non
     table, name = _table(options.tune_table)
     rows, errors = _rows(options, table, name, cwd)
     if not rows:
-        for error in errors:
-            terminal.print_plain(f"{error}\n")
-        raise UsageError(f"--tune-table: {table} has no row that can be read")
+        _print_errors(errors)
+        wanted = [item for item in options.tune_key or () if "=" in item]
+        what = f"with {', '.join(wanted)}" if wanted and not errors else "that can be read"
+        raise UsageError(f"--tune-table: {table} has no row {what}")
     function = rows[0].call.spec
     trials = _trials(options, function, conditions, cwd)
     mismatch = signatures.mismatch(function, _text(cwd / function.file))
@@ -63,8 +65,7 @@ def run(options: argparse.Namespace, conditions: ProbeOptions, python: str | Non
         if finished:
             report_files.write_text(cwd, found.text(), options.write_tune_table, "--write-tune-table")
     _report(options, table, rows, verdicts, errors, cwd)
-    for error in errors:
-        terminal.print_plain(f"{error}\n")
+    _print_errors(errors)
     if not finished:
         left = "; the same command goes on from there" if options.tune_results else ""
         missing = len(trials.missing(rows))
@@ -72,6 +73,13 @@ def run(options: argparse.Namespace, conditions: ProbeOptions, python: str | Non
     if errors or not finished:
         return TROUBLE
     return FINDINGS if any(each.state in BAD for each in verdicts) else OK
+
+
+def _print_errors(errors: Sequence[str]) -> None:
+    for error in errors[:_MAX_ERRORS]:
+        terminal.print_plain(f"{error}\n")
+    if len(errors) > _MAX_ERRORS:
+        terminal.print_message(f"{len(errors) - _MAX_ERRORS} more rows cannot be read")
 
 
 def _table(text: str) -> tuple[str, str | None]:
@@ -183,10 +191,14 @@ def _document(verdict: Verdict) -> dict[str, Any]:
         "key": verdict.row.entry.key,
         "values": verdict.row.call.values,
         "state": verdict.state,
-        "microseconds": verdict.took,
+        **_range(verdict.took),
         "why": verdict.why,
-        "best": None if verdict.best is None else {"values": verdict.best.values, "microseconds": verdict.best_took},
+        "best": None if verdict.best is None else {"values": verdict.best.values, **_range(verdict.best_took)},
     }
+
+
+def _range(took: tuple[float, float, float] | None) -> dict[str, float | None]:
+    return dict(zip(("microseconds", "low", "high"), took or (None, None, None), strict=True))
 
 
 def _lines(
@@ -198,7 +210,7 @@ def _lines(
         summary = ", ".join(f"{count} {_STATES[state]}" for state, count in counts.items() if count)
         yield style.bold(f"{target}: {len(here)} of {len(rows)} rows: {summary}") + "\n"
         for each in here:
-            if each.state in BAD:
+            if each.state != "ok":
                 line = (
                     f"  {table}:{each.row.entry.line} {visible(_spelled(each.row.call.values))}: {_verdict_text(each)}"
                 )
@@ -208,10 +220,10 @@ def _lines(
 def _verdict_text(verdict: Verdict) -> str:
     best = ""
     if verdict.best is not None and verdict.best_took is not None:
-        best = f"{visible(_spelled(verdict.best.values))} takes {microseconds(verdict.best_took)}"
+        best = f"{visible(_spelled(verdict.best.values))} takes {microseconds(verdict.best_took[0])}"
     if verdict.took is None:
         return visible(verdict.why or "") + (f"; {best}" if best else "")
-    return f"{microseconds(verdict.took)}; {best}"
+    return f"{microseconds(verdict.took[0])}; {best}"
 
 
 def _spelled(values: Mapping[str, Any]) -> str:

@@ -99,7 +99,9 @@ def test_what_is_prefetched_counts() -> None:
     assert known.read > idle.read > 0, "a block that stays the same is not fetched again"
     assert known.issue > idle.issue, "and nothing is computed"
     unknown = predicted(name, {})
-    assert unknown.microseconds is None and unknown.doubts == ("it hangs on the values of operand 0, which are not known",)
+    assert unknown.microseconds is None and unknown.doubts == (
+        "it hangs on the values of operand 0, which are not known",
+    )
 
 
 @pytest.mark.parametrize(

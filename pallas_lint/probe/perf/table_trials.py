@@ -78,15 +78,18 @@ class Outcome:
 
 @frozen
 class Verdict:
-    """One row on one target. `best`: of the row and its neighbours, where any has a number."""
+    """One row on one target. `best`: of the row and its neighbours, where any has a number.
+
+    `took`, `best_took`: microseconds with their range.
+    """
 
     row: Row
     target: str
     state: State
-    took: float | None
+    took: tuple[float, float, float] | None
     why: str | None
     best: Call | None
-    best_took: float | None
+    best_took: tuple[float, float, float] | None
 
 
 def row_of(entry: Entry, target: str, words: Sequence[str]) -> Row:
@@ -205,12 +208,12 @@ class Trials:
         took_by = {call.name: self.outcomes[call.name].took for call in (row.call, *row.neighbours)}
         calls = [call for call in (row.call, *row.neighbours) if target in took_by[call.name]]
         best = min(calls, key=lambda call: took_by[call.name][target][0], default=None)
-        best_took = took_by[best.name][target][0] if best is not None else None
+        best_took = took_by[best.name][target] if best is not None else None
         if target not in mine.took:
             state, why = mine.why.get(target) or mine.why.get(ANY) or ("unknown", "no launch is for a TPU")
             return Verdict(row, target, state, None, why, best, best_took)
-        took, low, _ = mine.took[target]
-        beaten = any(took_by[call.name][target][2] < low for call in calls)
+        took = mine.took[target]
+        beaten = any(took_by[call.name][target][2] < took[1] for call in calls)
         return Verdict(row, target, "beaten" if beaten else "ok", took, None, best, best_took)
 
 
