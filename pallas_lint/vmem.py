@@ -11,6 +11,7 @@ It is a lower bound, and needs no jax.
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.compat.chips import CHIPS
@@ -31,14 +32,22 @@ def usage(blocks: Iterable[Buffer], scratch: Iterable[Buffer] = (), *, chip: str
     `blocks` and `scratch` are pairs of shape and dtype: a name ("bfloat16", "bf16"), or a dtype of jax or numpy. Each
     block is there `buffers` times: twice where a pipeline moves it, once with `pl.Buffered(1)` or without a grid; call
     it twice where they differ, and add up. Buffers are filled up to the tiles of the chip. What the compiler spills
-    comes on top. Raises ValueError for a dtype or chip that is not known.
+    comes on top. Raises ValueError for a dtype or chip that is not known, and for negative sizes.
     """
     sublanes = _chip(chip).sublanes
     return buffers * _held(blocks, sublanes) + _held(scratch, sublanes, scratch=True)
 
 
 def _held(each_once: Iterable[Buffer], sublanes: int, *, scratch: bool = False) -> int:
-    return sum(padded_bytes(tuple(shape), _short(dtype), sublanes, scratch=scratch) for shape, dtype in each_once)
+    return sum(padded_bytes(_sizes(shape), _short(dtype), sublanes, scratch=scratch) for shape, dtype in each_once)
+
+
+def _sizes(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape in Python's integers, which numpy's are not."""
+    sizes = tuple(map(index, shape))
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"a shape with a negative size: {sizes}")
+    return sizes
 
 
 def capacity(chip: str) -> int:

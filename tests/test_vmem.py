@@ -75,3 +75,16 @@ def test_limits() -> None:
 def test_a_dtype_that_is_none(dtype: object) -> None:
     with pytest.raises(ValueError, match="unknown dtype"):
         vmem.usage([((8, 128), dtype)])
+
+
+class _NumpysInteger:
+    """An integer without the methods of Python's, as numpy 1 has them."""
+
+    def __index__(self) -> int:
+        return 8
+
+
+def test_sizes_are_integers_of_any_kind_and_not_negative() -> None:
+    assert vmem.usage([((_NumpysInteger(), 128), "float32")]) == vmem.usage([((8, 128), "float32")])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="negative size"):
+        vmem.usage([((-8, 128), "float32")])

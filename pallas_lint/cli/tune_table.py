@@ -16,6 +16,7 @@ from pallas_lint.probe.client import WorkerError
 from pallas_lint.probe.perf import table_search, table_trials, tune_table
 from pallas_lint.probe.perf.figures import microseconds
 from pallas_lint.probe.perf.table_trials import BAD, Row, Trials, Verdict
+from pallas_lint.probe.perf.tuning import ANY
 from pallas_lint.report.style import Style, use_colour, visible, visible_file
 from pallas_lint.report.wrapping import width_of, wrapped
 from pallas_lint.text import files
@@ -208,7 +209,8 @@ def _lines(
         here = [verdict for verdict in verdicts if verdict.target == target]
         counts = {state: sum(each.state == state for each in here) for state in _STATES}
         summary = ", ".join(f"{count} {_STATES[state]}" for state, count in counts.items() if count)
-        yield style.bold(f"{target}: {len(here)} of {len(rows)} rows: {summary}") + "\n"
+        begin = "" if target == ANY else f"{target}: "
+        yield style.bold(f"{begin}{len(here)} of {len(rows)} rows: {summary}") + "\n"
         for each in here:
             if each.state != "ok":
                 line = (
