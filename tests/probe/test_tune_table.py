@@ -77,6 +77,9 @@ def test_fields_that_have_names() -> None:
     assert (first.key, first.value) == ({"m": 8, "dtype": "int8"}, {"bm": 128, "limit": 65536})
     assert (second.key, second.value) == ({"m": 16, "dtype": "bfloat16"}, {"bm": 256, "limit": 7})
     assert read(NAMED, value="bm")[0].tuned == ["bm"]
+    assert read(NAMED, "dtype,m") == [first, second] and read(NAMED, "m=16,dtype") == [second]
+    (wrong, _) = entries(NAMED, fields("m,k", ""), is_json=False)
+    assert str(wrong) == "its key has no field k, which --tune-key names"
 
 
 def test_strings_that_hold_the_fields() -> None:
@@ -96,6 +99,7 @@ def test_json_of_measured_configurations() -> None:
     (row,) = read(json.dumps(table, indent=2), is_json=True)
     assert row.key == {"x": "bf16[8,128]", "groups.count": 4, "bias": None}
     assert row.value == {"tile": 128, "split": False}
+    assert read(json.dumps(table, indent=2), "groups.count=4,bias", is_json=True) == [row]
 
 
 @pytest.mark.parametrize("key", ["8, 128", "[8, 128]", "(8, 128)"])

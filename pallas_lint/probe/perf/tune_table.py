@@ -200,7 +200,7 @@ class _Reader:
         if isinstance(value, str) and self.is_json:
             value = _of_json_key(value)
         if isinstance(value, dict):
-            return value, left
+            return self._selected(value, left)
         parts = value if isinstance(value, tuple) else (value,)
         bound: dict[str, Any] = {}
         for part, item in zip(parts, left, strict=False):
@@ -214,10 +214,17 @@ class _Reader:
             raise TableError(f"its key has {more} fields: {names}", node.lineno)
         return bound, left[len(parts) :]
 
+    @staticmethod
+    def _selected(found: dict[str, Any], left: Sequence[str]) -> tuple[dict[str, Any], Sequence[str]] | None:
+        """The same of a key whose fields have names: those that are given are not needed, but may select."""
+        items = [item.partition("=") for item in left]
+        if any(equals and name in found and str(found[name]) != wanted for name, equals, wanted in items):
+            return None
+        return found, ["".join(item) for item in items if item[0] not in found]
+
     def _row(self, node: ast.expr, key: Mapping[str, Any], left: Sequence[str]) -> Entry:
         if left:
-            names = self.fields.key
-            raise TableError(f"its key has {len(names) - len(left)} fields: --tune-key names {len(names)}", node.lineno)
+            raise TableError(f"its key has no field {left[0]}, which --tune-key names", node.lineno)
         if isinstance(node, ast.Dict) and self._measured(node):
             value: Any = self._fastest(node)
         elif isinstance(node, ast.Dict):
