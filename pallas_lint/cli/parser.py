@@ -276,7 +276,7 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
         raise UsageError("probe: costs are predicted of functions, not of what --capture runs")
     if options.perf and options.stage not in (None, ["compile"], ["cost"]):
         raise UsageError(
-            "probe: costs are predicted of what was compiled: leave out --stage, or give `compile` or `cost`"
+            "probe: costs are predicted of what was compiled: leave out --stage, or give `compile` or `cost` alone"
         )
     of_table = (
         options.tune_key, options.tune_value, options.tune_results, options.shard, options.write_tune_table

@@ -78,7 +78,7 @@ def findings_of(
         found += _LaunchFindings(result, places, launch, reasons.causes(launch)).findings()
         builder = FindingBuilder(result, places, launch)
         found += (*verdicts.findings(launch, builder), *occupancy.findings(launch, builder))
-    found += whole.findings(result, FindingBuilder(result, places, next(iter(result.launches), None)))
+    found += whole.findings(result, places)
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:

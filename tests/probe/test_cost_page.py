@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.page.html import document
 from pallas_lint.probe.perf import page, whole
 from pallas_lint.probe.results import LaunchResult, ProbeResult
+from pallas_lint.probe.specs import parse_target
 from pallas_lint.report.style import Style
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def cost(target: str) -> Any:
@@ -103,6 +108,13 @@ f on tpu:v5e: no total; what has a number: XLA around them 2 µs
     assert list(whole.paragraphs([found], [], Style())) == [lines]
     nothing = function(microseconds=None, kernels=0.0, xla=0.0, missing=["add.1: why"], operations=[], against=None)
     assert next(iter(whole.paragraphs([nothing], [], Style()))).split("\n")[0] == "f on tpu:v5e: no total"
+
+
+def test_a_slower_function_is_reported_where_it_is_defined(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text("import jax\n\n\n@jax.jit\ndef f(x):\n    return x\n")
+    result = ProbeResult(parse_target("k.py::f", []), functions=[function()])
+    ((found,), _) = findings_of(result, tmp_path, lambda *_: "def f(x):")
+    assert (found.code, found.span.path, found.span.start.line, found.kernel) == ("PAL812", "k.py", 5, None)
 
 
 def test_totals_come_first_on_the_page() -> None:

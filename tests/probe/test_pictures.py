@@ -35,10 +35,10 @@ def test_of_many_visits_the_first_are_named() -> None:
 
 
 def test_neighbours_that_share_a_cell_are_named_together() -> None:
-    drawn = blocks(operand([2 * MAX_CELLS + 1], [1]), [[0], [1], [96]], [3])
+    drawn = blocks(operand([2 * MAX_CELLS + 1], [1]), [[0], [1], [96], [96]], [4])
     shown = cells(drawn)
-    assert shown[0] == ("few", "blocks (0 to 2): 2 visits, at grid points (0), (1)")
-    assert shown[-1] == ("once", "block (96): 1 visit, at grid point (2)")
+    assert shown[0] == ("once", "blocks (0 to 2): 2 visits, at grid points (0), (1)"), "one of each"
+    assert shown[-1] == ("few", "block (96): 2 visits, at grid points (2), (3)")
     assert len(shown) <= MAX_CELLS
 
 

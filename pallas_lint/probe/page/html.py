@@ -121,11 +121,12 @@ def _launch(at: int, launch: LaunchResult, findings: Sequence[Finding], line: Ca
     if launch.backend:
         labels.append(launch.backend.replace("_", " "))
     mine = [finding for finding in findings if _belongs(finding, launch)]
+    worst_first = sorted(mine, key=lambda finding: -finding.severity.rank)
     return (
         f'<section id="launch-{at}" aria-labelledby="launch-{at}-title">'
         f'<h2 id="launch-{at}-title">{escape(launch.kernel)}</h2>'
         f'<p class="quiet">{_where(launch)} &middot; {escape("; ".join(labels))}</p>'
-        + "".join(_finding(finding, line) for finding in mine)
+        + "".join(_finding(finding, line) for finding in worst_first)
         + _matrix(launch)
         + charts.section(launch)
         + cost_page.section(launch, line, _place)
@@ -138,9 +139,9 @@ def _launch(at: int, launch: LaunchResult, findings: Sequence[Finding], line: Ca
 def _elsewhere(
     launches: Sequence[LaunchResult], findings: Sequence[Finding], line: Callable[[str, int], str | None]
 ) -> str:
-    """Findings that belong to no launch: what failed before there was one."""
+    """Findings that belong to no launch: what failed before there was one, or is of a whole function."""
     rest = [finding for finding in findings if not any(_belongs(finding, launch) for launch in launches)]
-    return f"<section><h2>Before the launch</h2>{''.join(_finding(f, line) for f in rest)}</section>" if rest else ""
+    return f"<section><h2>Outside of launches</h2>{''.join(_finding(f, line) for f in rest)}</section>" if rest else ""
 
 
 def _belongs(finding: Finding, launch: LaunchResult) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ class _View:
 
     operand: OperandFacts
     grid: list[int]
+    visits: list[list[int]]  # the block of each grid point
     outside: str  # the look of blocks that are not in the array
     counts: list[int]  # blocks of each dimension
     rows_axis: int | None
@@ -68,6 +69,10 @@ class _View:
         row, column = (0 if axis is None else visit[axis] for axis in (self.rows_axis, self.columns_axis))
         return _Cell(row // self.step.row, column // self.step.column)
 
+    def most(self, points: list[int]) -> int:
+        """How often the block is visited that these points visit most often: several may share a cell."""
+        return max(Counter(tuple(self.visits[point]) for point in points).values(), default=0)
+
     def name(self, key: tuple[int, ...], cell: _Cell) -> str:
         """ "block (1, 2)", or "blocks (4 to 5, 0 to 1)" where several share a cell."""
         indices = ["0"] * len(self.counts)
@@ -99,6 +104,7 @@ def blocks(operand: OperandFacts, visits: list[list[int]], grid: list[int], *, c
     view = _View(
         operand,
         grid,
+        visits,
         "outside" if certain else "doubtful",
         counts,
         rows_axis=drawn_axes[-2] if len(drawn_axes) > 1 else None,
@@ -139,7 +145,7 @@ def _panel(view: _View, key: tuple[int, ...], cells: dict[_Cell, list[int]]) -> 
             cell = _Cell(row, column)
             points = cells.get(cell, [])
             title = f"{view.name(key, cell)}: {_visits(points, view.grid)}"
-            parts.append(_square(column - left, row - top, view.height, _look(points, out), title, points))
+            parts.append(_square(column - left, row - top, view.height, _look(view.most(points), out), title, points))
     drawn: dict[_Cell, list[_Cell]] = defaultdict(list)
     for cell in sorted(outside, key=lambda cell: (cell.row, cell.column)):
         row = -2 if cell.row < 0 else height + 1 if cell.row >= height else cell.row
@@ -166,10 +172,10 @@ def _panel(view: _View, key: tuple[int, ...], cells: dict[_Cell, list[int]]) -> 
     )
 
 
-def _look(points: list[int], out: bool) -> str:
-    if not points:
+def _look(visits: int, out: bool) -> str:
+    if not visits:
         return "never" if out else "unread"
-    return "once" if len(points) == 1 else "few" if len(points) <= 4 else "often"
+    return "once" if visits == 1 else "few" if visits <= 4 else "often"
 
 
 def _visits(points: list[int], grid: list[int]) -> str:

@@ -57,6 +57,12 @@ def now(spec: Spec, names: Sequence[str], source: str) -> Now | None:
     return Now(values, next(iter(places.values()), span) if len(places) == len(names) else span, places)
 
 
+def line_of(spec: Spec, source: str) -> int | None:
+    """The line of a function's definition; None where it is not in the text."""
+    function = _function(source, spec.function)
+    return None if function is None else function.lineno
+
+
 def blocks(spec: Spec, source: str) -> Now | None:
     """The values of what looks like block sizes, the first three: integers that are powers of two; None without any."""
     function = _function(source, spec.function)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Severity
+from pallas_lint.probe.perf import better
 from pallas_lint.probe.perf.figures import device_of, microseconds
+from pallas_lint.probe.places import FindingBuilder
 from pallas_lint.report.style import visible
+from pallas_lint.text import files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.places import FindingBuilder
+    from pallas_lint.probe.places import Places
+    from pallas_lint.probe.protocol import Place
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.report.style import Style
 
@@ -138,8 +142,13 @@ def _compared(cost: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return "the same within the error bars"
 
 
-def findings(result: ProbeResult, about: FindingBuilder) -> Iterator[Finding]:
-    """PAL812 where the function that it is compared with is faster, by more than both error bars."""
+def findings(result: ProbeResult, places: Places) -> Iterator[Finding]:
+    """PAL812 where the function that it is compared with is faster, by more than both error bars.
+
+    It is at the launch, of several at the function.
+    """
+    alone = result.launches[0] if len(result.launches) == 1 else None
+    about = FindingBuilder(result, places, alone)
     for cost in result.functions:
         other = cost["against"]
         if other is None or cost["microseconds"] is None or other["microseconds"] is None:
@@ -148,7 +157,7 @@ def findings(result: ProbeResult, about: FindingBuilder) -> Iterator[Finding]:
             continue
         factor = cost["microseconds"] / max(other["microseconds"], 1e-6)
         yield about.finding_at(
-            (),
+            () if alone is not None else _definition(result, places),
             "PAL812",
             Severity.INFO,
             f"`{other['function']}` is predicted to be {factor:.3g} times as fast as `{cost['function']}` on "
@@ -157,3 +166,15 @@ def findings(result: ProbeResult, about: FindingBuilder) -> Iterator[Finding]:
             backend="tpu",
             device=device_of(cost),
         )
+
+
+def _definition(result: ProbeResult, places: Places) -> Sequence[Place]:
+    """Where the function is defined, if its file can be read."""
+    if result.spec is None:
+        return ()
+    file = places.cwd / result.spec.file
+    try:
+        line = better.line_of(result.spec, files.read(file).decode("utf-8", "replace"))
+    except OSError:
+        return ()
+    return () if line is None else ({"file": str(file), "line": line},)
