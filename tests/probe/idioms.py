@@ -344,6 +344,28 @@ def pipelined_by_no_index(x):
     return pl.pallas_call(kernel, in_specs=[ANYWHERE], out_specs=ANYWHERE, out_shape=like(x))(x)
 
 
+def _through_blocks(body, x):
+    def kernel(x_hbm, o_hbm):
+        rows = pl.BlockSpec((8, 128), lambda i: (i, 0))
+        pltpu.emit_pipeline(body, grid=(2,), in_specs=[rows], out_specs=rows)(x_hbm, o_hbm)
+
+    return pl.pallas_call(kernel, in_specs=[ANYWHERE], out_specs=ANYWHERE, out_shape=like(x))(x)
+
+
+def added_to_blocks_within(x):
+    def body(x_ref, o_ref):
+        o_ref[...] += x_ref[...]
+
+    return _through_blocks(body, x)
+
+
+def half_of_blocks_within(x):
+    def body(x_ref, o_ref):
+        o_ref[:4] = x_ref[:4]
+
+    return _through_blocks(body, x)
+
+
 _pack = Primitive("pack_dtype")  # as jax's fuser has it in kernels that it rewrites
 _pack.def_abstract_eval(lambda x: x)
 

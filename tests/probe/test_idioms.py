@@ -87,6 +87,19 @@ def test_index_maps_of_pipelines_in_a_kernel(worker: Worker) -> None:
     assert probed.places == [("PAL302", marked)]
 
 
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        ("added_to_blocks_within", "2048 of 2048 values of `o_hbm` are NaN or infinite: it depends on memory that was"),
+        ("half_of_blocks_within", "1024 of 2048 values of `o_hbm` are never written"),
+    ],
+)
+def test_blocks_of_pipelines_in_a_kernel_that_nothing_initialises(worker: Worker, function: str, text: str) -> None:
+    probed = Probed(worker, f"idioms.py::{function}", "f32[16,128]", targets=("tpu:v5e",), stage=RUN)
+    (found,) = probed.findings
+    assert (found.code, found.severity) == ("PAL907", Severity.ERROR) and found.message.startswith(text)
+
+
 def test_kernels_on_sparse_cores_have_no_cost(worker: Worker) -> None:
     probed = Probed(worker, "idioms.py::rows_of_subcores", FLOATS, targets=("tpu:tpu7x",), stage="cost", perf=True)
     (cost,) = probed.launches[0].costs

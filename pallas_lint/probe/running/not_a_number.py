@@ -113,7 +113,7 @@ def _placed(
         message = f"{subject or reasons.share(problem)}: {names} {'is' if len(memory) == 1 else 'are'} read before "
         message += "it is written" if len(memory) == 1 else "they are written"
     elif subject or launch.facts["reads"] or problem.get("reaches") is False:
-        message = f"{subject or reasons.share(problem)}: it depends on memory that was never written"
+        message = f"{subject or reasons.share(problem)}: it depends on memory that was not written before"
     else:
         message = f"{problem['count']} of {problem['size']} values of `{problem['operand']}` are never written"
     return builder.finding_at(problem.get("places", ()), "PAL907", severity, message, advice)

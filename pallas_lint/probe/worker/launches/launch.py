@@ -18,6 +18,7 @@ DimensionKind = Literal["blocked", "squeezed", "element"]
 # Operations that no other backend has.
 _OF_FUSER = frozenset({"pack_dtype", "unpack_dtype"})  # which it takes out of a kernel before that is launched
 _ONLY_TPU = frozenset({"dma_start", "dma_wait", "prng_seed", "prng_random_bits"})
+_MADE_WITHIN = "memory of its own"
 _SHARED = ("parallel", "core_parallel")  # axes whose points cores may share out
 
 
@@ -78,7 +79,10 @@ class Launch:
 
     @property
     def reads(self) -> set[str]:
-        """Names of the outputs and scratch whose former contents the kernel reads or adds to."""
+        """Names of the outputs and scratch whose former contents the kernel reads or adds to.
+
+        Memory that the kernel makes itself, as for the blocks of a pipeline within it, has one name.
+        """
         jaxpr = kernel_jaxpr(self.record.params)
         found = set()
         for effect in getattr(jaxpr, "effects", ()):
@@ -89,7 +93,14 @@ class Launch:
                 at = next((k for k, var in enumerate(jaxpr.invars) if var is getattr(effect, "input", None)), None)
             if at is not None and at < len(self.operands) and self.operands[at].role in ("out", "scratch"):
                 found.add(self.operands[at].name)
-        return found
+        return found | ({_MADE_WITHIN} if self._adds_within() else set())
+
+    def _adds_within(self) -> bool:
+        """Whether memory that the kernel makes itself is added to: read, then written, in one go."""
+        scoped = (
+            inner for each in self._equations() if str(each.primitive) == "run_scoped" for inner in jaxprs_in(each)
+        )
+        return any(_adds(equations(inner)) for inner in scoped)
 
     @functools.cached_property
     def primitives(self) -> frozenset[str]:
@@ -273,6 +284,21 @@ def equations(jaxpr: Any) -> Iterator[Any]:
         yield equation
         for inner in jaxprs_in(equation):
             yield from equations(inner)
+
+
+def _adds(found: Iterable[Any]) -> bool:
+    """Whether equations read a ref and write it afterwards, which they did not write before."""
+    read, written = set(), set()
+    for equation in found:
+        code = str(equation.primitive)
+        ref = equation.invars[0] if code in ("get", "swap", "addupdate") else None
+        if code == "addupdate" or (code == "swap" and ref in read):
+            return True
+        if code == "swap":
+            written.add(ref)
+        elif code == "get" and ref not in written:
+            read.add(ref)
+    return False
 
 
 def axes_behind(jaxpr: Any, known: dict[Any, set[int]]) -> Callable[[Iterable[Any]], set[int]]:
