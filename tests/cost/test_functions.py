@@ -67,6 +67,7 @@ metadata={op_name="jit(around)/pallas_call" stack_frame_id=1}
 }
 """
 TOOK = {"transposed": 7.0, "add": 2.0, "turn": 3.0}
+EACH_TURN = ": each turn takes 3 µs (2 to 4 µs)"
 COPIED = 4 * 1024 * 1024 / (819 * 0.92 * 1e3)  # microseconds for which HBM moves an operand
 
 
@@ -92,8 +93,8 @@ def test_operations_are_added_up_and_overlap_counts_once() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "missing"),
     [
-        ("constant(LIMIT)", "parameter(1)", "while: how often it runs is not known"),
-        ("add(%counter.1, %one)", "multiply(%counter.1, %one)", "while: how often it runs is not known"),
+        ("constant(LIMIT)", "parameter(1)", f"while: how often it runs is not known{EACH_TURN}"),
+        ("add(%counter.1, %one)", "multiply(%counter.1, %one)", f"while: how often it runs is not known{EACH_TURN}"),
         ("%transposed = f32[1024,1024]{0,1} copy(%x)", "%other = f32[1024,1024]{0,1} sort(%x)", "other: no schedule"),
         (
             "%turn = f32[1024,1024]{1,0} fusion(%array)",

@@ -99,8 +99,10 @@ class _Run:
         if opcode in ("while", "call"):
             turns = self.program.turns(operation, around) if opcode == "while" else 1
             called = operation.called
-            if turns is None or called not in self.program.computations or depth > _MAX_DEPTH:
-                self._miss(operation, "how often it runs is not known")
+            if called not in self.program.computations or depth > _MAX_DEPTH:
+                self._miss(operation, "what it runs is not known")
+            elif turns is None:
+                self._miss(operation, f"how often it runs is not known{self._turn(called, depth)}")
             else:
                 self.run(called, times * turns, depth + 1)
         elif opcode == "call-start":
@@ -117,6 +119,14 @@ class _Run:
             self._wait(operation, times)
         else:
             self._execute(operation, types, times)
+
+    def _turn(self, called: str, depth: int) -> str:
+        """What one turn of a loop takes, as text; empty where that is not known."""
+        once = ProgramCost()
+        _Run(self.program, self.device, self.predict, once).run(called, 1, depth + 1)
+        if once.missing:
+            return ""
+        return f": each turn takes {once.kernels + once.xla:.3g} µs ({once.low:.3g} to {once.high:.3g} µs)"
 
     def _collective(self, operation: Operation) -> str:
         """The kind of communication between devices that an operation is, or that is fused into it; empty for none."""
