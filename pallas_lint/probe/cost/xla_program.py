@@ -28,8 +28,6 @@ _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,]*)\]")
 _BITS = re.compile(r"[a-z]+(\d+)")
 _NAME = re.compile(r"%[\w.\-<>]+")
 _OTHERWISE = re.compile(r", (?:metadata|frontend_attributes|backend_config|sharding)=")  # where the rest begins
-# Where a kernel comes from, which may differ where its code does not.
-_ORIGIN = re.compile(r', metadata=\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\}|"debug_locations":"[^"]*"')
 _MAX_DEPTH = 20  # computations within each other
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
@@ -185,7 +183,7 @@ def _operation(name: str, rest: str, tables: dict[str, dict[int, str]]) -> Opera
         value = found[1] if found else ""
     place = _place(rest[end:], tables)
     if value == "tpu_custom_call":  # of which the rest has the kernel
-        attributes = _ORIGIN.sub("", rest[end:])
+        attributes = _without_origin(rest[end:])
     else:
         attributes = _OTHERWISE.split(rest[end:], maxsplit=1)[0]
     return Operation(
@@ -193,6 +191,13 @@ def _operation(name: str, rest: str, tables: dict[str, dict[int, str]]) -> Opera
         called[1] if called else None, condition[1] if condition else None, value, place,
         attributes,
     )  # fmt: skip
+
+
+def _without_origin(attributes: str) -> str:
+    """The attributes of a kernel without where it comes from, which may differ where its code does not."""
+    before, _, config = attributes.partition(", backend_config=")
+    code, _, rest = config.partition('"debug_locations":"')
+    return before.partition(", metadata=")[0] + code + rest.partition('"')[2]
 
 
 def _closed(text: str) -> int:
