@@ -412,7 +412,7 @@ class _RuleRunner:
             found = [finding for finding in found if finding.span not in unseen]
         if launch is not None and launch.known_call is not None:
             found = [evolve(finding, known_call=launch.known_call) for finding in found]
-            if launch.known_call.kind == "annotation":  # which no run may have checked
+            if not launch.known_call.is_call:  # no run may have checked it
                 found = [likely(finding) for finding in found]
         return found if configured is None else [evolve(finding, severity=configured) for finding in found]
 

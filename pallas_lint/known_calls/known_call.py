@@ -9,8 +9,9 @@ from typing import Literal
 from pallas_lint.records import field, frozen
 
 # Nearest first; "here": a call in the launcher's own file; "convention": one that a harness makes of what it defines;
-# "probe": one with which a user probed it; "annotation": no call, but the annotations of its parameters.
-Kind = Literal["here", "convention", "comment", "caller", "file", "probe", "annotation"]
+# "probe": one with which a user probed it. No calls are "annotation", what its parameters are annotated with, and
+# "dtype", one that the code compares theirs with.
+Kind = Literal["here", "convention", "comment", "caller", "file", "probe", "annotation", "dtype"]
 _MAX_MESSAGE_LENGTH = 100  # characters of the arguments in a message
 
 
@@ -35,8 +36,8 @@ class KnownCall:
 
     @property
     def is_call(self) -> bool:
-        """Whether it comes from a call or a record, not from annotations."""
-        return self.kind != "annotation"
+        """Whether it comes from a call or a record, not from what the function says of its parameters."""
+        return self.kind not in ("annotation", "dtype")
 
     @property
     def name(self) -> str:
@@ -64,6 +65,9 @@ class KnownCall:
         spelled, where = self.brief(_MAX_MESSAGE_LENGTH, causes), self.place(path)
         if self.kind == "annotation":
             return f"with {spelled}, as annotated"
+        if self.kind == "dtype":
+            given = " and ".join(f"`{name}` is {value}" for name, value in self.arguments)
+            return f"where {given}, which the code allows"
         if self.kind == "probe":
             return f"with {spelled}, as probed"
         if self.kind == "convention":

@@ -124,11 +124,18 @@ def test_a_call_that_a_helper_does_not_refuse(caller: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("handler", "severity"),
-    [("pass", "INFO"), ("print('too large')", "INFO"), ("raise RuntimeError from None", "ERROR")],
+    ("caught", "handler", "severity"),
+    [
+        ("Exception", "pass", "INFO"),
+        ("(KeyError, ValueError)", "print('too large')", "INFO"),
+        ("unknown.Refused", "pass", "INFO"),
+        ("Exception", "raise RuntimeError from None", "ERROR"),
+        ("KeyError", "pass", "ERROR"),  # which jax does not raise for a kernel
+        ("(ImportError, OSError)", "pass", "ERROR"),
+    ],
 )
-def test_a_caller_that_goes_on_where_it_fails(handler: str, severity: str) -> None:
-    caller = f"def main():\n    try:\n        double(jnp.ones(SHAPE))\n    except Exception:\n        {handler}\n"
+def test_a_caller_that_goes_on_where_it_fails(caught: str, handler: str, severity: str) -> None:
+    caller = f"def main():\n    try:\n        double(jnp.ones(SHAPE))\n    except {caught}:\n        {handler}\n"
     code = LAUNCHER.strip() + "\n\n" + caller
     found = [f.severity.name for f in lint(code, "0.12.0.1", "tpu:v5e") if f.code == "PAL213"]
     assert found == [severity]

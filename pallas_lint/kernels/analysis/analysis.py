@@ -151,6 +151,10 @@ def analyse(
             from pallas_lint.kernels.analysis.annotations import run_annotated
 
             run_annotated(runs, [piece for piece in roots if piece not in kernels], known_calls, entered)
+        if interpreter.effects.dtypes:
+            from pallas_lint.kernels.analysis.allowed_dtypes import run_allowed
+
+            run_allowed(runs, entered)
         launches = [launch for launch in interpreter.outcome.launches if not launch.meant_to_fail]
         analysis = Analysis(module, interpreter, runs, launches, stale)
         memo.keep(ANALYSIS, key, analysis)

@@ -10,7 +10,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.analysis.known_call_runs import function_of
+from pallas_lint.kernels.analysis.known_call_runs import function_of, functions_in, line_of
 from pallas_lint.kernels.analysis.launch_selection import keep_informative
 from pallas_lint.kernels.library import sharding
 from pallas_lint.kernels.model.arguments import Arguments
@@ -20,11 +20,9 @@ from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, 
 from pallas_lint.known_calls import values
 from pallas_lint.known_calls.known_call import KnownCall, ValueProblem
 from pallas_lint.records import evolve
-from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import TypeGuard
 
     from pallas_lint.kernels.analysis.runs import RootRuns
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.kinds import Element
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Dim, Func, Shape, Value
-    from pallas_lint.syntax import Piece
+    from pallas_lint.syntax import Piece, nodes
 
     RunPiece = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
 
@@ -68,33 +66,14 @@ def run_annotated(runs: RootRuns, roots: list[Piece], known_calls: tuple[KnownCa
         made = partial(_run, interp, module, piece, name, calls, before, run)
         for launch in runs.run(piece, ("annotated", name, calls), made):
             # By an earlier text, perhaps, in which the lines were others.
-            launch.known_call = evolve(launch.known_call, source=_source(piece, node))
+            launch.known_call = evolve(launch.known_call, source=line_of(piece, node))
 
 
 def _annotated(module: Module, piece: Piece) -> Iterator[tuple[str, nodes.FunctionDef]]:
     """The functions with annotations that a piece defines, with their names in the file."""
-    owner = next((outer for outer in module.outline.pieces if piece in outer.members), None) if piece.nested else None
-    for node in piece.body:
-        if isinstance(node, nodes.ClassDef):
-            inner = node.body.body if isinstance(node.body, nodes.IndentedBlock) else ()
-            found = [
-                (f"{node.name.value}.{function.name.value}", function) for function in inner if _is_function(function)
-            ]
-        elif _is_function(node):
-            found = [(node.name.value if owner is None else f"{owner.names[0]}.{node.name.value}", node)]
-        else:
-            continue
-        yield from (
-            candidate for candidate in found if any(param.annotation is not None for param in candidate[1].params.named)
-        )
-
-
-def _is_function(node: nodes.Node) -> TypeGuard[nodes.FunctionDef]:
-    return isinstance(node, nodes.FunctionDef)
-
-
-def _source(piece: Piece, node: nodes.FunctionDef) -> str:
-    return f"{piece.source.path}:{Site(piece, node.name).span.start.line}"
+    for name, node in functions_in(module, piece):
+        if any(param.annotation is not None for param in node.params.named):
+            yield name, node
 
 
 def _run(

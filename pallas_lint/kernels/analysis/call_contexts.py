@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.analysis.conventions import calling
 from pallas_lint.kernels.analysis.launch_selection import keep_informative
 from pallas_lint.kernels.analysis.runner_calls import runs_with_defaults
+from pallas_lint.kernels.library.host.dispatch import dispatchers
 from pallas_lint.kernels.model.values import Instance
 from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.known_calls.values import spelled_arguments
@@ -118,6 +119,7 @@ def _source(launch: Launch, piece: Piece) -> str:
 def _names(funcs: tuple[Func, ...]) -> Iterator[str]:
     for func in funcs:
         yield func.name
+        yield from func.piece.kept(dispatchers)
         if func.env.parent is not None:
             yield from func.piece.names  # `build(128)(x)`, where `build` returns it
         if isinstance(func.method_of, Instance):

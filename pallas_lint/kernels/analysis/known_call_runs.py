@@ -11,10 +11,11 @@ from pallas_lint.kernels.library.host import classes
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.values import UNKNOWN, CallResult, Class, External, Func, Instance, Value
 from pallas_lint.known_calls import values
-from pallas_lint.syntax import nodes
+from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from typing import TypeGuard
 
     from pallas_lint.kernels.analysis.runs import RootRuns
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
@@ -102,6 +103,26 @@ def function_of(interp: Interpreter, module: Module, name: str) -> tuple[Func | 
         return None, None
     takes_one = cls is not None and not _is_static(value)
     return value, Instance(cls, made_by=interp.current_run) if cls is not None and takes_one else None
+
+
+def functions_in(module: Module, piece: Piece) -> Iterator[tuple[str, nodes.FunctionDef]]:
+    """The functions that a piece defines, with their names in the file."""
+    owner = next((outer for outer in module.outline.pieces if piece in outer.members), None) if piece.nested else None
+    for node in piece.body:
+        if isinstance(node, nodes.ClassDef):
+            inner = node.body.body if isinstance(node.body, nodes.IndentedBlock) else ()
+            yield from ((f"{node.name.value}.{each.name.value}", each) for each in inner if _is_function(each))
+        elif _is_function(node):
+            yield (node.name.value if owner is None else f"{owner.names[0]}.{node.name.value}"), node
+
+
+def _is_function(node: nodes.Node) -> TypeGuard[nodes.FunctionDef]:
+    return isinstance(node, nodes.FunctionDef)
+
+
+def line_of(piece: Piece, node: nodes.FunctionDef) -> str:
+    """Where a function stands, as the source of a known call."""
+    return f"{piece.source.path}:{Site(piece, node.name).span.start.line}"
 
 
 def _names(func: Func) -> list[str]:

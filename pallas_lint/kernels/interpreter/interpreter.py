@@ -16,7 +16,7 @@ from pallas_lint.kernels.interpreter.call_cache import CallCache
 from pallas_lint.kernels.interpreter.narrowing import facts_of_unpacking
 from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import derivatives, externals, jit, members, sharding, wrappers
-from pallas_lint.kernels.library.host import classes
+from pallas_lint.kernels.library.host import classes, dispatch
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.frame import Frame, ShardingContext, StackEntry
 from pallas_lint.kernels.model.joins import join
@@ -374,7 +374,8 @@ class Interpreter(Recorder):
 
     def call_function(self, func: Func, arguments: Arguments) -> Value:
         """Call a function; `call_failed` then says whether it certainly raised an exception."""
-        result = self._result_of(func, arguments)
+        entered = dispatch.implementation(self, func, arguments) if func.dispatches else func
+        result = self._result_of(entered, arguments)
         self.call_failed = result is NEVER
         return UNKNOWN if result is NEVER else result
 

@@ -15,6 +15,7 @@ from pallas_lint.config.layout import Layouts
 from pallas_lint.kernels.interpreter.default_precision import default_precision
 from pallas_lint.kernels.interpreter.search import Search
 from pallas_lint.kernels.interpreter.wide_types import wide_types
+from pallas_lint.kernels.library.host.dispatch import dispatchers
 from pallas_lint.kernels.model.frame import ProgramPoint
 from pallas_lint.kernels.model.queries import (
     BOUND,
@@ -25,6 +26,7 @@ from pallas_lint.kernels.model.queries import (
     MENTIONS,
     NAMED,
     OWNER,
+    REGISTERED,
     SPELLING,
     WHEN,
 )
@@ -277,6 +279,14 @@ class Module:
             self._record_lookup(name)
         return self._pieces_binding(name)
 
+    def registered(self, name: str) -> tuple[Piece, ...]:
+        """The functions at the top level that are registered with one that dispatches by type."""
+        self._record(REGISTERED, name)
+        return self._registered_with(name)
+
+    def _registered_with(self, name: str) -> tuple[Piece, ...]:
+        return tuple(piece for piece in self.outline.pieces if name in piece.kept(dispatchers))
+
     def _pieces_binding(self, name: str) -> tuple[Piece, ...]:
         known = self._binding.get(name)
         if known is None:
@@ -351,6 +361,7 @@ class Module:
         memo.register_query(IMPORTS, partial(self._everything_imported, bound))
         memo.register_query(WHEN, self._bindings_before)
         memo.register_query(MENTIONS, self.mentions)
+        memo.register_query(REGISTERED, self._registered_with)
         memo.register_query(GLOBAL, lambda name: name in self._bound_by_functions)
         memo.register_query(
             MEMBER, lambda piece, name: tuple(member for member in piece.members if member.may_bind(name))

@@ -54,6 +54,11 @@ _FOR_TRACERS = frozenset(
     "BaseException Exception TypeError JAXTypeError ConcretizationTypeError TracerBoolConversionError"
     " TracerIntegerConversionError TracerArrayConversionError".split()
 )
+# Exceptions that jax raises for no kernel that it refuses.
+_NOT_OF_LAUNCHES = frozenset(
+    "ImportError ModuleNotFoundError KeyError OSError FileNotFoundError PermissionError StopIteration TimeoutError"
+    " KeyboardInterrupt EOFError".split()
+)
 _SUPPRESSES = re.compile(r"\bsuppress\s*\(")
 _EXPECTS_FAILURE = re.compile(r"\b(?:raises|assertRaises\w*|(suppress))\s*\(")
 
@@ -302,7 +307,7 @@ def _repeat(interp: Tracer, env: Env, body: Callable[[], bool]) -> bool:
 
 
 def _try(interp: Tracer, node: nodes.Try, env: Env) -> bool:
-    expected = _is_swallowed(node) if interp.kernel is None else _expects_tracers(interp, node, env)
+    expected = _is_swallowed(interp, node, env) if interp.kernel is None else _expects_tracers(interp, node, env)
     caught = _caught(interp, node) if node.handlers and expected else nullcontext()
 
     def attempt() -> bool:
@@ -331,19 +336,25 @@ def _caught(interp: Tracer, node: nodes.Node) -> AbstractContextManager[None]:
     return interp.under(Guard("caught", UNKNOWN, interp.site(node)))
 
 
-def _is_swallowed(node: nodes.Try) -> bool:
+def _is_swallowed(interp: Tracer, node: nodes.Try, env: Env) -> bool:
     """Whether a handler takes the failure of the body without passing it on: a demonstration, or a second way."""
-    return any(not any(isinstance(inner, nodes.Raise) for inner in walk(handler.body)) for handler in node.handlers)
+    return any(
+        not any(isinstance(inner, nodes.Raise) for inner in walk(handler.body))
+        and not _classes_of(interp, handler, env) <= _NOT_OF_LAUNCHES
+        for handler in node.handlers
+    )
 
 
 def _expects_tracers(interp: Tracer, node: nodes.Try, env: Env) -> bool:
     """Whether a handler catches jax's concretization errors: a `TypeError`."""
-    for handler in node.handlers:
-        wanted = NONE if handler.type is None else interp.evaluate(handler.type, env)
-        classes = wanted.items if isinstance(wanted, Seq) else (wanted,)
-        if any(caught == NONE or last_part(name_of(caught)) in _FOR_TRACERS for caught in classes):
-            return True
-    return False
+    return any(not _classes_of(interp, handler, env).isdisjoint(_FOR_TRACERS) for handler in node.handlers)
+
+
+def _classes_of(interp: Tracer, handler: nodes.ExceptHandler, env: Env) -> set[str]:
+    """The exceptions that a handler catches, by the last parts of their names; "" for one that is not known."""
+    wanted = NONE if handler.type is None else interp.evaluate(handler.type, env)
+    classes = wanted.items if isinstance(wanted, Seq) else (wanted,)
+    return {"BaseException" if caught == NONE else last_part(name_of(caught)) for caught in classes}
 
 
 def _with(interp: Tracer, node: nodes.With, env: Env) -> bool:

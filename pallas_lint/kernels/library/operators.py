@@ -9,6 +9,7 @@ from pallas_lint.kernels.library import arrays, products
 from pallas_lint.kernels.library.host.jax_version import compare_version
 from pallas_lint.kernels.library.operands import as_may_be
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.dtypes import dtype_of
 from pallas_lint.kernels.model.kinds import differ
 from pallas_lint.kernels.model.known_names import TRACER, UNION, name_of
 from pallas_lint.kernels.model.symbols import arithmetic, item_of
@@ -103,6 +104,7 @@ def compare(interp: Tracer, node: nodes.Node, how: nodes.BaseCompOp, left: Value
         there = _contains(right, left)
         if there is None:
             _note_compared(interp, left, right)
+            _note_dtypes(interp, left, _members(right))
             return UNKNOWN
         return Const(there is isinstance(how, nodes.In))
     function, name = _COMPARISONS[how.__class__]
@@ -130,7 +132,21 @@ def compare(interp: Tracer, node: nodes.Node, how: nodes.BaseCompOp, left: Value
     if left == right and isinstance(left, Sym):
         return Const(function(0, 0))
     _note_compared(interp, left, right)
+    _note_dtypes(interp, left, (right,))
     return UNKNOWN
+
+
+def _note_dtypes(interp: Tracer, value: Value, compared: Iterable[Value]) -> None:
+    """The dtypes that a dtype is compared with which the text leaves open."""
+    if interp.kernel is not None or not isinstance(value, Sym) or not interp.frame.stack:
+        return
+    known = ((option, dtype_of(option)) for option in compared)
+    function, of_array = interp.frame.stack[0].node, value.text.endswith((".dtype", ".dtype.name"))
+    interp.effects.dtypes.update(
+        (function, value.text, dtype)
+        for option, dtype in known
+        if dtype is not None and (of_array or not isinstance(option, Const))
+    )
 
 
 def _note_compared(interp: Tracer, left: Value, right: Value) -> None:
@@ -216,14 +232,17 @@ def _contains(container: Value, wanted: Value) -> bool | None:
     if isinstance(container, Const) and isinstance(wanted, Const):
         strings = isinstance(container.value, str) and isinstance(wanted.value, str)
         return wanted.value in container.value if strings else None
-    if isinstance(container, Seq):
-        items: tuple[Value, ...] = container.items
-    elif isinstance(container, Dictionary):
-        items = tuple(key for key, _ in container.items)
-    else:
+    if not isinstance(container, Seq | Dictionary):
         return None
-    found = [equal(item, wanted) for item in items]
+    found = [equal(item, wanted) for item in _members(container)]
     return True if True in found else None if None in found or container.open else False
+
+
+def _members(container: Value) -> tuple[Value, ...]:
+    """What is known to be in a container."""
+    if isinstance(container, Dictionary):
+        return tuple(key for key, _ in container.items)
+    return container.items if isinstance(container, Seq) else ()
 
 
 def _identity(left: Value, right: Value, *, negated: bool) -> Value:

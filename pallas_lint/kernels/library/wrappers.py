@@ -8,6 +8,7 @@ from pallas_lint.kernels.launches import foreign_calls, launching
 from pallas_lint.kernels.library import control, derivatives, jit, products, sharding
 from pallas_lint.kernels.library.control import CONTROL
 from pallas_lint.kernels.library.host import classes, transforms
+from pallas_lint.kernels.library.host.dispatch import DISPATCH
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import is_integer
 from pallas_lint.kernels.model.joins import join
@@ -236,6 +237,8 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
         derivatives.note(interp, decorator.name, Arguments([target]), node)
         if decorator.name in JIT:
             return _jitted(interp, target, Arguments())
+        if decorator.name == DISPATCH and isinstance(target, Func):
+            return evolve(target, dispatches=True)
         if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
             return derivatives.custom(decorator.name, target, Arguments())
         if decorator.name == CHECKIFY:

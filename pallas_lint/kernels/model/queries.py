@@ -10,6 +10,7 @@ EARLY_IMPORTS = "early imports"  # the versions of jax that do not have yet what
 WHEN = "when"  # name, program point: how often it has been bound by then
 MENTIONS = "mentions"  # name: the number of pieces that mention it, the one that binds it included
 GLOBAL = "global"  # name: whether a function binds it, by a `global` statement
+REGISTERED = "registered"  # name of a function: the pieces that `@name.register` registers with it
 MEMBER = "member"  # class's piece, name: the pieces that may bind it there
 MEMBERS = "members"  # class's piece: all pieces in it
 OWNER = "owner"  # piece: the piece of the class around it

@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
 _MAX_CONTEXTS = 2  # of one foreign call
 _LISTS = ("specs_made", "differentiated", "not_entered", "launches_elsewhere", "outside")
-_SETS = ("reinterpreted", "derived", "checkified", "remainders", "divisors", "multiples", "least", "comparisons")
+_SETS = (
+    "reinterpreted",
+    "derived",
+    "checkified",
+    "remainders",
+    "divisors",
+    "multiples",
+    "least",
+    "comparisons",
+    "dtypes",
+)
 _collections = attrgetter(*_LISTS, *_SETS)
 # The identity of an effect of a module's top level: its piece, the name of the list, and its index there.
 _Key = tuple["Piece", str, int]
@@ -48,6 +58,8 @@ class Effects:
     multiples: set[tuple[Value, int]] = field(factory=set)  # sizes that the code rejects unless the number divides them
     least: set[tuple[Value, int]] = field(factory=set)  # ... unless they are the number or more
     comparisons: set[frozenset[Sym | None]] = field(factory=set)  # sizes that host code compares, None for numbers
+    # By functions that roots enter: what host code compares, "x.dtype", and a dtype that it compares it with.
+    dtypes: set[tuple[nodes.Node, str, str]] = field(factory=set)
     lookup: bool = False  # these are the effects of a lookup
     named: dict[nodes.Node, Func] = field(factory=dict)  # ... functions of a module's top level that it named
     is_open: bool = False  # ... which is still running

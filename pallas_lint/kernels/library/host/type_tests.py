@@ -72,7 +72,7 @@ def _classes(wanted: Value) -> list[Value]:
 def _is_of(value: Value, cls: Value) -> bool | None:
     """Whether a value is an instance of one class."""
     if isinstance(value, Instance):
-        return True if isinstance(cls, Class) and _derives(value.cls, cls) else None
+        return True if isinstance(cls, Class) and derives(value.cls, cls) else None
     if isinstance(cls, Class):
         return False if isinstance(value, Array | Const | Seq | Dictionary | Ref | Func) else None
     if not isinstance(cls, External):
@@ -118,8 +118,9 @@ def _is_constant_of(value: Const, name: str) -> bool | None:
     return False if name in _ARRAY_TYPES or name.startswith("numpy.") else None
 
 
-def _derives(cls: Class, base: Class) -> bool:
-    return cls is base or any(isinstance(parent, Class) and _derives(parent, base) for parent in cls.bases)
+def derives(cls: Class, base: Class) -> bool:
+    """Whether a class is another one, or derives from it."""
+    return cls is base or any(isinstance(parent, Class) and derives(parent, base) for parent in cls.bases)
 
 
 def type_of(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
