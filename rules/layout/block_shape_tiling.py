@@ -24,6 +24,7 @@ from pallas_lint.api import (
 from pallas_lint.checker.backend_failures import up_to
 from pallas_lint.compat.chips import LANES, compiles_for, sublanes
 from pallas_lint.kernels.facts.defaults import with_defaults
+from pallas_lint.kernels.facts.guarded_sizes import multiples
 from pallas_lint.kernels.grid.grid_points import axes_in, axis_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
@@ -63,7 +64,8 @@ class BlockShapeTiling(Rule):
 
     An error needs a known size of the array, or an index map that moves the block along the dimension, so that the
     block cannot be all of it; with a grid that is not known that is a warning, and an info where a caller requests one
-    row of an array that is not seen. Else sizes that are not known are taken to fit. Blocks of `emit_pipeline` are not
+    row of an array that is not seen. Of a size that a guard only asks to be a multiple (`if d % 128: raise`), the smallest
+    multiple that is refused is a warning. Else sizes that are not known are taken to fit. Blocks of `emit_pipeline` are not
     checked.
 
     ## References
@@ -173,14 +175,26 @@ class BlockShapeTiling(Rule):
                 found = list(self._check(usual, context, defaults)) if defaults else found
                 fix = _rounded_default(block, usual, defaults, launch, context)
                 found = [evolve(each, fixes=(fix,)) if fix is not None else each for each in found]
-            yield from found
+            yield from found or self._for_some_size(block, context)
+
+    def _for_some_size(self, block: Block, context: Context) -> Iterator[Finding]:
+        """The smallest of the sizes that the code asks to be multiples for which the block is refused."""
+        if block.grid.launch.known_call is not None:
+            return
+        for size, numbers in multiples(context.analysis.outcome.effects):
+            for number in numbers:
+                some, taken = with_defaults(block, {size: number})
+                found = list(self._matrix(some, context, taken, f"where `{size.text}` is {number}"))
+                if size.text in taken and any(finding.severity is not Severity.INFO for finding in found):
+                    yield from found
+                    return
 
     def _check(self, block: Block, context: Context, defaults: dict[str, int]) -> Iterator[Finding]:
         assert block.dims is not None
         rank = self._vector if len(block.dims) == 1 else self._matrix
         yield from rank(block, context, defaults)
 
-    def _matrix(self, block: Block, context: Context, defaults: dict[str, int]) -> Iterator[Finding]:
+    def _matrix(self, block: Block, context: Context, defaults: dict[str, int], where: str = "") -> Iterator[Finding]:
         """The last two dimensions of a block of rank 2 or more."""
         worst: tuple[Severity, int, int] | None = None
         for place, tile in ((1, LANES), (2, SUBLANES)):
@@ -191,7 +205,7 @@ class BlockShapeTiling(Rule):
             yield from self._packed(block, context)
             return
         severity, at, tile = worst
-        yield self._report(block, at, f"not a multiple of {tile}", severity, context, defaults)
+        yield self._report(block, at, f"not a multiple of {tile}", severity, context, defaults, where=where)
 
     def _vector(self, block: Block, context: Context, defaults: dict[str, int]) -> Iterator[Finding]:
         size, whole = _size(block, 0), _array(block, 0)
@@ -229,16 +243,17 @@ class BlockShapeTiling(Rule):
         context: Context,
         defaults: dict[str, int],
         only_in: tuple[str, ...] = (),
+        where: str = "",
     ) -> Finding:
         assert block.spec is not None and block.dims is not None
         whole = _array(block, at)
         size = "1 (squeezed)" if block.dims[at].kind == "squeezed" else str(_size(block, at))
         beside = f" nor the array's {whole}" if isinstance(whole, int) and whole != _size(block, at) else ""
         listed = ", ".join(f"`{name}={value}`" for name, value in sorted(defaults.items()))
-        by_default = f" (by default: {listed})" if listed else ""
+        condition = f" {where}, which the code allows" if where else f" (by default: {listed})" if listed else ""
         return context.finding(
             block.spec.site,
-            f"block dimension {at} is {size}, {mismatch}{beside}{by_default}",
+            f"block dimension {at} is {size}, {mismatch}{beside}{condition}",
             help="round it up and mask, take the whole dimension, or move it in front of the last two",
             severity=severity,
             certain=block.sure and not defaults,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 from pallas_lint.api import (
@@ -23,6 +24,7 @@ from pallas_lint.api import (
     Value,
 )
 from pallas_lint.kernels.facts.dataflow import goes_nowhere
+from pallas_lint.kernels.facts.guarded_sizes import multiples
 from pallas_lint.kernels.grid.block_counts import factored
 from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.values import from_dim
@@ -30,6 +32,7 @@ from pallas_lint.records import frozen
 
 _MAX_LENGTH = 50  # characters of code that a message quotes
 _MAX_ELEMENTS = 1 << 20  # of one array
+_FOR_POWERS = re.compile(r"\bis_pow|bit_length|bit_count|log2|[!=]=[ \t]*(?:\w+\.)?next_pow")  # tests for powers of two
 
 
 class TritonPowerOfTwo(Rule):
@@ -53,7 +56,8 @@ class TritonPowerOfTwo(Rule):
     ## Known limits
 
     Only known sizes, and those with a known factor like `3 * rows`. A size that depends on parameters is taken at
-    their defaults and is a warning then; without defaults it is left to the probe. The place that makes the size is
+    their defaults and is a warning then. So is one that a guard only asks to be a multiple (`if n % 64: raise`), with
+    the smallest multiple that is no power of two; others are left to the probe. The place that makes the size is
     reported, not the operations that pass it on.
 
     ## References
@@ -144,28 +148,53 @@ class TritonPowerOfTwo(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        used = _used(trace)
-        for event in trace.events:
-            if isinstance(event, Access):
-                odd = _odd_access(event)
-                if odd is not None and event.kind == "load" and goes_nowhere(event, trace):
-                    continue
-            elif isinstance(event, Op):
-                odd = _odd_operation(event, used)
-            else:
+        found = list(_check(trace, context, {}))
+        yield from found or _for_some_size(trace, context)
+
+
+def _for_some_size(trace: KernelTrace, context: Context) -> Iterator[Finding]:
+    """The arrays with the smallest multiple that the guards of the code let through, and Triton does not."""
+    if trace.launch.known_call is not None or any(func.piece.has(_FOR_POWERS) for func in trace.launch.callers):
+        return
+    for size, numbers in multiples(context.analysis.outcome.effects):
+        odd = next((number for number in numbers if number & (number - 1)), None)
+        found = [] if odd is None else list(_check(trace, context, {size: odd}))
+        if found:
+            yield from found
+            return
+
+
+def _check(trace: KernelTrace, context: Context, given: dict[Sym, int]) -> Iterator[Finding]:
+    """The arrays that Triton does not take, with these numbers for sizes."""
+    used = _used(trace)
+    for event in trace.events:
+        if isinstance(event, Access):
+            odd = _odd_access(event, given)
+            if odd is not None and event.kind == "load" and goes_nowhere(event, trace):
                 continue
-            if odd is None:
-                continue
-            code = event.site.code
-            what = f"`{code}`" if len(code) <= _MAX_LENGTH and "\n" not in code else "this"
-            listed = ", ".join(f"`{name}={value}`" for name, value in sorted(odd.defaults.items()))
-            # A statement like `x_ref[...] = y` is a store, and its place the target.
-            yield context.finding(
-                event.site,
-                f"{what} has {odd.count} elements{f' (by default: {listed})' if listed else ''}: {odd.limit}",
-                help=odd.help,
-                certain=event.certain and not listed,
-            )
+        elif isinstance(event, Op):
+            odd = _odd_operation(event, used, given)
+        else:
+            continue
+        if odd is None:
+            continue
+        code = event.site.code
+        what = f"`{code}`" if len(code) <= _MAX_LENGTH and "\n" not in code else "this"
+        # A statement like `x_ref[...] = y` is a store, and its place the target.
+        yield context.finding(
+            event.site,
+            f"{what} has {odd.count} elements{_condition(odd, given)}: {odd.limit}",
+            help=odd.help,
+            certain=event.certain and not odd.defaults,
+        )
+
+
+def _condition(odd: _Odd, given: dict[Sym, int]) -> str:
+    if given:
+        size, number = next(iter(given.items()))
+        return f" where `{size.text}` is {number}, which the code allows"
+    listed = ", ".join(f"`{name}={value}`" for name, value in sorted(odd.defaults.items()))
+    return f" (by default: {listed})" if listed else ""
 
 
 @frozen
@@ -219,39 +248,41 @@ def _used(trace: KernelTrace) -> set[Op]:
     return found
 
 
-def _odd_access(access: Access) -> _Odd | None:
+def _odd_access(access: Access, given: dict[Sym, int]) -> _Odd | None:
     """How many elements are loaded or stored, where Triton does not take so many."""
     if access.kind not in ("load", "store", "accumulate") or access.ref.space == "semaphore":
         return None
     parts = access.index.items if isinstance(access.index, Seq) else (access.index,)
-    if any(isinstance(part, Array) and _odd(part.shape) is not None for part in parts):
+    if any(isinstance(part, Array) and _odd(part.shape, given) is not None for part in parts):
         return None  # reported where the index is made
     if access.kind == "load":
-        return _odd(access.value.shape) if isinstance(access.value, Array) else None
+        return _odd(access.value.shape, given) if isinstance(access.value, Array) else None
     from pallas_lint.kernels.library.indexing import result_shape
 
-    if isinstance(access.value, Array) and _odd(access.value.shape) is not None:
+    if isinstance(access.value, Array) and _odd(access.value.shape, given) is not None:
         return None  # reported where the value is made
-    return _odd(result_shape(access.ref.shape, access.index))
+    return _odd(result_shape(access.ref.shape, access.index), given)
 
 
-def _odd_operation(op: Op, used: set[Op]) -> _Odd | None:
+def _odd_operation(op: Op, used: set[Op], given: dict[Sym, int]) -> _Odd | None:
     """How many elements the result has, where the operation is the first to have such a number of them."""
     if not isinstance(op.result, Array) or op.result.host or op not in used:
         return None
     if any(isinstance(value, Ref) for value in op.args) and not op.name.endswith("_like"):
         return None  # an access, which is an event of its own
-    if any(array.shape is None or _odd(array.shape) is not None for array in op.arrays):
+    if any(array.shape is None or _odd(array.shape, given) is not None for array in op.arrays):
         return None
-    return _odd(op.result.shape)
+    return _odd(op.result.shape, given)
 
 
-def _odd(shape: Shape | None) -> _Odd | None:
+def _odd(shape: Shape | None, given: dict[Sym, int]) -> _Odd | None:
     """The number of elements, where it is known, if by default only, and Triton does not take it."""
     if shape is None or None in shape:
         return None
     taken: dict[str, int] = {}
-    sizes = [default_of(from_dim(size), taken) for size in shape]
+    sizes = [default_of(from_dim(size), taken, given) for size in shape]
+    if given and taken.keys().isdisjoint(size.text for size in given):
+        return None
     if None in sizes:
         return _multiple(shape)
     found = _Odd(math.prod(size for size in sizes if size is not None), taken)

@@ -180,13 +180,13 @@ def _blocks(block: Block, at: int) -> BlockCount | int | None:
     dimension = block.dims[at] if block.dims is not None and at < len(block.dims) else None
     if dimension is None or dimension.kind not in ("blocked", "squeezed") or not dimension.size:
         return None
-    size, step = _size_along(block, at), dimension.size
+    size, step = size_along(block, at), dimension.size
     if isinstance(size, int):
         return -(-size // step) if isinstance(step, int) else None
     return None if size is None else BlockCount(size, Const(step) if isinstance(step, int) else step)
 
 
-def _size_along(block: Block, at: int) -> Dim:
+def size_along(block: Block, at: int) -> Dim:
     """The size of the array in a dimension, or its name: of an operand `x`, `x.shape[0]`."""
     if block.array_shape is not None:
         return block.array_shape[at] if at < len(block.array_shape) else None
@@ -202,7 +202,7 @@ def may_be_any(effects: Effects, *numbers: Value) -> bool:
     compared = effects.compared
     for value in numbers:
         for symbol in terms_in(value).symbols:
-            if not compared.isdisjoint(_with_arrays([symbol])) or any(map(_is_of_kernel, symbol.owners)):
+            if not compared.isdisjoint(with_arrays([symbol])) or any(map(_is_of_kernel, symbol.owners)):
                 return False
     return True
 
@@ -213,15 +213,15 @@ def may_differ(effects: Effects, one: Value, other: Value) -> bool:
     if any(_is_of_kernel(owner) for symbol in (*left, *right) for owner in symbol.owners):
         return False
     linked: set[Sym | None] = set()
-    new = _with_arrays(left)
+    new = with_arrays(left)
     while new:
         groups = [group for group in effects.comparisons if not group.isdisjoint(new)]
-        new = _with_arrays(size for group in groups for size in group if size not in linked)
+        new = with_arrays(size for group in groups for size in group if size not in linked)
         linked.update(*groups)
-    return linked.isdisjoint(_with_arrays(right))
+    return linked.isdisjoint(with_arrays(right))
 
 
-def _with_arrays(sizes: Iterable[Sym | None]) -> set[Sym | None]:
+def with_arrays(sizes: Iterable[Sym | None]) -> set[Sym | None]:
     """These, and `x.shape` for `x.shape[0]`: `x.shape == y.shape` compares all dimensions."""
     found = set(sizes)
     return found | {Sym(size.text.partition("[")[0], size.owner) for size in found if size is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeGuard
 
 from pallas_lint.kernels.model.known_names import is_integer
@@ -166,19 +166,24 @@ def _sequences(symbol: str, left: Value, right: Value) -> Value:
 # -- defaults ------------------------------------------------------------------------------------------------------
 
 
-def default_number(value: Value | None, taken: dict[str, int] | None = None) -> int | float | None:
-    """The number that a value is with every parameter at its default; `taken` gets those that it depends on."""
+def default_number(
+    value: Value | None, taken: dict[str, int] | None = None, given: Mapping[Sym, int] | None = None
+) -> int | float | None:
+    """The number that a value is with every parameter at its default; `taken` gets those that it depends on.
+
+    Symbols that are `given` have that number.
+    """
     if isinstance(value, Const):
         return value.value if value.kind in (int, float) else None
     if not isinstance(value, Sym):
         return None
     if value.operation is None:
-        default = default_number(value.default, taken)
+        default = given[value] if given is not None and value in given else default_number(value.default, taken)
         if isinstance(default, int) and taken is not None:
             taken[value.text] = default
         return default
     symbol, left, right = value.operation
-    first, second = default_number(left, taken), default_number(right, taken)
+    first, second = default_number(left, taken, given), default_number(right, taken, given)
     if first is None or second is None:
         return None
     if symbol == "cdiv":
@@ -187,7 +192,9 @@ def default_number(value: Value | None, taken: dict[str, int] | None = None) -> 
     return result.value if isinstance(result, Const) and result.kind in (int, float) else None
 
 
-def default_of(value: Value | None, taken: dict[str, int] | None = None) -> int | None:
+def default_of(
+    value: Value | None, taken: dict[str, int] | None = None, given: Mapping[Sym, int] | None = None
+) -> int | None:
     """The same where it is an integer."""
-    number = default_number(value, taken)
+    number = default_number(value, taken, given)
     return number if isinstance(number, int) else None
