@@ -32,7 +32,7 @@ class ShapeMismatch(Rule):
     checks them while it traces the kernel, on every backend and in interpret mode: a `reshape` keeps the number of
     elements, operators and `where` broadcast sizes of 1 only, a product sums over dimensions of one size, and what is
     concatenated or stacked has equal sizes elsewhere. The carry of a loop has one type: the body returns what it was
-    given, in shape and dtype. So do the branches of a `lax.cond`.
+    given, in shape and dtype, or as a ref. So do the branches of a `lax.cond`, which may not return refs.
 
     `jnp.dot` of operands with three dimensions is no batched product: it makes an array of four dimensions, each matrix
     of the left with each of the right. `jnp.matmul` multiplies them one by one.

@@ -159,6 +159,10 @@ def test_dot_of_three_dimensions_is_no_batched_product() -> None:
         ("lax.fori_loop(0, 3, lambda i, c: None, x)", "`None` as the body returns it"),
         ("lax.while_loop(lambda c: False, lambda c: c.max(), x)", "() as the body returns it"),
         ("lax.cond(x[0, 0] > 0, lambda: x, lambda: x.max(1))", "(8, 128) and another (8,)"),
+        ("lax.fori_loop(0, 3, lambda i, r: r[...] * 2.0, x_ref)", "a ref as it enters and an array as the body"),
+        ("lax.fori_loop(0, 3, lambda i, c: x_ref, x)[...]", "an array as it enters and a ref as the body"),
+        ("lax.while_loop(lambda c: False, lambda c: (c[0], None), (x, x_ref))[0]", "a ref as it enters and `None`"),
+        ("lax.cond(x[0, 0] > 0, lambda: x_ref, lambda: x_ref)[...]", "a branch returns a ref"),
         ("x.max(axis=2)", "has no dimension 2"),
         ("jnp.split(x, 3)[0]", "no 3 equal parts"),
         ("jnp.broadcast_to(x, (8, 256))", "does not broadcast to (8, 256)"),
@@ -177,6 +181,8 @@ def test_carries_branches_and_axes(value: str, reason: str) -> None:
         "lax.fori_loop(0, 3, lambda i, c: c + 1, jnp.int32(0))",
         "lax.fori_loop(0, 3, lambda i, c: (c[0] + x, x.max()), (x, -jnp.inf))[0]",
         "lax.cond(x[0, 0] > 0, lambda: 0.0, lambda: x.max())",
+        "lax.fori_loop(0, 3, lambda i, c: (c[0] + c[1][...], c[1]), (x, x_ref))[0]",
+        "lax.cond(x[0, 0] > 0, lambda r: r[...], lambda r: r[...] * 2.0, x_ref)",
     ],
 )
 def test_carries_and_branches_of_one_type(value: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch
 from pallas_lint.kernels.model.dtypes import canonical, operand_element
 from pallas_lint.kernels.model.kinds import differ, kinds_of
-from pallas_lint.kernels.model.values import NONE, Array, Const, Seq, spelled_shape
+from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, spelled_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,8 @@ _NUMBERS = (bool, int, float)
 
 def disagreement(agreement: Agreement) -> str | None:
     """How the types of the two values differ, whatever the sizes that are not known; None where they may be one."""
+    if agreement.kind == "branches" and any(map(_has_ref, agreement.values)):
+        return "a branch returns a ref, which jax refuses"
     return next(_differences(*agreement.values, _SENTENCES[agreement.kind], agreement.kind == "carry"), None)
 
 
@@ -38,10 +40,8 @@ def _differences(one: Value, other: Value, sentence: str, carried: bool) -> Iter
             return
         for at, (left, right) in enumerate(zip(one.items, other.items, strict=True)):
             yield from (f"{found} in part {at}" for found in _differences(left, right, sentence, carried))
-    elif _is_number(one) and other == NONE:
-        yield sentence.format("an array", "`None`")
-    elif one == NONE and _is_number(other):
-        yield sentence.format("`None`", "an array")
+    elif (kinds := (_kind(one), _kind(other)))[0] != kinds[1] and None not in kinds:
+        yield sentence.format(*kinds)
     elif _is_number(one) and _is_number(other) and not (comes_of_mismatch(one) or comes_of_mismatch(other)):
         yield from _of_arrays(one, other, sentence, carried)
 
@@ -61,6 +61,17 @@ def _of_arrays(one: Value, other: Value, sentence: str, carried: bool) -> Iterat
 
 def _has_other(first: str, second: str) -> bool:
     return "other" in kinds_of(first) | kinds_of(second)
+
+
+def _has_ref(value: Value) -> bool:
+    return any(map(_has_ref, value.items)) if isinstance(value, Seq) else _kind(value) == "a ref"
+
+
+def _kind(value: Value) -> str | None:
+    """What jax takes a value for that is no tuple; None where it is not known."""
+    if isinstance(value, Ref):
+        return None if value.optional else "a ref"
+    return "an array" if _is_number(value) else "`None`" if value == NONE else None
 
 
 def _is_number(value: Value) -> bool:
