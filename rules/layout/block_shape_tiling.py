@@ -64,9 +64,9 @@ class BlockShapeTiling(Rule):
 
     An error needs a known size of the array, or an index map that moves the block along the dimension, so that the
     block cannot be all of it; with a grid that is not known that is a warning, and an info where a caller requests one
-    row of an array that is not seen. Of a size that a guard only asks to be a multiple (`if d % 128: raise`), the smallest
-    multiple that is refused is a warning. Else sizes that are not known are taken to fit. Blocks of `emit_pipeline` are not
-    checked.
+    row of an array that is not seen. Of a size that a guard only asks to be a multiple (`if d % 128: raise`), the
+    smallest multiple that is refused is a warning. Else sizes that are not known are taken to fit. Blocks of
+    `emit_pipeline` are not checked.
 
     ## References
 

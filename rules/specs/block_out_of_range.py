@@ -22,7 +22,15 @@ from pallas_lint.api import (
 )
 from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
-from pallas_lint.kernels.grid.block_counts import Walk, count_of, may_be_any, neighbours_of, walks_of
+from pallas_lint.kernels.grid.block_counts import (
+    Walk,
+    count_of,
+    may_be_any,
+    may_differ,
+    neighbours_of,
+    size_along,
+    walks_of,
+)
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
 from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.records import frozen
@@ -52,10 +60,11 @@ class BlockOutOfRange(Rule):
     and at grid axes that walk along a dimension block by block: two of them that are swapped, `n // bn` steps along the
     dimension of `m // bm` blocks and the other way round, or `n // 128` steps along `n // 256` blocks. These are
     warnings, and silent where the code compares one of the sizes with anything. `i + 1` is one, too, where the grid has
-    as many steps as the array has blocks. What is prefetched is taken to be 0 where it is divided by a number, as
-    lengths are by block sizes, which is a warning; other index maps that read it are not checked, nor are those for
-    `pl.Element` with padding and `pl.BoundedSlice`. Offsets in elements, `i * block`, are PAL301's. A warning where the
-    launch is only traced, by `jax.make_jaxpr` or `jax.eval_shape`.
+    as many steps as the array has blocks, and so are the heads of keys and values where the grid has a step for each
+    head of the queries, which the code divides by those of the keys. What is prefetched is taken to be 0 where it is
+    divided by a number, as lengths are by block sizes, which is a warning; other index maps that read it are not
+    checked, nor are those for `pl.Element` with padding and `pl.BoundedSlice`. Offsets in elements, `i * block`, are
+    PAL301's. A warning where the launch is only traced, by `jax.make_jaxpr` or `jax.eval_shape`.
 
     ## References
 
@@ -384,6 +393,8 @@ def _of_names(block: Block, context: Context) -> Iterator[Finding]:
             help = "swap the two indices that the index map returns, or the two axes of the grid"
         elif walk.counts_may_differ(effects) and (axis := _axis_that_fits(walk, block)) is not None:
             help = f"return the index of grid axis {axis}, which has as many steps as there are blocks"
+        elif walk.counts_may_differ(effects) and _is_multiple(walk, block, context):
+            help = "several steps share a block: return the quotient of the index and the steps for each block"
         elif walk.excess == 1 and walk.may_be_any(effects):
             help = "make the grid as long as the array has blocks, or return another index"
         else:
@@ -397,6 +408,29 @@ def _of_names(block: Block, context: Context) -> Iterator[Finding]:
             related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
         )
         return
+
+
+def _is_multiple(walk: Walk, block: Block, context: Context) -> bool:
+    """Whether there are several steps for each block: the code divides the heads of queries by those of keys."""
+    steps, blocks = walk.steps, walk.blocks
+    if isinstance(steps, int) or isinstance(blocks, int) or steps.block != blocks.block:
+        return False
+    effects = context.analysis.outcome.effects
+    divided = [number for size, number in effects.ratios if size == steps.size]
+    alike = [blocks.size, *_along_alike(block, walk.dimension, context)]
+    if not all(may_differ(effects, steps.size, one) for one in alike):
+        return False
+    return any(one == number or not may_differ(effects, one, number) for one in alike for number in divided)
+
+
+def _along_alike(block: Block, at: int, context: Context) -> Iterator[Sym]:
+    """The sizes that other inputs have in a dimension, if they have blocks of the same shape: keys, for values."""
+    every = blocks_of(block.grid.launch, context.analysis)
+    for other in (every.inputs or ()) if every is not None else ():
+        if other is not None and other.block_shape == block.block_shape:
+            size = size_along(other, at)
+            if isinstance(size, Sym):
+                yield size
 
 
 def _axis_that_fits(walk: Walk, block: Block) -> int | None:

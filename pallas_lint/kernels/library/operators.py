@@ -88,6 +88,8 @@ def binary(interp: Tracer, node: nodes.Node, symbol: str, name: str, left: Value
         interp.effects.remainders.add(left)
     if symbol == "%" and isinstance(right, Sym):
         interp.effects.divisors.add(right)
+    if symbol in ("%", "//") and interp.kernel is None and isinstance(left, Sym) and isinstance(right, Sym):
+        interp.effects.ratios.add((left, right))
     if symbol == "&" and interp.kernel is None:
         _note_pair(interp, left, Const(0))  # `n & (n - 1)` is 0 for powers of two
     return arithmetic(symbol, left, right)

@@ -34,6 +34,8 @@ _SETS = (
     "multiples",
     "least",
     "comparisons",
+    "ratios",
+    "ratios",
     "dtypes",
 )
 _collections = attrgetter(*_LISTS, *_SETS)
@@ -58,6 +60,7 @@ class Effects:
     multiples: set[tuple[Value, int]] = field(factory=set)  # sizes that the code rejects unless the number divides them
     least: set[tuple[Value, int]] = field(factory=set)  # ... unless they are the number or more
     comparisons: set[frozenset[Sym | None]] = field(factory=set)  # sizes that host code compares, None for numbers
+    ratios: set[tuple[Sym, Sym]] = field(factory=set)  # sizes of which host code divides one by the other
     # By functions that roots enter: what host code compares, "x.dtype", and a dtype that it compares it with.
     dtypes: set[tuple[nodes.Node, str, str]] = field(factory=set)
     lookup: bool = False  # these are the effects of a lookup
