@@ -93,8 +93,8 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
         return
     interp.derived[func.node] += 1
     named = {**dict(func.keywords), **arguments.keywords}
-    parameters = dict(enumerate(_parameters(func)))
-    static = [given[at] if at < len(given) else named.get(parameters.get(at, ""), UNKNOWN) for at in func.nondiff or ()]
+    given += [named.pop(name, None) or _default(interp, func, name) for name in _parameters(func)[len(given) :]]
+    static = [given[at] if at < len(given) else UNKNOWN for at in func.nondiff or ()]
     context = interp.frame.sharding_context
     traced = context if interp.frame.differentiated else evolve(context, traced=True)
     inner = evolve(interp.frame, stack=(*interp.frame.stack, func))  # which brings these derivatives
@@ -104,6 +104,12 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
             output, residuals = result.items
             if len(_parameters(backward)) == len(static) + 2 or backward.node.params.star_arg is not None:
                 interp.call_function(backward, Arguments([*static, residuals, like(output)]))
+
+
+def _default(interp: Tracer, func: Func, name: str) -> Value:
+    """The default of a parameter that a call leaves out."""
+    default = next((each.default for each in func.node.params.named if each.name.value == name), None)
+    return UNKNOWN if default is None else interp.evaluate(default, func.env)
 
 
 def _rules(interp: Tracer, func: Func) -> tuple[Func, Func] | None:
