@@ -9,6 +9,7 @@ import pytest
 from pallas_lint.cli import main
 from pallas_lint.kernels.analysis.analysis import analyse
 from pallas_lint.kernels.interpreter.modules import ModuleGraph
+from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.values import Array, Const, Seq, Sym
 from pallas_lint.run.project import InputFile
 from pallas_lint.run.runner import run
@@ -392,6 +393,60 @@ def test_what_a_backward_function_gets(call: str, traced: bool) -> None:
     (launch,) = [launch for launch in launches(code) if len(_shapes(launch)) == 3]
     assert _shapes(launch) == [(8, 128), (64, 128), (16, 128)]
     assert launch.only_traced is traced
+
+
+def test_a_backward_function_gets_the_default_of_what_a_call_leaves_out() -> None:
+    code = DERIVATIVE.replace("def act(x, n)", "def act(x, n=16)").replace('kept["x"]', 'kept["x"][:n]')
+    code = f"import functools\n{code}\ndef test_it():\n    jax.grad(lambda x: act(x).sum())(jnp.ones((64, 128)))\n"
+    (launch,) = [launch for launch in launches(code) if len(_shapes(launch)) == 3]
+    assert _shapes(launch) == [(8, 128), (16, 128), (16, 128)]
+
+
+PLAN = """
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    rows: int = 8
+
+    @property
+    def tile(self):
+        return (self.rows, 128)
+
+    def grid(self, n):
+        return (n // self.rows,)
+"""
+
+
+def test_a_property_that_the_text_leaves_open_has_that_of_the_default() -> None:
+    code = f"""
+import dataclasses
+{PLAN.replace("return (self.rows, 128)", "return 16 if self.rows > 4 else 8")}
+def planned(x, plan=Plan()):
+    return pl.pallas_call(kernel, grid=(plan.tile,), out_shape=x)(x)
+"""
+    (launch,) = [launch for launch in launches(code) if launch.argument("grid") is not None]
+    grid = launch.argument("grid")
+    assert isinstance(grid, Seq)
+    assert default_of(grid.items[0]) == 16
+
+
+def test_methods_of_the_default_of_a_parameter() -> None:
+    code = f"""
+import dataclasses
+{PLAN}
+def planned(x, plan=Plan()):
+    spec = pl.BlockSpec(plan.tile, lambda i: (i, 0))
+    return pl.pallas_call(kernel, grid=plan.grid(x.shape[0]), in_specs=[spec], out_specs=spec,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+"""
+    (launch,) = [launch for launch in launches(code) if launch.argument("grid") is not None]
+    grid = launch.argument("grid")
+    assert isinstance(grid, Seq)
+    (steps,) = grid.items
+    assert isinstance(steps, Sym)
+    assert steps.text == "(x.shape[0]//plan.rows)"
+    assert default_of(steps) is None
+    assert steps.operation is not None
+    assert default_of(steps.operation[2]) == 8
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,12 @@ def attribute_of(interp: Tracer, owner: Value, name: str, node: nodes.Node) -> V
     if isinstance(owner, External):
         return _external_attribute(interp, owner, name, node)
     if isinstance(owner, Sym):
-        default = (
-            classes.instance_attribute(interp, owner.default, name, node)
-            if isinstance(owner.default, Instance)
-            else None
-        )
+        default = None
+        if isinstance(owner.default, Instance):
+            found = classes.instance_attribute(interp, classes.like_default(owner, owner.default), name, node)
+            if not isinstance(found, Unknown | OneOf):
+                return found
+            default = classes.instance_attribute(interp, owner.default, name, node)
         return Sym(f"{owner.text}.{name}", owner.owner, default)
     if isinstance(owner, Array):
         return _array_attribute(interp, owner, name, node)

@@ -258,6 +258,12 @@ def instance_attribute(interp: Tracer, owner: Instance, name: str, node: nodes.N
     return Sym(f"self.{name}", owner)
 
 
+def like_default(owner: Sym, default: Instance) -> Instance:
+    """An object of the class of a parameter's default, whose attributes have only names, and the default's values."""
+    attributes = {name: Sym(f"{owner.text}.{name}", owner.owner, value) for name, value in default.attributes.items()}
+    return evolve(default, attributes=attributes)
+
+
 def set_attribute(interp: Tracer, owner: Instance, name: str, value: Value) -> None:
     """`owner.name = value`, by the class's own setter where it has one."""
     member = None if name in owner.attributes else class_member(interp, owner.cls, name)
