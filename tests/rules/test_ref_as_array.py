@@ -42,6 +42,12 @@ def test_what_takes_arrays(value: str, right: str) -> None:
     assert f"o_ref[...] = {right}\n" in fixed(_MODULE.format(value=value), select="PAL511")
 
 
+def test_the_rows_of_a_ref_that_vmap_maps_over() -> None:
+    values = {"jax.vmap(lambda row, y: row * y)(x_ref, x_ref[...])": 1, "jax.vmap(lambda row: row[...])(x_ref)": 0}
+    for value, count in values.items():
+        assert len(lint(_MODULE.format(value=value), select="PAL511")) == count
+
+
 @pytest.mark.parametrize(
     "value",
     [

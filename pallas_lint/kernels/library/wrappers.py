@@ -212,7 +212,10 @@ def _map_in_kernel(interp: Tracer, made: CallResult, arguments: Arguments, node:
     given = arguments.positional
     each = axes.items if isinstance(axes, Seq) and len(axes.items) == len(given) else (axes,) * len(given)
     owner = SymbolOwner(in_kernel=True)
-    names = tuple(Sym(f"example[{at}]", owner) for at in range(len(given)))
+    names = tuple(
+        evolve(value, shape=None, view=True) if isinstance(value, Ref) else Sym(f"example[{at}]", owner)
+        for at, value in enumerate(given)
+    )
     indices = [name for name, value, axis in zip(names, given, each, strict=True) if _is_row_of_integers(value, axis)]
     if indices or any(isinstance(value, Ref) for value in given):
         keywords = {"in_axes": axes, "indices": Seq(tuple(indices))}
