@@ -19,6 +19,7 @@ from pallas_lint.kernels.facts.aliases import (
 from pallas_lint.kernels.facts.writes import rows_kept
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.launch import ForeignCall
+from pallas_lint.kernels.model.values import CallResult, Sym
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.facts.aliases import Leaf
@@ -225,6 +226,13 @@ def _pair(
         message = f"alias `{spelled}`: {subject} {'and ' if is_prefetch else 'and output '}"
         message += f"{'output ' if is_prefetch else ''}{output} differ: {differing}"
         yield context.finding(pair_site(call, at), message, help=_counting(prefetch), severity=_certainty(before))
+    elif _is_of_input(operands, operand, target, prefetch):
+        yield context.finding(
+            pair_site(call, at),
+            f"alias `{spelled}`: output {output} has the shape of operand {operand + prefetch}",
+            help=_counting(prefetch),
+            severity=Severity.WARNING,
+        )
     elif source.argument < prefetch and not isinstance(call, ForeignCall) and _is_blocked(call, target):
         yield context.finding(
             pair_site(call, at),
@@ -232,6 +240,16 @@ def _pair(
             help=_counting(prefetch),
             severity=Severity.WARNING,
         )
+
+
+def _is_of_input(operands: list[Leaf], operand: int, target: Leaf, prefetch: int) -> bool:
+    """Whether the output has the shape, by its name, of the operand that the number means without prefetched ones."""
+    if not prefetch or operand + prefetch >= len(operands):
+        return False
+    source, meant = operands[operand].value, operands[operand + prefetch].value
+    shape = target.value.argument("shape", 0) if isinstance(target.value, CallResult) else None
+    named = isinstance(source, Sym) and isinstance(meant, Sym) and isinstance(shape, Sym) and source != meant
+    return named and shape == Sym(f"{meant.text}.shape", meant.owner)
 
 
 def _certainty(leaves: Sequence[Leaf]) -> Severity:

@@ -175,3 +175,34 @@ def test_an_unused_ref_makes_it_a_warning(aliases: str, operand: str, message: s
     findings = lint(code, select="PAL407")
     assert [finding.severity.value for finding in findings] == ["warning"] * (message is not None)
     assert message is None or message in findings[0].message
+
+
+NAMED = """
+def kernel(rows_ref, new_ref, old_ref, out_ref, sem):
+    pltpu.sync_copy(new_ref, out_ref.at[pl.ds(rows_ref[0], 8)])
+
+
+def update(rows, new, old):
+    return pl.pallas_call(
+        kernel,
+        grid_spec=pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1,
+            grid=(1,),
+            in_specs=[pl.BlockSpec((8, 128), lambda i, rows: (0, 0)), pl.BlockSpec(memory_space=pl.ANY)],
+            out_specs=pl.BlockSpec(memory_space=pl.ANY),
+            scratch_shapes=[pltpu.SemaphoreType.DMA],
+        ),
+        out_shape=jax.ShapeDtypeStruct(SHAPE, old.dtype),
+        input_output_aliases={OPERAND: 0},
+    )(rows, new, old)
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "operand", "wrong"),
+    [("old.shape", 1, True), ("old.shape", 2, False), ("new.shape", 1, False), ("(64, 128)", 1, False)],
+)
+def test_an_operand_counted_without_those_that_are_prefetched(shape: str, operand: int, wrong: bool) -> None:
+    code = PRELUDE + NAMED.replace("SHAPE", shape).replace("OPERAND", str(operand))
+    found = [each.message for each in lint(code, select="PAL407")]
+    assert found == (["alias `1: 0`: output 0 has the shape of operand 2"] if wrong else [])
