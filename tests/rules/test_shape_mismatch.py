@@ -223,6 +223,14 @@ def run(x, y, bm=64, bn=32, heads=4):
         ("x @ y", "(bn, k)", "assert bn == 128 and k == 128", None),
         ("x @ y", "(bn, k)", "assert x.shape == (m, bn)", None),
         ("x @ y", "(bn, k)", "assert k == y.shape[1]", "x.shape[1] is summed with bn"),
+        ("x @ y", "(bn, bm)", "", "x.shape[1] is summed with bn"),  # y @ x fits
+        ("x @ y", "(bn, bm)", "assert k == bn", None),
+        ("y @ x", "(bn, bm)", "", None),
+        ("jnp.zeros((x.shape[0], 8, x.shape[1])) * x", "(bm, 1)", "", "broadcast only where bm is 8"),
+        ("x + jnp.zeros((x.shape[0], y.shape[0], x.shape[1]))", "(bn, 1)", "", "broadcast only where bm is bn"),
+        ("x + jnp.zeros((x.shape[0], y.shape[0], x.shape[1]))", "(bn, 1)", "assert bm == bn", None),
+        ("x + jnp.zeros((8, *x.shape))", "(bm, 1)", "", None),
+        ("x[:, None] + jnp.zeros((x.shape[0], 8, x.shape[1]))", "(bm, 1)", "", None),
         ("jnp.einsum('mk,kn->mn', x, y)", "(bn, k)", "", "x.shape[1] is summed with bn"),
         ("jnp.einsum('mk,nk->mn', x, y)", "(bn, k)", "", None),
         ("jnp.einsum('mk,kn->mn', x, y)", "(bm, k)", "", None),  # of one shape: square

@@ -270,7 +270,11 @@ def _named_broadcast(args: list[Value]) -> ShapeMismatch | None:
     """
     shapes = list(dict.fromkeys(sizes for value in args if (sizes := shape(value)) != ()))
     left, right = shapes if len(shapes) == 2 else (None, None)
-    if left is None or right is None or not len(left) == len(right) > 1 or None in (*left, *right):
+    if left is None or right is None or None in (*left, *right):
+        return None
+    if abs(len(left) - len(right)) == 1:
+        return _named_lost(*sorted((left, right), key=len))
+    if not len(left) == len(right) > 1:
         return None
     pairs = tuple((a, b) for a, b in zip(left, right, strict=True) if a != b and 1 not in (a, b))
     if len(left) == 2:
@@ -284,15 +288,28 @@ def _named_broadcast(args: list[Value]) -> ShapeMismatch | None:
     return ShapeMismatch(reason, "transpose one of the operands", pairs)
 
 
+def _named_lost(part: Shape, whole: Shape) -> ShapeMismatch | None:
+    """A shape that has all sizes of another but one within, so that those before it meet the next one."""
+    pairs = tuple((a, b) for a, b in zip(part, whole[1:], strict=True) if a != b and 1 not in (a, b))
+    lost = [at for at in range(1, len(whole)) if (*whole[:at], *whole[at + 1 :]) == part]
+    if not pairs or not lost or len(set(part)) < len(part):
+        return None
+    spelled = " and ".join(f"{_spelled(a)} is {_spelled(b)}" for a, b in pairs)
+    reason = f"shapes {_listed((whole, part))} broadcast only where {spelled}"
+    return ShapeMismatch(reason, f"give it a dimension of size 1 at place {lost[0]}: `x[:, None]`", pairs)
+
+
 def _named_product(pairs: Sequence[tuple[Dim, Dim]] | None, left: Shape, right: Shape) -> ShapeMismatch | None:
     if pairs is None or len(pairs) != 1:
         return None
     [(one, other)] = pairs
     free = right[1] if right[0] == other else right[0]
-    if one == other or free != one or left == right:  # of one shape they are square
+    exchanged = (one, other) == (left[1], right[0]) and right[1] == left[0]
+    if one == other or not (free == one or exchanged) or left == right:  # of one shape they are square
         return None
     reason = f"shapes {_listed((left, right))}: {_spelled(one)} is summed with {_spelled(other)}"
-    return ShapeMismatch(reason, _TRANSPOSE_FACTOR, ((one, other),))
+    instead = _TRANSPOSE_FACTOR if free == one else "exchange the operands: the sizes fit the other way round"
+    return ShapeMismatch(reason, instead, ((one, other),))
 
 
 def _named_einsum(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:
