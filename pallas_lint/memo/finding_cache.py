@@ -349,7 +349,15 @@ def _shared_facts(analysis: Analysis) -> Hashable:
         for group in effects.comparisons
         if any(map(_is_shared, group))
     )
-    return tuple(divided), tuple(guarded), compared, frozenset(effects.checkified), analysis.outcome.checkified_unknown
+    ratios = frozenset((one.text, other.text) for one, other in effects.ratios if _is_shared(one) or _is_shared(other))
+    return (
+        tuple(divided),
+        tuple(guarded),
+        compared,
+        ratios,
+        frozenset(effects.checkified),
+        analysis.outcome.checkified_unknown,
+    )
 
 
 def _is_shared(size: object) -> TypeGuard[Sym]:

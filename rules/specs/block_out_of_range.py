@@ -389,7 +389,9 @@ def _of_names(block: Block, context: Context) -> Iterator[Finding]:
     effects = context.analysis.outcome.effects
     wrong = [walk for walk in walks_of(block) if walk.divisor == 1 and walk.steps != walk.blocks]
     for walk in wrong:
-        if walk.counts_may_differ(effects) and any(other.blocks == walk.steps for other in wrong):
+        if walk.counts_may_differ(effects) and any(
+            other.blocks == walk.steps or _is_exchanged(walk, other) for other in wrong
+        ):
             help = "swap the two indices that the index map returns, or the two axes of the grid"
         elif walk.counts_may_differ(effects) and (axis := _axis_that_fits(walk, block)) is not None:
             help = f"return the index of grid axis {axis}, which has as many steps as there are blocks"
@@ -408,6 +410,14 @@ def _of_names(block: Block, context: Context) -> Iterator[Finding]:
             related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
         )
         return
+
+
+def _is_exchanged(one: Walk, other: Walk) -> bool:
+    """Whether each has as many steps as the array's other size asks for, in blocks of its own."""
+    sizes = [count.size for count in (one.steps, one.blocks, other.steps, other.blocks) if not isinstance(count, int)]
+    if len(sizes) < 4 or sizes[:2] != sizes[:1:-1]:
+        return False
+    return all(getattr(walk.steps, "block", 0) == getattr(walk.blocks, "block", 1) for walk in (one, other))
 
 
 def _is_multiple(walk: Walk, block: Block, context: Context) -> bool:

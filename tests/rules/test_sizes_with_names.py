@@ -86,6 +86,23 @@ class TestBlocksOutOfRange:
     def test_however_it_is_counted(self, given: dict[str, str]) -> None:
         assert len(found("PAL307", **given)) == 2
 
+    @pytest.mark.parametrize("grid", ["(n // 8, m // 128)", "(pl.cdiv(n, 8), pl.cdiv(m, 128))"])
+    def test_swapped_sizes(self, grid: str) -> None:
+        one, two = found("PAL307", grid=grid)
+        assert "grid axis 0 has x.shape[1] // 8 steps, and dimension 0 of input 0 x.shape[0] // 8 blocks" in one
+        assert "of output 0" in two
+        assert found("PAL307", grid=grid, before="assert n == m") == []
+
+    def test_a_step_more_than_blocks(self) -> None:
+        one, _ = found("PAL307", grid="(m // 8 + 1, n // 128)")
+        assert one.endswith("has ((x.shape[0]//8)+1) steps, and dimension 0 of input 0 x.shape[0] // 8 blocks")
+
+    @pytest.mark.parametrize("before", ["pass", "assert m > 8"])
+    def test_a_step_less_than_blocks(self, before: str) -> None:
+        (one,) = found("PAL308", grid="(m // 8 - 1, n // 128)", before=before)
+        assert "the last blocks of output 0 are never written: dimension 0 has x.shape[0] // 8 blocks" in one
+        assert found("PAL308", grid="(m // 8 - 1, n // 128)", out="(m - 8, n)") == []
+
     def test_more_steps_than_blocks(self) -> None:
         given = {"grid": "(m // 8, n // 128)", "block": "(16, 128)"}
         assert found("PAL307", **given) == [

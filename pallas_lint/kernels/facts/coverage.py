@@ -85,7 +85,7 @@ def _counts(block: Block) -> tuple[int, ...] | None:
 def _short_walks(block: Block, effects: Effects) -> Iterator[Walk]:
     """The dimensions of which the last blocks are left out, whatever the sizes are."""
     for walk in walks_of(block):
-        if walk.excess == -1 and walk.may_be_any(effects):
+        if walk.excess == -1 and (walk.offset or walk.may_be_any(effects)):
             yield walk
 
 

@@ -9,7 +9,7 @@ from pallas_lint.kernels.grid.index_ranges import divided, number, summed
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.trace import KernelTrace
-from pallas_lint.kernels.model.values import Array, Const, Sym, SymbolOwner, Value
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Sym, SymbolOwner, Value
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Walk:
         """
         if isinstance(self.steps, int) and isinstance(self.blocks, int):
             return _sign(-(-self.steps // self.divisor) - self.blocks)
+        if self.offset:
+            return _sign(self.offset) if self.divisor == 1 else None
         if isinstance(self.steps, int) or isinstance(self.blocks, int) or self.steps.size != self.blocks.size:
             return None
         if self.steps.block == self.blocks.block:
@@ -67,6 +69,17 @@ class Walk:
             return _sign(block - step * self.divisor)
         default, its = default_of(self.steps.block), default_of(self.blocks.block)
         return None if default is None or its is None else _sign(its - default * self.divisor)
+
+    @property
+    def offset(self) -> int:
+        """How many more steps there are than blocks where the grid is made of their number: -1 of `n // b - 1`."""
+        if isinstance(self.steps, int) or self.steps.block != Const(1):
+            return 0
+        symbol, count, more = self.steps.size.operation or ("", UNKNOWN, UNKNOWN)
+        times = number(more) if symbol in ("+", "-") else None
+        if times is None or not isinstance(count, Sym) or count_of(count) != self.blocks:
+            return 0
+        return times if symbol == "+" else -times
 
     @property
     def spelled_steps(self) -> str:
@@ -213,12 +226,21 @@ def may_differ(effects: Effects, one: Value, other: Value) -> bool:
     if any(_is_of_kernel(owner) for symbol in (*left, *right) for owner in symbol.owners):
         return False
     linked: set[Sym | None] = set()
-    new = with_arrays(left)
+    new: set[Sym | None] = set(left)
     while new:
-        groups = [group for group in effects.comparisons if not group.isdisjoint(new)]
-        new = with_arrays(size for group in groups for size in group if size not in linked)
-        linked.update(*groups)
-    return linked.isdisjoint(with_arrays(right))
+        linked |= new
+        new = {size for known in new for group in effects.comparisons for size in _met(known, group)} - linked
+    return linked.isdisjoint(right)
+
+
+def _met(size: Sym | None, group: frozenset[Sym | None]) -> Iterable[Sym | None]:
+    """What a comparison may say of a size: of `x.shape[1]` that with `y.shape` says that it is `y.shape[1]`."""
+    if size is None or size in group:
+        return group if size is not None else ()
+    shape, _, index = size.text.partition("[")
+    if not index or Sym(shape, size.owner) not in group:
+        return ()
+    return [other and Sym(f"{other.text}[{index}", other.owner) for other in group]
 
 
 def with_arrays(sizes: Iterable[Sym | None]) -> set[Sym | None]:
