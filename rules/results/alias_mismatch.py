@@ -49,8 +49,9 @@ class AliasMismatch(Rule):
     ## Known limits
 
     Operands whose number or shape the text does not show are not checked; one of which the kernel uses nothing may be a
-    tree of arrays, and makes a warning of the error. An operand of the right shape that is not
-    the intended one is not known.
+    tree of arrays, and makes a warning of the error. An operand of the right shape that is not the intended one is not
+    known. Of shapes that have only names, an output declared with the shape of the operand that is meant without those
+    that are prefetched (`old.shape`) is a warning.
 
     ## References
 

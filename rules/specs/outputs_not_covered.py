@@ -27,11 +27,11 @@ class OutputsNotCovered(Rule):
     ## Known limits
 
     From the text where grid, block and shape of the output are numbers, with a known call for instance, or where both
-    counts are quotients of one size: `n // 256` steps along `n // 128` blocks. Of `n // 64` steps, rounded down, where
-    the code itself asks for multiples of a smaller number, `n % 8 == 0`; not where it asks for nothing. Silent where
-    the index map reads a prefetch operand whose values are not known, and for outputs that alias an input. Of a Mosaic
-    GPU kernel, which takes its rows by the names of the grid's axes, all stores and copies to the output have to be
-    understood.
+    counts are quotients of one size: `n // 256` or `n // 128 - 1` steps along `n // 128` blocks. Of `n // 64` steps,
+    rounded down, where the code itself asks for multiples of a smaller number, `n % 8 == 0`; not where it asks for
+    nothing. Silent where the index map reads a prefetch operand whose values are not known, and for outputs that alias
+    an input. Of a Mosaic GPU kernel, which takes its rows by the names of the grid's axes, all stores and copies to the
+    output have to be understood.
 
     ## References
 

@@ -44,10 +44,11 @@ class ShapeMismatch(Rule):
     ## Known limits
 
     Sizes that are not known are assumed to fit. Those that have names are a warning where two would have to be one
-    number while a transposed operand fits as it is, and where a reshape has a factor too many that is not 1 by default;
-    not where the code compares them. A warning, too, is an array together with what a reduction made of it without
-    `keepdims`: square ones broadcast, along the wrong dimension. Code after a Python branch that the text leaves open
-    is not checked: its condition may be what the sizes are computed from.
+    number while a transposed operand fits as it is, or the operands of a product exchanged, or an array with one more
+    dimension of size 1; and where a reshape has a factor too many that is not 1 by default; not where the code compares
+    them. A warning, too, is an array together with what a reduction made of it without `keepdims`: square ones
+    broadcast, along the wrong dimension. Code after a Python branch that the text leaves open is not checked: its
+    condition may be what the sizes are computed from.
 
     ## References
 
