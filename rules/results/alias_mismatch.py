@@ -249,8 +249,9 @@ def _is_of_input(operands: list[Leaf], operand: int, target: Leaf, prefetch: int
         return False
     source, meant = operands[operand].value, operands[operand + prefetch].value
     shape = target.value.argument("shape", 0) if isinstance(target.value, CallResult) else None
-    named = isinstance(source, Sym) and isinstance(meant, Sym) and isinstance(shape, Sym) and source != meant
-    return named and shape == Sym(f"{meant.text}.shape", meant.owner)
+    if not isinstance(source, Sym) or not isinstance(meant, Sym) or source == meant:
+        return False
+    return shape == Sym(f"{meant.text}.shape", meant.owner)
 
 
 def _certainty(leaves: Sequence[Leaf]) -> Severity:

@@ -27,9 +27,9 @@ class NeverRead(Rule):
     ## Known limits
 
     From the text where grid, block and shape of the input are numbers, or both counts quotients of one size:
-    `n // 256` or `n // 128 - 1` steps along `n // 128` blocks; the probe evaluates all index maps on the whole grid. An input is not
-    checked if its index map reads prefetch operands, or starts behind the first block; if it is aliased to an
-    output; if another operand of its shape, one that does not walk from the first block on, may have the other
+    `n // 256` or `n // 128 - 1` steps along `n // 128` blocks; the probe evaluates all index maps on the whole grid. An
+    input is not checked if its index map reads prefetch operands, or starts behind the first block; if it is aliased to
+    an output; if another operand of its shape, one that does not walk from the first block on, may have the other
     blocks; or if an output has no blocks of its own, as in HBM.
     """
 

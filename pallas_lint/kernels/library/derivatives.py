@@ -93,7 +93,8 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
         return
     interp.derived[func.node] += 1
     named = {**dict(func.keywords), **arguments.keywords}
-    given += [named.pop(name, None) or _default(interp, func, name) for name in _parameters(func)[len(given) :]]
+    rest = _parameters(func)[len(given) :]
+    given += [named.pop(name) if name in named else _default(interp, func, name) for name in rest]
     static = [given[at] if at < len(given) else UNKNOWN for at in func.nondiff or ()]
     context = interp.frame.sharding_context
     traced = context if interp.frame.differentiated else evolve(context, traced=True)

@@ -260,8 +260,10 @@ def instance_attribute(interp: Tracer, owner: Instance, name: str, node: nodes.N
 
 def like_default(owner: Sym, default: Instance) -> Instance:
     """An object of the class of a parameter's default, whose attributes have only names, and the default's values."""
-    attributes = {name: Sym(f"{owner.text}.{name}", owner.owner, value) for name, value in default.attributes.items()}
-    return evolve(default, attributes=attributes)
+    named: dict[str, Value] = {
+        name: Sym(f"{owner.text}.{name}", owner.owner, value) for name, value in default.attributes.items()
+    }
+    return evolve(default, attributes=named)
 
 
 def set_attribute(interp: Tracer, owner: Instance, name: str, value: Value) -> None:

@@ -42,12 +42,12 @@ def _is_closer(one: Value, other: Value) -> bool:
 
 def _implementations(interp: Tracer, func: Func) -> Iterator[tuple[Value, Func]]:
     """The registered functions, each with the class that it is for."""
-    module = func.module
-    for piece in module.registered(func.name):
-        with interp.inside(interp.outside_kernels(module, piece)):
+    for piece in func.module.registered(func.name):
+        with interp.inside(interp.outside_kernels(func.module, piece)):
             for node in piece.body:
-                for each in _classes_of(node) if isinstance(node, nodes.FunctionDef) else ():
-                    yield interp.evaluate(each, module.env), _entered(func, node, piece)
+                if isinstance(node, nodes.FunctionDef):
+                    for each in _classes_of(node):
+                        yield interp.evaluate(each, func.module.env), _entered(func, node, piece)
 
 
 def _entered(func: Func, node: nodes.FunctionDef, piece: Piece) -> Func:
