@@ -38,6 +38,8 @@ SAYS_ONE = [
     "    if mode == 'fwd' or x.shape[1] != 1 or x.ndim != 3:\n        raise NotImplementedError",
     "    assert x.ndim == 3 and x.shape[1] == 1",
     "    assert x.shape == (8, 1, 128)",
+    "    assert x.shape == block.shape == (8, 1, 128)",
+    "    assert block == x.shape[1] == 1",
     "    assert x.shape[:2] == (8, 1) and x.shape[1] == 1",
     "    b, rows, d = x.shape\n    if rows != 1:\n        return x",
     "    assert (x.shape[0], x.shape[1]) == (8, 1)",
@@ -49,6 +51,8 @@ SAYS_NOTHING = [
     "    pass",
     "    assert x.shape[0] == 1",
     "    assert x.shape[1] != 1",
+    "    assert block == x.shape[1] < 2",
+    "    if block == x.shape[1] == 1:\n        return x",
     "    assert x.shape[1] == 1 or block",
     "    if x.shape[1] == 1:\n        return x",
     "    if x.shape[1] != 1 and block:\n        raise ValueError(x.shape)",
@@ -177,3 +181,35 @@ def test_kernels_are_judged_as_an_accelerator_runs_them(guard: str) -> None:
     )
     (finding,) = lint(code, select="PAL509")
     assert finding.known_call is not None
+
+
+RANKS = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+
+def kernel(x_ref, y_ref, o_ref):
+    o_ref[...] = jnp.concatenate([x_ref[...], jnp.max(y_ref[...], axis=1)], axis=1)
+
+
+def run(x, y):
+    {guard}
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "known"),
+    [
+        ("assert x.ndim == 2 and y.ndim == 2", True),
+        ("assert x.ndim == y.ndim == 2", True),
+        ("assert len(x.shape) == len(y.shape) == 2", True),
+        ("if len(x.shape) != 2 or len(y.shape) != 2:\n        raise ValueError", True),
+        ("assert x.ndim == y.ndim", False),
+        ("assert len(x) == len(y) == 2", False),
+    ],
+)
+def test_a_guard_gives_a_rank(guard: str, known: bool) -> None:
+    found = lint(RANKS.format(guard=guard), "0.12.0.1", select="PAL509")
+    assert [each.message.endswith("have different numbers of dimensions") for each in found] == [True] * known

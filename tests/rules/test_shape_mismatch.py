@@ -225,6 +225,7 @@ def run(x, y, bm=64, bn=32, heads=4):
         ("x @ y", "(bn, k)", "assert k == y.shape[1]", "x.shape[1] is summed with bn"),
         ("x @ y", "(bn, bm)", "", "x.shape[1] is summed with bn"),  # y @ x fits
         ("x @ y", "(bn, bm)", "assert k == bn", None),
+        ("x @ y", "(y.shape[0], bm)", "", None),  # the two may be one
         ("y @ x", "(bn, bm)", "", None),
         ("jnp.zeros((x.shape[0], 8, x.shape[1])) * x", "(bm, 1)", "", "broadcast only where bm is 8"),
         ("x + jnp.zeros((x.shape[0], y.shape[0], x.shape[1]))", "(bn, 1)", "", "broadcast only where bm is bn"),

@@ -304,12 +304,22 @@ def _named_product(pairs: Sequence[tuple[Dim, Dim]] | None, left: Shape, right: 
         return None
     [(one, other)] = pairs
     free = right[1] if right[0] == other else right[0]
-    exchanged = (one, other) == (left[1], right[0]) and right[1] == left[0]
+    exchanged = (one, other) == (left[1], right[0]) and right[1] == left[0] and _are_unlike(one, other)
     if one == other or not (free == one or exchanged) or left == right:  # of one shape they are square
         return None
     reason = f"shapes {_listed((left, right))}: {_spelled(one)} is summed with {_spelled(other)}"
     instead = _TRANSPOSE_FACTOR if free == one else "exchange the operands: the sizes fit the other way round"
     return ShapeMismatch(reason, instead, ((one, other),))
+
+
+def _are_unlike(one: Dim, other: Dim) -> bool:
+    """Whether they are sizes of two kinds: two of one array, or one of an array and a block's, which has a default."""
+    if not isinstance(one, Sym) or not isinstance(other, Sym):
+        return False
+    arrays = [size.text.partition(".shape[")[0] for size in (one, other) if ".shape[" in size.text]
+    if len(arrays) == 2:
+        return arrays[0] == arrays[1]
+    return len(arrays) == 1 and any(default_of(size) is not None for size in (one, other))
 
 
 def _named_einsum(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:

@@ -74,9 +74,17 @@ def facts_of(interp: Tracer, test: nodes.BaseExpression, env: Env) -> tuple[Fact
         sides = (interp.evaluate(test.left, env), interp.evaluate(test.comparisons[0].comparator, env))
         equal = {**_equal(*sides), **_equal(*reversed(sides))}
         return (equal, {}) if isinstance(operator, nodes.Equal) else ({}, equal)
+    if isinstance(test, nodes.Comparison) and all(isinstance(each.operator, nodes.Equal) for each in test.comparisons):
+        return _all_equal(interp, test, env) if _is_plain(test) else {}, {}
     if isinstance(test, nodes.BinaryOperation | nodes.Name):
         return {}, _no_remainder(interp, test, env)
     return {}, {}
+
+
+def _all_equal(interp: Tracer, test: nodes.Comparison, env: Env) -> Facts:
+    """The facts where `k.shape == v.shape == (b, s, d)` holds: each side equals the known one."""
+    sides = [interp.evaluate(node, env) for node in (test.left, *(each.comparator for each in test.comparisons))]
+    return {symbol: fact for one in sides for other in sides for symbol, fact in _equal(one, other).items()}
 
 
 # How much more than the right side the left one is at least where a comparison holds, and the right where it fails.
@@ -114,8 +122,12 @@ def _no_remainder(interp: Tracer, node: nodes.BaseExpression, env: Env) -> Facts
 
 
 def _is_plain(node: nodes.BaseExpression) -> bool:
-    """Whether evaluating it again has no effects: it contains only operations on Python's numbers."""
-    return not any(isinstance(inner, _ACTING) for inner in walk(node))
+    """Whether evaluating it again has no effects: it contains only operations on Python's numbers, and `len`."""
+    return not any(isinstance(inner, _ACTING) and not _is_length(inner) for inner in walk(node))
+
+
+def _is_length(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name) and node.func.value == "len"
 
 
 def facts_of_unpacking(shape: Sym, parts: list[Value]) -> Facts:

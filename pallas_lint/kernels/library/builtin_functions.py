@@ -14,7 +14,7 @@ from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import bits, canonical, dtype_of, element_of, operand_element, promote
 from pallas_lint.kernels.model.kinds import FLOATING, INEXACT, INTEGER, kinds_of
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.symbols import arithmetic, default_number
+from pallas_lint.kernels.model.symbols import arithmetic, default_number, is_of_shape
 from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Array,
@@ -66,6 +66,8 @@ def _len(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> V
         return Const(len(items))
     if isinstance(value, Array) and value.shape:
         return from_dim(value.shape[0])
+    if is_of_shape(value) and value.text.endswith(".shape"):
+        return Sym(f"{value.text.removesuffix('.shape')}.ndim", value.owner)
     return Sym(f"len({value.text})", value.owner) if isinstance(value, Sym) else UNKNOWN
 
 
