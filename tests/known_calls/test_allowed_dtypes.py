@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pallas_lint.finding import Severity
+from pallas_lint.kernels.analysis.analysis import analyse
+from pallas_lint.kernels.interpreter.modules import ModuleGraph
+from pallas_lint.kernels.model.values import Array
 from pallas_lint.testing import lint
+from pallas_lint.text.source import Source
 
 KERNEL = """
 import jax
@@ -95,3 +99,16 @@ def test_only_one_dtype_is_allowed() -> None:
         "\ndef checked(x):\n    if x.dtype != jnp.bfloat16:\n        raise TypeError\n    return launch(x)\n"
     )
     assert found == [(Severity.ERROR, "")]
+
+
+def test_what_a_case_is_launched_with() -> None:
+    code = "\ndef checked(x):\n    rows, columns = x.shape\n    assert x.dtype in ALLOWED\n    return launch(x)\n"
+    found = [
+        launch.operands[0] if launch.operands else None
+        for launch in analyse(ModuleGraph().add(Source("k.py", KERNEL + code), None), ("0.12.0.1",)).launches
+        if launch.known_call is not None and launch.known_call.kind == "dtype"
+    ]
+    assert sorted((array.dtype or "", array.rank or 0) for array in found if isinstance(array, Array)) == [
+        ("bf16", 2),
+        ("f32", 2),
+    ]

@@ -202,17 +202,19 @@ def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Nod
 
 def _as_guarded(operand: Value, facts: Facts) -> Value:
     """An operand as an array of the shape and dtype that follow from guards and from unpacking its shape."""
-    if not isinstance(operand, Sym):
+    known = operand.element if isinstance(operand, Array) and operand.shape is None else None
+    named = operand.named if isinstance(operand, Array) and operand.shape is None else operand
+    if not isinstance(named, Sym):
         return operand
     shape, rank, dtype = (
-        facts.get(Sym(f"{operand.text}.{name}", operand.owner), UNKNOWN) for name in ("shape", "ndim", "dtype")
+        facts.get(Sym(f"{named.text}.{name}", named.owner), UNKNOWN) for name in ("shape", "ndim", "dtype")
     )
     sizes = shape_of(shape) if isinstance(shape, Seq) else None
     if sizes is None and isinstance(rank, Const) and rank.kind is int:
-        sizes = tuple(Sym(f"{operand.text}.shape[{at}]", operand.owner) for at in range(rank.value))
+        sizes = tuple(Sym(f"{named.text}.shape[{at}]", named.owner) for at in range(rank.value))
     if sizes is None and dtype is UNKNOWN:
         return operand
-    return Array(sizes, element_of(dtype), named=operand if sizes is None else None)
+    return Array(sizes, element_of(dtype) or known, named=named if sizes is None else None)
 
 
 def _given_keywords(result: Launch, keywords: dict[str, Value], site: Site | None) -> None:
