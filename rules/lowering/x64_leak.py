@@ -65,8 +65,8 @@ class X64Leak(Rule):
     ## Known limits
 
     The flag counts where the module itself sets it (`jax.config.update`, the environment); in a function, a branch or
-    a context it may not be on, and findings are one step milder. Where another module sets it is not looked for; a caller
-    that passes 64 bits to a Triton kernel has set it.
+    a context it may not be on, and findings are one step milder. Where another module sets it is not looked for; a
+    caller that passes 64 bits to a Triton kernel has set it.
 
     ## References
 
