@@ -20,7 +20,8 @@ where it stood; only `pack` writes into the repository. Expect 2 minutes a versi
 `--stages apis,mosaic_gpu,pack_mosaic_gpu` replaces the data of Mosaic GPU, and nothing else; `--stages
 subcores,pack_subcores` does so for the SparseCores of TPUs.
 
-The `hardware` stage needs an NVIDIA GPU and runs with the interpreter that starts this script.
+The `hardware` stage needs an NVIDIA GPU and runs with the interpreter that starts this script; `--stages
+hardware,pack_operations` adds what single operations come to there.
 """
 
 from __future__ import annotations
@@ -170,12 +171,13 @@ def compile_tpu(
 
 
 def measure_operations(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
-    """Single operations on narrow dtypes, compiled for every TPU and lowered for Mosaic GPU."""
+    """Single operations on narrow dtypes, compiled for every TPU and lowered for GPUs."""
     for version in versions:
         marker = done(work, f"operations-{version}")
         if not marker.exists():
             out = work / f"operations-{version}.jsonl"
-            run(environments.interpreter(version, tpu=True), "operations.py", *DEVICES, "mosaic_gpu", "--out", str(out))
+            devices = (*DEVICES, "triton", "mosaic_gpu")
+            run(environments.interpreter(version, tpu=True), "operations.py", *devices, "--out", str(out))
             marker.touch()
 
 
@@ -187,6 +189,9 @@ def hardware(work: Path) -> None:
     out = work / f"hardware-triton-{version}.jsonl"
     command = [sys.executable, str(MEASURE / "hardware.py"), "--backend", "triton", "--out", str(out)]
     subprocess.run(command, check=True, env={**os.environ, "PALLAS_COMPAT_ROWS": "32"})
+    out = work / f"operations-gpu-{version}.jsonl"
+    command = [sys.executable, str(MEASURE / "operations.py"), "triton", "mosaic_gpu", "--out", str(out)]
+    subprocess.run(command, check=True, env={**os.environ, "JAX_PLATFORMS": "cuda"})
 
 
 def libtpu_versions(environments: Environments, versions: tuple[str, ...]) -> dict[str, str]:
@@ -205,7 +210,14 @@ def add(environments: Environments, work: Path, version: str) -> None:
     for stage in (introspect, lower, lower_mosaic_gpu, lower_subcores, compile_tpu, measure_operations):
         stage(environments, work, (version,))
     pack.add(work, DATA, version, libtpu_versions(environments, (version,))[version])
-    pack_operations.add(work / f"operations-{version}.jsonl", DATA, version)
+    add_operations(work, version)
+
+
+def add_operations(work: Path, version: str) -> None:
+    """Add what was measured of single operations; results of a GPU replace those of lowering."""
+    for name in (f"operations-{version}.jsonl", f"operations-gpu-{version}.jsonl"):
+        if (work / name).exists():
+            pack_operations.add(work / name, DATA, version)
 
 
 def add_devices(environments: Environments, work: Path, devices: tuple[str, ...], versions: tuple[str, ...]) -> None:
@@ -266,6 +278,9 @@ def main() -> None:
         hardware(options.work)
     if "pack" in stages:
         pack.pack(options.work, DATA, libtpu_versions(environments, MEASURED))
+    if "pack_operations" in stages:
+        for version in measured:
+            add_operations(options.work, version)
     if "pack_mosaic_gpu" in stages:
         mosaic_gpu.pack(options.work, DATA)
     if "pack_subcores" in stages:
