@@ -155,7 +155,7 @@ def _operations(target: Target, version: str) -> Iterator[str]:
 
 
 def _lacking(target: Target, version: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Dtypes that lack the same operations of the vector unit, and which."""
+    """Dtypes that lack the same operations, and which."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for dtype in _DTYPES:
         lacking = tuple(

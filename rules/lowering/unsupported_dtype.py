@@ -46,6 +46,7 @@ from pallas_lint.ruleset.registry import all_rules
 from pallas_lint.syntax.nesting import operand, spelled_function
 
 if TYPE_CHECKING:
+    from pallas_lint.api import Access
     from pallas_lint.compat import FunctionSupport
     from pallas_lint.config.targets import Target
     from pallas_lint.kernels.model.kinds import Element
@@ -79,8 +80,8 @@ class UnsupportedDtype(Rule):
     8-bit floats among them, by jax 0.6.2 and later for each TPU from v4 to tpu7x. For Triton and Mosaic GPU casts and
     operations of 8 and 4 bits were lowered, and run on an H200 with jax 0.11.2: Triton stores wrong numbers into int4
     arrays, and its compiler ends the process at reductions of 8-bit floats; `x.astype(bool)` of int8 is wrong on Mosaic
-    GPU, where `x != 0` is right; so is `lax.optimization_barrier` of less than 32 bits. Of the other functions 1,905
-    calls were run on Mosaic GPU, all with the right numbers.
+    GPU, where `x != 0` is right; so is `lax.optimization_barrier` of less than 32 bits. 1,905 calls of
+    other functions ran on Mosaic GPU with the right numbers.
 
     ## How to fix
 
@@ -264,48 +265,46 @@ class UnsupportedDtype(Rule):
 
 
 def _unloadable_refs(trace: KernelTrace, context: Context) -> Iterator[Finding]:
-    """Refs of a dtype that the device cannot even load, at the first access of each."""
-    seen: set[tuple[str, object]] = set()
-    for access in trace.accesses():
-        dtype = access.ref.dtype
-        if access.kind not in ("load", "store", "accumulate") or dtype is None or access.ref.buffer in seen:
-            continue
-        seen.add(access.ref.buffer)
-        if access.ref.space not in (None, "vmem"):
+    """Refs of a dtype that the device cannot even load."""
+    for access, dtype in _first_accesses(trace, ("load", "store", "accumulate")):
+        if dtype not in compat.DTYPES or access.ref.space not in (None, "vmem"):
             continue
         found = failure(context, partial(_unloadable, dtype))
-        if found is None or context.target is None:
-            continue
-        yield context.finding(
-            access.site,
-            f"{long_name(dtype)} can neither be loaded nor stored on {found.place}, in {found.jax}",
-            help="pass the operand as bfloat16 or float32",
-            op=access,
-            only_in=found.only_in,
-            dtype=dtype,
-        )
+        if found is not None:
+            yield context.finding(
+                access.site,
+                f"{long_name(dtype)} can neither be loaded nor stored on {found.place}, in {found.jax}",
+                help="pass the operand as bfloat16 or float32",
+                op=access,
+                only_in=found.only_in,
+                dtype=dtype,
+            )
 
 
 def _wrong_stores(trace: KernelTrace, context: Context) -> Iterator[Finding]:
-    """Stores of a dtype of which the backend writes wrong numbers, at the first of each ref; wider ones are right."""
+    """Stores of a dtype of which the backend writes wrong numbers; 8 bits and more are right."""
+    for access, dtype in _first_accesses(trace, ("store", "accumulate")):
+        found = failure(context, partial(_lacks, "copy", dtype)) if 1 < bits(dtype) < 8 else None
+        if found is not None:
+            yield context.finding(
+                access.site,
+                f"a store of {long_name(dtype)} on {found.place} writes wrong numbers, in {found.jax}",
+                help="store int8, and cast it outside the kernel, or pack two values into a byte; loads are right",
+                severity=Severity.WARNING,
+                op=access,
+                only_in=found.only_in,
+                dtype=dtype,
+            )
+
+
+def _first_accesses(trace: KernelTrace, kinds: tuple[str, ...]) -> Iterator[tuple[Access, str]]:
+    """The first access of these kinds to each ref of known dtype, with the dtype."""
     seen: set[object] = set()
     for access in trace.accesses():
-        dtype = access.ref.dtype
-        if access.kind not in ("store", "accumulate") or dtype is None or not 1 < bits(dtype) < 8:
-            continue
-        found = failure(context, partial(_lacks, "copy", dtype))
-        if found is None or access.ref.buffer in seen:
-            continue
-        seen.add(access.ref.buffer)
-        yield context.finding(
-            access.site,
-            f"a store of {long_name(dtype)} on {found.place} writes wrong numbers, in {found.jax}",
-            help="store int8, and cast the result outside the kernel, or pack two values into a byte; loads are right",
-            severity=Severity.WARNING,
-            op=access,
-            only_in=found.only_in,
-            dtype=dtype,
-        )
+        ref = access.ref
+        if access.kind in kinds and ref.dtype is not None and ref.buffer not in seen:
+            seen.add(ref.buffer)
+            yield access, ref.dtype
 
 
 # -- single operations: casts, and what the vector unit lacks for narrow dtypes --------------------------------------
@@ -543,4 +542,4 @@ def _fails_for_some(support: FunctionSupport, backend: str, device: str | None, 
 
 def _unloadable(dtype: str, backend: str, device: str | None, version: str) -> bool:
     """Whether no kernel that only copies blocks of this dtype compiles."""
-    return backend == "tpu" and dtype in compat.DTYPES and not compat.can_copy(dtype, backend, device, version)
+    return backend == "tpu" and not compat.can_copy(dtype, backend, device, version)

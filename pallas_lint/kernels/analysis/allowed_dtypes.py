@@ -17,19 +17,19 @@ from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from pallas_lint.kernels.analysis.known_call_runs import RunPiece
     from pallas_lint.kernels.analysis.runs import RootRuns
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.values import Value
     from pallas_lint.syntax import Piece, nodes
 
-    RunPiece = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
     Case = tuple[tuple[str, str], ...]  # what is compared, "x.dtype", and its dtype
 
 _MAX_CASES = 3  # of one function
-# Those that kernels are written for; lists often name others that nobody has tried.
+# The dtypes that kernels are written for; lists often name others, which are seldom used.
 _USUAL = frozenset("f32 bf16 i32 i8 f8_e4m3fn f8_e5m2".split())
 
 

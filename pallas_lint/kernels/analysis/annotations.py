@@ -22,8 +22,9 @@ from pallas_lint.known_calls.known_call import KnownCall, ValueProblem
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from pallas_lint.kernels.analysis.known_call_runs import RunPiece
     from pallas_lint.kernels.analysis.runs import RootRuns
     from pallas_lint.kernels.interpreter.interpreter import Interpreter
     from pallas_lint.kernels.interpreter.modules import Module
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Dim, Func, Shape, Value
     from pallas_lint.syntax import Piece, nodes
 
-    RunPiece = Callable[[Piece, Callable[[], None], Callable[[], None]], None]
 
 _WORD = "jaxtyping"
 # https://docs.kidger.site/jaxtyping/api/array/, by how they constrain an array's dtype.
