@@ -115,9 +115,9 @@ class Context:
         """A finding of the rule at hand. `versions` are those of jax that it is reported for.
 
         How bad it is, `severity`, is the rule's; it goes one step down for each of: what it rests on is not `certain`;
-        the operation is behind a Python branch that the text leaves open (`op.certain`); the backend is only guessed
-        from imports, or inferred; the verdict holds `only_in` some versions, and none is configured; a compiler
-        refuses it, and none was run for this device.
+        the operation is behind a Python branch that the text leaves open (`op.certain`); a guard that it leaves open
+        may end the known call before the launch; the backend is only guessed from imports, or inferred; the verdict
+        holds `only_in` some versions, and none is configured; a compiler refuses it, and none was run for this device.
         """
         level = severity or self.rule.severity
         if not certain:
@@ -129,6 +129,8 @@ class Context:
         if only_in and self.assumed:
             level = level.lowered()
         if self.rule.of_compiler and self.target is not None and not compiles_for(self.target.device):
+            level = level.lowered()
+        if self.launch is not None and self.launch.known_call is not None and self.launch.may_be_unreached:
             level = level.lowered()
         if self.launch is not None and self.launch.attempted:
             level = Severity.INFO

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pallas_lint.finding import Severity
 from pallas_lint.testing import lint
 
 LAUNCH = """\
@@ -160,6 +161,43 @@ def test_a_guard_on_the_next_power_of_two(rows: int, found: int) -> None:
     run(jnp.zeros(({rows},)))
     """
     assert len(lint(code, select="PAL509")) == found
+
+
+# Of a call with known shapes: what of it the text cannot decide, and whether it may end the call before the launch.
+OPEN_GUARDS = [
+    ("        check(x)", True),
+    ("        if not fits(x.shape):\n            return reference(x)", True),
+    ("        if not fits():\n            return reference(x)", False),  # of the machine, not of the arguments
+    ("        if x.shape[0] % 7 == 0:\n            return reference(x)", False),  # it is decided
+    ("        rows = 8 if fits(x) else 16", False),
+    ("        assert fits(x)", False),
+]
+
+
+@pytest.mark.parametrize(("guard", "is_open"), OPEN_GUARDS)
+def test_behind_a_guard_that_the_text_leaves_open_errors_are_warnings(guard: str, is_open: bool) -> None:
+    code = f"""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import triton as plgpu
+    from somewhere import fits, reference
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + jnp.arange(3)
+
+    def check(x):
+        if not fits(x.shape):
+            raise ValueError(x.shape)
+
+    def run(x):
+{guard}
+        return pl.pallas_call(kernel, out_shape=x, compiler_params=plgpu.CompilerParams())(x)
+
+    run(jnp.zeros((64,)))
+    """
+    (finding,) = lint(code, select="PAL509")
+    assert finding.severity is (Severity.WARNING if is_open else Severity.ERROR)
 
 
 ON_CPU = [

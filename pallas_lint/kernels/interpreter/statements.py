@@ -213,27 +213,45 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
     site = interp.site(node.test)
     narrowings, facts = narrowed(interp, node.test, env), facts_of(interp, node.test, env)
 
+    left: list[bool] = []
+    raised = False
+
     def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
         def taken() -> bool:
+            nonlocal raised
             env.vars.update(narrowings[negated])
             env.facts = {**env.facts, **facts[negated]}
             with interp.under(Guard("if", condition, site, negated), uncertain=True):
                 ended = run()
             if ended and not env.fails:
                 left.append(negated)
+            raised |= ended and env.fails
             return ended
 
         return taken
 
-    left: list[bool] = []
     before = env.facts
     ended = fork(env, [branch(lambda: interp.suite(node.body, env), False), branch(otherwise, True)])
     _note_guarded(interp, before, env, rejects=not left)
-    if left and not ended and interp.kernel is not None:
+    if ended:
+        return True
+    understood = any((*narrowings, *facts))  # then what comes after it is for the arguments that pass
+    if interp.kernel is None and interp.running_callers and not understood and _reads_variable(node.test, env):
+        interp.frame.may_be_left |= bool(left)
+        if raised:
+            interp.effects.open_guards.add(node.test)
+    if left and interp.kernel is not None:
         # What follows, up to the end of the loop or the function, is the other branch.
         interp.frame.guards = (*interp.frame.guards, Guard("if", condition, site, not left[0]))
         interp.frame.uncertain += 1
-    return ended
+    return False
+
+
+def _reads_variable(test: nodes.BaseExpression, env: Env) -> bool:
+    """Whether a test depends on a variable of the function, as on an argument: not on the machine alone."""
+    return env.parent is not None and any(
+        isinstance(node, nodes.Name) and node.value in env.vars for node in walk(test)
+    )
 
 
 def _for(interp: Tracer, node: nodes.For, env: Env) -> bool:

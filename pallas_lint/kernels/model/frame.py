@@ -67,6 +67,7 @@ class Frame:
     launch: Launch | None = None  # whose grid the code runs over: a pipeline's body has one of its own
     guards: tuple[Guard, ...] = ()
     uncertain: int = 0  # the number of undecided branches or unknown callers around the code
+    may_be_left: bool = False  # a known call may have returned before: whether it has is open
     allocation: Allocation | None = None  # the innermost one
     iterations: int = 1  # how often the enclosing loops run the code
     entries: tuple[StackEntry, ...] = ()  # the calls of `stack`, where callers of launchers run

@@ -35,8 +35,8 @@ _SETS = (
     "least",
     "comparisons",
     "ratios",
-    "ratios",
     "dtypes",
+    "open_guards",
 )
 _collections = attrgetter(*_LISTS, *_SETS)
 # The identity of an effect of a module's top level: its piece, the name of the list, and its index there.
@@ -63,6 +63,7 @@ class Effects:
     ratios: set[tuple[Sym, Sym]] = field(factory=set)  # sizes of which host code divides one by the other
     # By functions that roots enter: what host code compares, "x.dtype", and a dtype that it compares it with.
     dtypes: set[tuple[nodes.Node, str, str]] = field(factory=set)
+    open_guards: set[nodes.Node] = field(factory=set)  # tests of known calls that raise, of which it is open if they do
     lookup: bool = False  # these are the effects of a lookup
     named: dict[nodes.Node, Func] = field(factory=dict)  # ... functions of a module's top level that it named
     is_open: bool = False  # ... which is still running
