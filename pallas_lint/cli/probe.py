@@ -80,6 +80,10 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
         mismatch = signatures.mismatch(first, _text(cwd, first.file))
         if mismatch is not None:
             return _report([], options, finder, cwd, [LintError(first.file, mismatch)])
+    for option in ("reference", "against"):
+        undefined = signatures.undefined_everywhere(getattr(conditions, option), wanted, cwd)
+        if undefined is not None:
+            raise UsageError(f"--{option} {getattr(options, option)}: {undefined}")
     try:
         python = find_python((cwd / first.file).parent, options.python or settings.get("python"))
     except InterpreterError as error:

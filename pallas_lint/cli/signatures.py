@@ -80,6 +80,17 @@ def missing_references(wanted: Iterable[Spec], cwd: Path) -> dict[tuple[str, str
     return found
 
 
+def undefined_everywhere(named: str | None, wanted: Iterable[Spec], cwd: Path) -> str | None:
+    """What is wrong with a function to compare with that no file has; None: one may have it.
+
+    `named`: in the file of each function, or `FILE::NAME`.
+    """
+    path, _, name = (named or "").rpartition("::")
+    files = [path] if path else [spec.file for spec in wanted]
+    why = {file: undefined(name, _text(cwd / file) or "") for file in files if name}
+    return None if None in why.values() else next((f"{file}: {each}" for file, each in why.items()), None)
+
+
 def _text(file: Path) -> str | None:
     try:
         return Source.read(file, str(file)).text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.cli.signatures import mismatch, missing_references
+from pallas_lint.cli.signatures import mismatch, missing_references, undefined_everywhere
 from pallas_lint.probe.specs import comments_in, parse_target
 
 if TYPE_CHECKING:
@@ -99,6 +99,25 @@ def test_a_reference_that_is_not_there(tmp_path: Path, named: str, words: str | 
     found = missing_references(list(comments_in(text, "k.py")), tmp_path)
     assert [f"{error.path}:{error.line}: {error.message}" for error in found.values()] == ([words] if words else [])
     assert set(found) <= {(str(tmp_path / "k.py"), "fast")}
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        (None, None),
+        ("plain", None),
+        ("plian", "k.py: there is no `plian` in it (did you mean `plain`?)"),
+        ("run", None),  # in one of the files
+        ("jnp.exq", None),  # only jax has the answer
+        ("other.py::rum", "other.py: there is no `rum` in it (did you mean `run`?)"),
+        ("gone.py::run", None),
+    ],
+)
+def test_a_function_to_compare_with_that_no_file_has(tmp_path: Path, named: str | None, words: str | None) -> None:
+    (tmp_path / "k.py").write_text("def plain(x): ...\ndef fast(x): ...\n")
+    (tmp_path / "other.py").write_text("def run(x): ...\n")
+    wanted = [parse_target(f"{file}::fast", [X]) for file in ("k.py", "other.py")]
+    assert undefined_everywhere(named, wanted, tmp_path) == words
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from ..protocol import Culprit, Emit, FunctionRequest, Place, Problem, StageResu
 from . import answers, dependencies, devices, environment
 from .budget import TimeBudget
 from .examination import SPARSE, examine
-from .inputs import arguments, placements, refusals, unsaved
+from .inputs import arguments, other_functions, placements, refusals, unsaved
 from .inputs.toplevel import compiler_options
 from .launches import known, locate
 from .launches.launch import Launch, describe
@@ -77,7 +77,7 @@ class _Job:
             real.look_for_devices()
         answers.install()
         function = self._task("load", self._load)
-        if function is None:
+        if function is None or not self._finds_others():
             return
         records = self._task("trace", lambda: self._trace(function))
         if records is None:
@@ -165,6 +165,20 @@ class _Job:
             return error
         return None
 
+    def _finds_others(self) -> bool:
+        """Whether the functions that this one is compared with are there; emits an error for one that is not."""
+        others = [self.request["against"]] if self.request["whole"] else []
+        for name in dict.fromkeys([*others, self.request["reference"]]):
+            try:
+                if name:
+                    self._named(name)
+            except other_functions.NotThere as error:
+                self.emit({"event": "error", "message": f"cannot compare with `{name.rpartition('::')[2]}`: {error}"})
+                return False
+            except Exception:  # a file that fails: the comparison reports it, and the rest is judged
+                continue
+        return True
+
     def _named(self, name: str) -> Any:
         """The function that has this name in the user's module, or in the file of `FILE::NAME`."""
         file, _, dotted = name.rpartition("::")
@@ -172,7 +186,7 @@ class _Job:
         if file:
             with tokenize.open(file) as opened:
                 module = self._executed(opened.read(), file)
-        return operator.attrgetter(dotted)(module)
+        return other_functions.named(dotted, module)
 
     def _is_finite(self, function: Callable[..., Any], records: list[Record], finite: bool) -> bool | None:
         """Whether nothing that the whole function returns depends on uninitialised memory; None: unknown.
