@@ -188,6 +188,7 @@ class _Run:
             if not _SCALAR.match(operation.result) or operation.opcode in ("fusion", "custom-call"):
                 self._miss(operation, "; ".join(found.doubts))
             return
+        self.total.doubts += [each for each in found.assumed if each not in self.total.doubts]
         self.total.add(operation, found.microseconds * times, found.low * times, found.high * times)
         for name, message in self.messages.items():
             self.messages[name] = message.after(found.microseconds, found.low, found.high)

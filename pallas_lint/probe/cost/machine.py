@@ -6,6 +6,7 @@ wait stands still until the copies that it waits for are done.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from .steady import Watch
 from .values import UndeterminedSchedule, UnknownNumber, word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from .chips import Chip, HbmTiming
 
@@ -109,6 +110,7 @@ class Machine:
         if program.core_id is not None:
             self.state.memory[program.core_id] = core
         self.state.memory |= dict.fromkeys(program.chip_ids, _CHIP)
+        self.written: dict[int, Sequence[int]] = {}  # by operand, its first words; none where they are not known
         self.notes_transfers = True  # until turns are skipped: a picture of the first steps has no gaps
         self.tally = Tally([0] * len(program.segments))
 
@@ -145,10 +147,13 @@ class Machine:
         def fill(source: Any, target: Any, size: Any) -> None:
             self._fill(state, source, target, size)
 
+        def drain(source: Any, target: Any, size: Any) -> None:
+            self._drain(state, source, target, size)
+
         scope: dict[str, Any] = {**vars(values), "refuse": _refuse}
         exec(self.program.code, scope)
         functions: list[Callable[[int], tuple[int, int]]] = scope["make"](
-            state.scalars, state.predicates, state.memory, load, begin, wait, add, fill, copy, signal
+            state.scalars, state.predicates, state.memory, load, begin, wait, add, fill, drain, copy, signal
         )
         return functions
 
@@ -166,6 +171,16 @@ class Machine:
             raise UndeterminedSchedule(why)
         for at in range(max(words, len(known)) if known else words):
             state.memory[first + at] = known[at] if at < len(known) else UnknownNumber(why)
+
+    def _drain(self, state: State, source: Any, target: Any, size: Any) -> None:
+        """A copy from scalar memory: to an operand, what it holds then is known."""
+        for number, address in self.program.operands.items():
+            if isinstance(target, UnknownNumber) or target not in (address, word(address << 4)):
+                continue
+            words = (state.memory.get(int(source) + at) for at in range(min(int(size) * self.granule // 4, _FILLED)))
+            known: list[Any] = list(itertools.takewhile(lambda each: type(each) is int, words))
+            skips = state is not self.state  # then turns that write something else may be left out
+            self.written[number] = [] if skips or self.written.get(number) == [] else known
 
     def _begin(self, at: int, granules: Any, flag: Any, now: int) -> None:
         code = self.program.copies[at]

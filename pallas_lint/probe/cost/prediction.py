@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -60,6 +60,10 @@ class Prediction:
     transfers: tuple[Transfer, ...] = ()
     waits: tuple[tuple[int, int], ...] = ()
     doubts: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()  # what is not known, in what holds for a part of a range
+    integers: Mapping[int, Sequence[int]] = field(
+        default_factory=dict
+    )  # written, by the number of an operand or result
 
 
 def predict(
@@ -113,6 +117,7 @@ def predict(
         sum(each.tally.written for each in cores), units, spills, working, _lines(listing, table, counts, tally, total),
         tuple(tally.transfers), tuple(tally.waits),
         _rough(tally),
+        integers=likely.written,
     )  # fmt: skip
 
 

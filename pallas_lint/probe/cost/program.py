@@ -120,7 +120,7 @@ class _Translation:
         targets = {target for _, target in self.branches.values()}
         cuts = sorted({0, total, *targets, *(at for at in behind if at < total)})
         number = {first: at for at, first in enumerate(cuts)}
-        lines = ["def make(S, P, M, load, begin, wait, add, fill, copy, signal):"]
+        lines = ["def make(S, P, M, load, begin, wait, add, fill, drain, copy, signal):"]
         for at, (first, last) in enumerate(itertools.pairwise(cuts)):
             self.program.segments.append(range(first, last))
             lines += self._segment(at, first, last, steps, number)
@@ -315,6 +315,8 @@ class _Translation:
             effects = [f"begin({at}, {size}, {flag}, t)"]
             if code.endswith("_to_smem"):
                 effects.insert(0, f"fill({source}, {target}, {size})")
+            elif code.startswith("dma.smem"):
+                effects.insert(0, f"drain({source}, {target}, {size})")
         else:
             raise _Unclear(code)
         return effects if predicate is None else [f"if {predicate}: {effect}" for effect in effects]

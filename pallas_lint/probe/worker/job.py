@@ -168,10 +168,9 @@ class _Job:
     def _finds_others(self) -> bool:
         """Whether the functions that this one is compared with are there; emits an error for one that is not."""
         others = [self.request["against"]] if self.request["whole"] else []
-        for name in dict.fromkeys([*others, self.request["reference"]]):
+        for name in filter(None, [*others, self.request["reference"]]):
             try:
-                if name:
-                    self._named(name)
+                self._named(name)
             except other_functions.NotThere as error:
                 self.emit({"event": "error", "message": f"cannot compare with `{name.rpartition('::')[2]}`: {error}"})
                 return False

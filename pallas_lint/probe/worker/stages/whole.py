@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from ...cost.function import ProgramCost
 from ...cost.function import cost as cost_of
+from ...cost.handed_on import ASSUMED, CASES, HandedOn
 from ...cost.listing import UnknownForm
 from ...cost.prediction import Prediction, predict
 from ...cost.results import AgainstCost, FunctionCost, OperationCost
@@ -110,6 +112,7 @@ class _Predictions:
         self.found, self.uses = cost.schedules_and_uses(texts.items())
         self.records, self.device = records, target.device
         self.known: dict[str, Prediction] = {}
+        self.cases = [HandedOn(program, case) for case in CASES]
 
     @cached_property
     def _written(self) -> dict[tuple[object, ...], str]:
@@ -140,14 +143,34 @@ class _Predictions:
             launches = self._launches(operation.name, operands)
             found = predict(schedule, use, self.device, _values(launches, operands))
             return cost.with_names(found, describe(launches[0])) if launches else found
+        if operation.value == "tpu_custom_call":
+            return self._predict_case_by_case(operation, schedule, use)
         guessed = [predict(schedule, use, self.device, given, kind="xla") for given in guesses(operands)]
         return max(guessed, key=lambda each: math.inf if each.microseconds is None else each.microseconds)
+
+    def _predict_case_by_case(self, operation: Operation, schedule: str, use: str) -> Prediction:
+        """The prediction of a kernel of XLA's, which may depend on sizes that are assumed."""
+        found: list[Prediction] = []
+        for case in self.cases if self.cases[0].assumes else self.cases[:1]:
+            found.append(predict(schedule, use, self.device, case.given(operation), kind="xla"))
+            case.written[operation.name] = found[-1].integers
+        if self.cases[0].assumes and len(found) == 1:  # since this operation
+            return self._predict_case_by_case(operation, schedule, use)
+        return _together(found)
 
     def _launches(self, name: str, operands: list[str]) -> list[Record]:
         """The launches that a kernel of the program may be."""
         shapes = [_shape(each) for each in operands]
         fitting = [record for record in self.records if [tuple(aval.shape) for aval in record.avals] == shapes]
         return [record for record in fitting if _is_called(name, record)] or fitting
+
+
+def _together(found: Sequence[Prediction]) -> Prediction:
+    """The first of the predictions, in the range of all: one for each case of what is assumed."""
+    lows, highs = [each.low for each in found if each.low is not None], [each.high for each in found if each.high]
+    if len(found) == 1 or not len(lows) == len(highs) == len(found):
+        return next((each for each in found if each.low is None), found[0])
+    return replace(found[0], low=min(lows), high=max(highs), assumed=(ASSUMED,))
 
 
 def _values(launches: Sequence[Record], operands: list[str]) -> dict[int, list[int]]:
