@@ -561,6 +561,15 @@ def summed(x, y, mesh=jax.make_mesh((2,), ("d",))):
     return jax.shard_map(local, mesh=mesh, in_specs=in_specs, out_specs=P(), check_vma=False)(x, y)
 
 
+def chosen_by_device(x):
+    from jax.extend.backend import get_default_device
+
+    place = get_default_device()  # before anything else looks for devices
+    if place.platform != "tpu" or "TPU" not in place.device_kind:
+        raise NotImplementedError(f"not on {place.device_kind}")
+    return doubled(x)
+
+
 def gradients(xs):
     return jax.vmap(jax.grad(lambda x: (jax.jit(doubled)(x) ** 2).sum()))(xs)
 """
@@ -647,6 +656,15 @@ def test_an_empty_grid_costs_nothing(tmp_path: Path) -> None:
     report = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)
     (cost_of,) = report["launches"][0]["cost"]
     assert (cost_of["microseconds"], cost_of["doubts"]) == (0.0, ["its grid has no step: nothing runs"])
+
+
+@pytest.mark.slow
+def test_the_default_device_is_the_one_in_question(tmp_path: Path) -> None:
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    words = ("functions.py::chosen_by_device", "f32[8,128]", "--target", "tpu:v6e", "--stage", "trace")
+    done = run(*words, "--python", python(), "--output-format", "json", cwd=tmp_path)
+    report = json.loads(done.stdout)
+    assert report["errors"] == [] == report["findings"] and len(report["launches"]) == 1, done.stdout
 
 
 @pytest.mark.nightly

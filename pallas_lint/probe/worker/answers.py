@@ -11,7 +11,7 @@ import contextlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
@@ -92,13 +92,19 @@ def _listed(original: Callable[..., Any]) -> Callable[..., Any]:
         if bound.arguments.get("backend") in _PLATFORMS[_current[-1].platform]:
             bound.arguments["backend"] = None
         found = original(*bound.args, **bound.kwargs)
-        for device in found if isinstance(found, list) else ():
-            _describe(device.__class__)
-            _describe(device.client.__class__)
+        if isinstance(found, list):
+            describe(found)
         return found
 
     vars(replacement)["__wrapped__"] = original
     return replacement
+
+
+def describe(devices: Iterable[Any]) -> None:
+    """Have devices answer as `of` says: also those that the user's code has of an array, or as jax's default."""
+    for device in devices:
+        _describe(device.__class__)
+        _describe(device.client.__class__)
 
 
 @cache

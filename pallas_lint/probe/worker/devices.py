@@ -88,6 +88,9 @@ def imitated(
     The public way is an abstract mesh (from 0.7; before, lowering needs no device). It is not enough: equations are
     lowered in the context in which they were traced, which knew of no mesh, so the functions behind it are replaced.
     """
+    import jax
+
+    answers.describe(jax.local_devices())
     answering = answered(seen or target, queried)
     with _abstract_mesh(target), _attributes(target), answering, contextlib.ExitStack() as stack:
         for module in map(sys.modules.get, PLATFORM_MODULES):
