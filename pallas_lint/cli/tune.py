@@ -73,7 +73,8 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
     style = Style(use_colour(options.color, sys.stdout))
     terminal.write(rendered(options.output_format, style, width_of(sys.stdout)))
     if not finished:
-        terminal.print_message(f"interrupted: {len(tuning.tried)} of {tuning.count} were tried")
+        terminal.print_message(f"interrupted: {len(tuning.tried)} of {tuning.count} choices were tried")
+        return TROUBLE
     return OK if any(one.took or one.clocks for one in tuning.tried) else TROUBLE
 
 
@@ -125,6 +126,10 @@ def _text(tuning: Tuning, style: Style) -> Iterator[str]:
             yield from (f"{style.dim(part)}\n" for part in wrapped(line, width_of(sys.stdout), 0, 4))
 
 
+def _range(limits: tuple[float, float]) -> dict[str, float]:
+    return dict(zip(("low", "high"), limits, strict=True))
+
+
 def _document(tuning: Tuning) -> dict[str, Any]:
     """The same as plain data."""
     return {
@@ -132,7 +137,10 @@ def _document(tuning: Tuning) -> dict[str, Any]:
             {
                 "target": target,
                 "choices": [
-                    *({"values": dict(one.values), "microseconds": one.took[target]} for one in tuning.best(target)),
+                    *(
+                        {"values": dict(one.values), "microseconds": one.took[target], **_range(one.ranges[target])}
+                        for one in tuning.best(target)
+                    ),
                     *({"values": dict(one.values), "rank": at} for at, one in enumerate(tuning.in_order(target), 1)),
                 ],
                 "unknown": [{"values": dict(o.values), "why": o.why[target]} for o in tuning.tried if target in o.why],

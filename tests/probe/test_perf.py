@@ -115,6 +115,7 @@ def test_block_sizes_are_compared(folder: Path) -> None:
     assert "best     bm=512" in (folder / "tune.txt").read_text()
     (target,) = json.loads(done.stdout)["tune"]
     assert [each["values"]["bm"] for each in target["choices"]] == ["512", "128", "128"]
+    assert all(each["low"] < each["microseconds"] < each["high"] for each in target["choices"])
 
 
 @pytest.mark.nightly

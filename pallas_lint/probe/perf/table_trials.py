@@ -219,12 +219,7 @@ class Trials:
 
 def _outcome(result: ProbeResult) -> Outcome:
     tried = tried_of((), result)
-    took: dict[str, tuple[float, float, float]] = {}
-    for cost in (cost for launch in result.launches for cost in launch.costs):
-        if cost["target"] in tried.took:
-            each = (cost["microseconds"] or 0.0, cost["low"] or 0.0, cost["high"] or 0.0)
-            before = took.get(cost["target"], (0.0, 0.0, 0.0))
-            took[cost["target"]] = (before[0] + each[0], before[1] + each[1], before[2] + each[2])
+    took = {target: (microseconds, *tried.ranges[target]) for target, microseconds in tried.took.items()}
     return Outcome(took, {target: _failure(result, target, why) for target, why in tried.why.items()})
 
 

@@ -30,11 +30,13 @@ Choices = dict[str, list[tuple[str, "Argument"]]]  # by keyword: each value as i
 
 @frozen
 class Tried:
-    """One choice of values. By target: `took`, microseconds of all launches together; `clocks`, by which choices are
-    put in order for a GPU, whose times are not predicted; `why` it has neither."""
+    """One choice of values. By target: `took`, microseconds of all launches together; `ranges`, the least and the most
+    of that; `clocks`, by which choices are put in order for a GPU, whose times are not predicted; `why` it has
+    neither."""
 
     values: tuple[tuple[str, str], ...]
     took: Mapping[str, float] = field(factory=dict)
+    ranges: Mapping[str, tuple[float, float]] = field(factory=dict)
     clocks: Mapping[str, float] = field(factory=dict)
     why: Mapping[str, str] = field(factory=dict)
 
@@ -112,12 +114,15 @@ class Tuning:
 def tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
     """What a probe with some values came to."""
     took: dict[str, float] = {}
+    ranges: dict[str, tuple[float, float]] = {}
     why: dict[str, str] = {}
     for cost in (cost for launch in result.launches for cost in launch.costs):
         if not cost["microseconds"]:  # what does nothing is no choice either
             why[cost["target"]] = "; ".join(cost["doubts"])
         else:
             took[cost["target"]] = took.get(cost["target"], 0.0) + cost["microseconds"]
+            low, high = ranges.get(cost["target"], (0.0, 0.0))
+            ranges[cost["target"]] = (low + (cost["low"] or 0.0), high + (cost["high"] or 0.0))
     clocks = _clocks(result, why)
     for launch in result.launches:
         for stage in launch.stages:
@@ -130,7 +135,7 @@ def tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
         trouble = next((messages.sentence(each) for each in result.trouble if each["kind"] == "raised"), None)
         why[ANY] = trouble or next(iter(result.errors), "it launches no kernel")
     known, ordered = ({at: n for at, n in each.items() if at not in why} for each in (took, clocks))
-    return Tried(values, known, ordered, why)
+    return Tried(values, known, {target: ranges[target] for target in known}, ordered, why)
 
 
 def _reason(stage: Stage) -> str | None:
