@@ -284,6 +284,8 @@ def test_a_kernel_called_twice_has_one_code(origin: str, locations: str, body: s
 def test_what_needs_no_code_and_what_runs_on_other_cores() -> None:
     more = """\
   %room = u32[4]{0} custom-call(), custom_call_target="AllocateBuffer"
+  %ready = s32[]{:S(2)} custom-call(), custom_call_target="PrepareAsyncCallStart"
+  %prepared = token[] custom-call(%ready), custom_call_target="PrepareAsyncCallDone"
   %one = f32[1]{0} multiply(%zero, %zero)
   %begun = ((), (), (s32[1]{0})) call-start(%room), async_execution_thread="sparsecore", to_apply=%body
   %done = s32[11]{0} call-done(%begun)

@@ -91,10 +91,16 @@ def test_sizes_that_are_assumed(rows: int, groups: int) -> None:
 
 FUNCTIONS = """
 import jax
+from jax.experimental.pallas.ops.tpu.megablox import gmm
 
 
 def product(lhs, rhs, sizes):
     return jax.lax.ragged_dot(lhs, rhs, sizes)
+
+
+def routed(lhs, rhs, experts):
+    sizes = jax.numpy.bincount(experts, length=rhs.shape[0]).astype("int32")
+    return gmm(lhs, rhs, sizes, lhs.dtype, (128, 512, 512))
 """
 
 
@@ -112,3 +118,16 @@ def test_a_product_of_groups_has_a_total(tmp_path: Path) -> None:
         assert any("taken to be equal" in doubt for doubt in found["doubts"]) == ("=" not in sizes)
     (low, likely, high), (least, known, most) = ranges.values()
     assert low < least and most < high and likely == pytest.approx(known, rel=0.1)
+
+
+@pytest.mark.slow
+def test_a_kernel_of_groups_has_a_number_whatever_their_sizes(tmp_path: Path) -> None:
+    """They are computed from what is not known; what is assumed is used for the cost alone."""
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    words = ("functions.py::routed", "bf16[1024,512]", "bf16[4,512,512]", "i32[1024]", "--target", "tpu:v6e")
+    done = run(*words, "--stage", "cost", "--python", python(), "--output-format", "json", cwd=tmp_path)
+    report = json.loads(done.stdout)
+    assert not [each for each in report["findings"] if each["severity"] in ("error", "warning")]
+    for found in (report["functions"][0], report["launches"][0]["cost"][0]):
+        assert found["low"] * 1.2 < found["microseconds"] < found["high"] / 1.2, found
+        assert any("taken to be equal" in doubt for doubt in found["doubts"])

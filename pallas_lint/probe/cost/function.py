@@ -23,7 +23,8 @@ _FREE = {
     "parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "opt-barrier", "partition-id",
     "replica-id", "add-dependency",
 }  # fmt: skip
-_FREE_CALLS = {"ConcatBitcast", "AllocateBuffer"}  # arrays that lie behind each other, and memory to be written to
+# Arrays that lie behind each other, memory to be written to, and what is counted with the start of SparseCores.
+_FREE_CALLS = {"ConcatBitcast", "AllocateBuffer", "PrepareAsyncCallStart", "PrepareAsyncCallDone"}
 _SCALAR = re.compile(r"\w+\[1?\]")
 _MAX_DEPTH = 50  # calls within each other
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from . import use
@@ -119,6 +119,17 @@ def predict(
         _rough(tally),
         integers=likely.written,
     )  # fmt: skip
+
+
+def in_all_cases(found: Sequence[Prediction], assumed: str) -> Prediction:
+    """The first of the predictions, in the range of all: one for each case of what is assumed.
+
+    One without a number where any has none.
+    """
+    lows, highs = [each.low for each in found if each.low is not None], [each.high for each in found if each.high]
+    if len(found) == 1 or not len(lows) == len(highs) == len(found):
+        return next((each for each in found if each.low is None), found[0])
+    return replace(found[0], low=min(lows), high=max(highs), assumed=(assumed,))
 
 
 def _rough(tally: Tally) -> tuple[str, ...]:

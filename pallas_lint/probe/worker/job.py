@@ -492,6 +492,8 @@ class _Job:
             if self.request["perf"]:  # what a launch costs matters where it runs; whether it is right, wherever it is
                 records = known.launched_by(self.program, records)
             known.fill(records, self.program)
+            if self.request["perf"]:
+                known.assume(records, self.program)
             for record in records:
                 record.options = begun.options
             return records

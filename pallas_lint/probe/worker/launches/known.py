@@ -13,9 +13,11 @@ import contextlib
 import itertools
 import math
 import operator
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from ...cost.handed_on import CASES, Case, sizes_of
 from . import locate
 from .launch import equations, jaxprs_in, scan_counts
 from .recorder import PRIMITIVES, Record
@@ -25,6 +27,7 @@ _MAX_ELEMENTS = 1 << 20  # elements of a result that is computed
 _MAX_DEVICES = 64  # of a mesh whose devices are looked at one by one
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "remat_opt", "checkpoint"}
 _SAME = {"pvary"}  # it marks in types that a value varies along axes of a mesh
+_OF_GROUPS = re.compile(r"(?:\b|_)(?:t?gmm|ragged_dot|grouped_matmul)")  # in names of functions
 _REFERENCES = {"mutable_array", "ref", "new_ref"}  # to what is there; the first to 0.7
 _LOOPS = {"scan", "while"}
 _LEFT = {"while", "pure_callback"}  # what may take for ever, and what is the user's own
@@ -34,6 +37,17 @@ _CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custo
 def fill(records: list[Record], program: Any) -> None:
     """Complete the `values` of the records by what a program (a closed jaxpr) that makes these launches knows."""
     _KnownValues(records).closed(program, [None] * len(program.jaxpr.invars))
+
+
+def assume(records: list[Record], program: Any) -> None:
+    """Complete `assumed` of the records that depend on sizes of groups which are not known."""
+    if all(value is not None for record in records for value in _integers(record)):
+        return
+    for case in CASES:
+        values = _KnownValues(records, case=case)
+        values.closed(program, [None] * len(program.jaxpr.invars))
+        if not values.assumes:
+            return
 
 
 def launched_by(program: Any, records: list[Record]) -> list[Record]:
@@ -62,11 +76,16 @@ def _among(records: list[Record], made: list[Record | None]) -> list[Record]:
 
 
 class _KnownValues:
-    """Of all devices, or of the one that stands at `place` in its mesh: what is known there is its own."""
+    """Of all devices, or of the one that stands at `place` in its mesh: what is known there is its own.
 
-    def __init__(self, records: list[Record], place: dict[str, int] | None = None) -> None:
+    `case`: of what is assumed; None where nothing is.
+    """
+
+    def __init__(self, records: list[Record], place: dict[str, int] | None = None, case: Case | None = None) -> None:
         self.records = records
         self.place = place
+        self.case = case
+        self.assumes = False  # whether there were sizes of groups to be assumed
 
     def closed(self, program: Any, values: list[Any]) -> list[Any]:
         """The results of a jaxpr; None where an operand's or result's value is not known."""
@@ -92,6 +111,9 @@ class _KnownValues:
             self._launch(equation, values)
             return unknown
         if name in _CALLS and len(inner) == 1:
+            if self.case is not None and (at := _sizes_of_groups(equation, values)) is not None:
+                self.assumes = True
+                values = [*values[:at], _assumed(equation, at, self.case), *values[at + 1 :]]
             return self.closed(inner[0], values)
         within = any(map(_launches, inner))
         if within:
@@ -114,7 +136,7 @@ class _KnownValues:
         """Run what a `shard_map` has on its devices."""
         sizes, splits = dict(equation.params["mesh"].shape), _splits(equation)
         self.closed(jaxpr, [None if split else value for split, value in zip(splits, values)])
-        if math.prod(sizes.values()) > _MAX_DEVICES:
+        if self.case is not None or math.prod(sizes.values()) > _MAX_DEVICES:
             return
         for at in itertools.product(*map(range, sizes.values())):
             place = {**(self.place or {}), **dict(zip(sizes, at))}
@@ -128,13 +150,50 @@ class _KnownValues:
         for at, value in enumerate(values if record is not None else ()):
             if record is not None and value is not None and record.values[at] is None:
                 with contextlib.suppress(TypeError):  # keys of random numbers are no arrays for NumPy
-                    self._keep(record, at, np.asarray(value))
+                    if self.case is None:
+                        self._keep(record, at, np.asarray(value))
+                    elif self.assumes:
+                        self._assume(record, at, np.asarray(value))
+
+    def _assume(self, record: Record, at: int, value: Any) -> None:
+        if not record.assumed:
+            record.assumed = [[None] * len(record.values) for _ in CASES]
+        record.assumed[CASES.index(self.case or "likely")][at] = value
 
     def _keep(self, record: Record, at: int, value: Any) -> None:
         if self.place is None:
             record.values[at] = value
         elif all(axis in self.place for axis in record.axes):
             record.own.setdefault(tuple(self.place[axis] for axis in record.axes), {})[at] = value
+
+
+def _integers(record: Record) -> list[Any]:
+    """Of a launch, the values of its operands that are vectors of integers, or single ones."""
+    return [value for value, aval in zip(record.values, record.avals) if _is_integers(aval)]
+
+
+def _is_integers(aval: Any) -> bool:
+    return getattr(aval, "ndim", 2) <= 1 and getattr(getattr(aval, "dtype", None), "kind", "") == "i"
+
+
+def _sizes_of_groups(equation: Any, values: list[Any]) -> int | None:
+    """Which operand of a function that multiplies groups is their sizes, where these are not known."""
+    if not _OF_GROUPS.search(str(equation.params.get("name", ""))):
+        return None
+    avals = [atom.aval for atom in equation.invars]
+    vectors = [at for at, aval in enumerate(avals) if _is_integers(aval) and aval.ndim and values[at] is None]
+    return vectors[0] if vectors and any(getattr(aval, "ndim", 0) == 2 for aval in avals) else None
+
+
+def _assumed(equation: Any, sizes: int, case: Case) -> Any:
+    """Sizes of the groups of a product (m, k) by (g, k, n), or of one (k, m) by (m, n) into groups."""
+    import numpy as np
+
+    avals = [atom.aval for atom in equation.invars]
+    matrices = [aval.shape for aval in avals if getattr(aval, "ndim", 0) == 2]
+    into_groups = not any(getattr(aval, "ndim", 0) == 3 for aval in avals)
+    rows = matrices[-1 if into_groups else 0][0]
+    return np.asarray(sizes_of(rows, avals[sizes].shape[0], case), avals[sizes].dtype)
 
 
 def _record_of(records: list[Record], equation: Any) -> Record | None:

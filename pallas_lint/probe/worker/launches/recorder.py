@@ -46,6 +46,9 @@ class Record:
     again: list[dict[str, Any]] = field(
         default_factory=list
     )  # parameters of those that count as it: a kernel traced anew
+    # What its cost is predicted with where sizes of groups are not known: values of operands in the likely case, the
+    # least and the most. Nothing else is judged by it.
+    assumed: list[list[Any]] = field(default_factory=list)
 
     @property
     def kind(self) -> str:

@@ -9,10 +9,12 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ...cost.prediction import Line, Prediction, predict
+from ...cost.handed_on import ASSUMED
+from ...cost.prediction import Line, Prediction, in_all_cases, predict
 from ...cost.program import TICKS
 from ...cost.results import Cost, LineCost, Pipeline
 from .. import environment
@@ -106,8 +108,12 @@ def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules)
         )
     if target.device == "v4" and "parallel" in (launch.semantics or ()):
         return unknown(launch, target, "a v4 runs it on both cores, and libtpu compiles it here for one of them")
-    prediction = predict(found[kernel], uses.get(kernel, ""), target.device, _values(launch, module))
-    prediction = with_names(prediction, launch)
+    values = launch.record.values
+    cases = [
+        predict(found[kernel], uses.get(kernel, ""), target.device, {**_words(case, module), **_words(values, module)})
+        for case in launch.record.assumed or [values]
+    ]
+    prediction = with_names(in_all_cases(cases, ASSUMED), launch)
     others = sorted({*found} - {kernel})
     if others and prediction.microseconds is not None:
         outside = f"what XLA does to operands or results is not in it: {', '.join(others)}"
@@ -174,7 +180,7 @@ def _as_cost(launch: Launch, target: DeviceTarget, found: Prediction) -> Cost:
         "cores": found.cores,
         "lines": [_line(line) for line in found.lines],
         "pipeline": _pipeline(found),
-        "doubts": list(found.doubts),
+        "doubts": [*found.doubts, *found.assumed],
         "compiler": compiler(),
     }
 
@@ -201,10 +207,10 @@ def compiler() -> str:
     return f"libtpu {environment.parts()['libtpu']}"
 
 
-def _values(launch: Launch, module: CompiledModule) -> Mapping[int, list[int]]:
+def _words(known: Sequence[Any], module: CompiledModule) -> Mapping[int, list[int]]:
     """The words of the integer operands whose values are known, by the operand's position."""
     import numpy as np
 
-    values = ((at, np.asarray(value)) for at, value in enumerate(launch.record.values) if value is not None)
+    values = ((at, np.asarray(value)) for at, value in enumerate(known) if value is not None)
     words = ((at, module.words(at, value)) for at, value in values)
     return {at: known for at, known in words if known is not None}

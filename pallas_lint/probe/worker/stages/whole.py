@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +12,7 @@ from ...cost.function import ProgramCost
 from ...cost.function import cost as cost_of
 from ...cost.handed_on import ASSUMED, CASES, HandedOn
 from ...cost.listing import UnknownForm
-from ...cost.prediction import Prediction, predict
+from ...cost.prediction import Prediction, in_all_cases, predict
 from ...cost.results import AgainstCost, FunctionCost, OperationCost
 from ...cost.xla_program import Operation, XlaProgram, read
 from .. import devices
@@ -141,7 +140,8 @@ class _Predictions:
         use = self.uses.get(name, "")
         if operation.is_kernel:
             launches = self._launches(operation.name, operands)
-            found = predict(schedule, use, self.device, _values(launches, operands))
+            cases = [predict(schedule, use, self.device, given) for given in _cases(launches, operands)]
+            found = in_all_cases(cases, ASSUMED)
             return cost.with_names(found, describe(launches[0])) if launches else found
         if operation.value == "tpu_custom_call":
             return self._predict_case_by_case(operation, schedule, use)
@@ -156,7 +156,7 @@ class _Predictions:
             case.written[operation.name] = found[-1].integers
         if self.cases[0].assumes and len(found) == 1:  # since this operation
             return self._predict_case_by_case(operation, schedule, use)
-        return _together(found)
+        return in_all_cases(found, ASSUMED)
 
     def _launches(self, name: str, operands: list[str]) -> list[Record]:
         """The launches that a kernel of the program may be."""
@@ -165,22 +165,21 @@ class _Predictions:
         return [record for record in fitting if _is_called(name, record)] or fitting
 
 
-def _together(found: Sequence[Prediction]) -> Prediction:
-    """The first of the predictions, in the range of all: one for each case of what is assumed."""
-    lows, highs = [each.low for each in found if each.low is not None], [each.high for each in found if each.high]
-    if len(found) == 1 or not len(lows) == len(highs) == len(found):
-        return next((each for each in found if each.low is None), found[0])
-    return replace(found[0], low=min(lows), high=max(highs), assumed=(ASSUMED,))
+def _cases(launches: Sequence[Record], operands: list[str]) -> list[dict[int, list[int]]]:
+    """The words of a kernel's integer operands, in each case of what is assumed."""
+    given = _values([record.values for record in launches], operands)
+    cases = [case for case in zip(*(record.assumed for record in launches), strict=False) if any(case)]
+    return [{**_values(case, operands), **given} for case in cases] or [given]
 
 
-def _values(launches: Sequence[Record], operands: list[str]) -> dict[int, list[int]]:
-    """The words of a kernel's integer operands, where all launches that it may be have the same."""
+def _values(launches: Sequence[Sequence[Any]], operands: list[str]) -> dict[int, list[int]]:
+    """The words of known operands, where all launches that it may be have the same; None: not known."""
     import numpy as np
 
     given = []
-    for record in launches:
+    for each in launches:
         values = ((at, laid_out(np.asarray(value), operands[at]))
-                  for at, value in enumerate(record.values) if value is not None)  # fmt: skip
+                  for at, value in enumerate(each) if value is not None)  # fmt: skip
         given.append({at: words for at, words in values if words is not None})
     return given[0] if given and all(each == given[0] for each in given) else {}
 
