@@ -264,6 +264,19 @@ def test_operations_alike_have_one_code() -> None:
     assert [codes.index(code) for code in codes] == [0, 0, 2, 3]
 
 
+def test_parameters_may_be_written_in_any_order() -> None:
+    one, two = "  %a.NUMBER = f32[] parameter(0)\n", "  %b.NUMBER = f32[] parameter(1)\n"
+    parts = "".join(
+        text.replace("NUMBER", str(at)).replace("DIMENSION", "1").replace("CONSTANT", "0")
+        for at, text in enumerate((ALIKE, ALIKE.replace(one + two, two + one), ALIKE.replace("parameter(1)", "x(1)")))
+    )
+    rows = "".join(ROW.replace("NUMBER", str(at)) for at in range(3))
+    entry = "\nENTRY %main (x: f32[256,256]) -> f32[256] {\n  %x = f32[256,256]{1,0} parameter(0)\n"
+    program = read(f"HloModule jit_rows, is_scheduled=true\n{parts}{entry}{rows}}}\n")
+    first, same, other = (program.code(each, {}) for each in program.computations["main"] if each.opcode == "fusion")
+    assert first == same != other
+
+
 @pytest.mark.parametrize(
     ("origin", "locations", "body", "alike"),
     [

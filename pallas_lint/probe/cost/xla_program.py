@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from .listing import UnknownForm
@@ -74,7 +74,7 @@ class XlaProgram:
         parts: list[object] = [operation.opcode, operation.result, operation.value]
         parts += (types.get(name, "") for name in operation.operands)
         parts.append(_NAME.sub("", operation.attributes))
-        inner = self.computations.get(operation.called or "", ()) if depth < _MAX_DEPTH else ()
+        inner = _parameters_first(self.computations.get(operation.called or "", ()) if depth < _MAX_DEPTH else ())
         numbers = {each.name: at for at, each in enumerate(inner)}
         within = {each.name: each.result for each in inner}
         for each in inner:
@@ -110,6 +110,11 @@ class XlaProgram:
             return max(int(limit.value) - int(element(at).value), 0)
         except (KeyError, ValueError, IndexError):
             return None
+
+
+def _parameters_first(operations: Iterable[Operation]) -> list[Operation]:
+    """The parameters of a computation by their numbers, in whatever order they are written, and then the others."""
+    return sorted(operations, key=lambda each: (0, each.attributes.zfill(9)) if each.opcode == "parameter" else (1, ""))
 
 
 def _uncopied(operations: dict[str, Operation], name: str) -> Operation:
@@ -184,6 +189,8 @@ def _operation(name: str, rest: str, tables: dict[str, dict[int, str]]) -> Opera
     place = _place(rest[end:], tables)
     if value == "tpu_custom_call":  # of which the rest has the kernel
         attributes = _without_origin(rest[end:])
+    elif opcode == "parameter":
+        attributes = rest[: end - 1]  # its number
     else:
         attributes = _OTHERWISE.split(rest[end:], maxsplit=1)[0]
     return Operation(
