@@ -242,8 +242,9 @@ def _message(op: Op, trouble: _ValueProblem, found: Failure) -> str:
         return f"`{spelled}`: {_AT_TRACE[trouble.kind]}"
     if trouble.kind == "ds":
         return f"`{spelled}`: a value cannot be indexed with `pl.ds` in {found.jax}"
+    known = all(isinstance(value, Const) for value in op.args[1:])
     what = {
-        "dynamic": "a traced index into a value",
+        "dynamic": "a dynamic slice of a value" if known else "a traced index into a value",
         "reversed": "reversing a value",
         "strided": "a strided slice of a value",
         "negative": "a negative index into a value",

@@ -59,8 +59,9 @@ class X64Leak(Rule):
 
     ## Fix safety
 
-    Safe on TPU: without the flag the type was 32 bits wide already, with it the kernel could not run. Unsafe on
-    other backends, where the flag may be set elsewhere and the result lose bits.
+    Safe on TPU where the flag is not seen to be set: the type is 32 bits wide already. Unsafe with the flag, since
+    interpret mode computes with 64 bits, and on other backends, where the flag may be set elsewhere and the result lose
+    bits.
 
     ## Known limits
 
@@ -173,7 +174,7 @@ class X64Leak(Rule):
             certain=context.module.x64 != "sometimes",
             op=op,
             dtype=dtype,
-            fixes=self._fixes(op, context, dtype, safe=not triton),
+            fixes=self._fixes(op, context, dtype, safe=False),
         )
 
     def _narrowed(self, op: Op, context: Context) -> Iterator[Finding]:

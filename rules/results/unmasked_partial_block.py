@@ -28,9 +28,10 @@ class UnmaskedPartialBlock(Rule):
     ## Known limits
 
     An error only where block, array and grid are given in numbers and the last block is visited, a hint where the grid
-    is `pl.cdiv(n, block)` for names and nothing takes a remainder of `n`. Whatever goes through a `where` or
-    `select` counts as masked. Blocks that are read in part, reshaped or handed to unseen code are not followed. Silent
-    for Mosaic GPU, whose copies fill with zeros.
+    is `pl.cdiv(n, block)` for names and nothing takes a remainder of `n`. Whatever goes through a `where` or `select`
+    counts as masked, except under `index <= n` (a warning), which lets the first element of the padding through.
+    Blocks that are read in part, reshaped or handed to unseen code are not followed. Silent for Mosaic GPU, whose
+    copies fill with zeros.
 
     ## References
 
@@ -104,6 +105,17 @@ class UnmaskedPartialBlock(Rule):
             block = first.block.dims[first.dimension].size if first.block.dims is not None else None
             length = first.block.array_shape[first.dimension] if first.block.array_shape is not None else None
             short = mixed.op.short
+            if first.passed_by is not None:
+                yield context.finding(
+                    first.passed_by.site,
+                    f"the mask lets padding through: dimension {first.dimension} of `{first.load.ref.parameter}` has"
+                    f" {_spelled(length)} elements, the last is at {_spelled(length)} - 1",
+                    help="compare with `<`",
+                    severity=min(LEVELS[first.certainty], Severity.WARNING, key=lambda level: level.rank),
+                    op=mixed.op,
+                    related=[(mixed.op.site, "mixed into the result here")],
+                )
+                continue
             yield context.finding(
                 mixed.op.site,
                 f"`{short}` runs over padding: dimension {first.dimension} of `{first.load.ref.parameter}` has size"

@@ -26,7 +26,8 @@ class IndexMapArity(Rule):
     all: `lambda: (0, 0)`. The maps of a pipeline (`emit_pipeline`) get the pipeline's grid indices, not the kernel's.
 
     The usual causes are a grid that gained a dimension while the maps did not, and a `grid` replaced by
-    `PrefetchScalarGridSpec`: each map then needs a parameter for each prefetch operand, used or not.
+    `PrefetchScalarGridSpec`: each map then needs a parameter for each prefetch operand, used or not. A map with the
+    prefetch ref first has the right number, and indexes a grid index, a scalar: `IndexError: Too many indices`.
 
     ## How to fix
 
@@ -94,6 +95,22 @@ class IndexMapArity(Rule):
     valid = (
         Example(
             """
+            def kernel(rows_ref, x_ref, o_ref):
+                o_ref[...] = x_ref[...]
+
+            def gather(rows, x):
+                spec = pltpu.PrefetchScalarGridSpec(
+                    num_scalar_prefetch=1,
+                    grid=(8,),
+                    in_specs=[pl.BlockSpec((1, 128), lambda i, rows_ref: (rows_ref[i], 0))],
+                    out_specs=pl.BlockSpec((1, 128), lambda i, rows_ref: (i, 0)),
+                )
+                out = jax.ShapeDtypeStruct((8, 128), x.dtype)
+                return pl.pallas_call(kernel, grid_spec=spec, out_shape=out)(rows, x)
+            """
+        ),
+        Example(
+            """
             def kernel(x_ref, o_ref):
                 o_ref[...] = x_ref[...]
 
@@ -120,7 +137,10 @@ class IndexMapArity(Rule):
             return  # a ref that is passed on whole needs no index
         func = index_map.func
         signature = signature_of(func)
-        if getattr(func.node, "decorators", ()) or signature.takes(rank + prefetch) is not False:
+        if getattr(func.node, "decorators", ()):
+            return
+        if signature.takes(rank + prefetch) is not False:
+            yield from _indexed_grid_indices(index_map, rank, prefetch, context)
             return
         if signature.keyword_only:
             names = ", ".join(f"`{name}`" for name in signature.keyword_only)
@@ -139,6 +159,28 @@ class IndexMapArity(Rule):
             related=[(index_map.spec.site, "used by this spec"), (launch.callee, "launched here")],
             fixes=_fixes(index_map, rank, prefetch, context),
         )
+
+
+def _indexed_grid_indices(index_map: IndexMap, rank: int, prefetch: int, context: Context) -> Iterator[Finding]:
+    """Parameters that are indexed like a ref, but get a grid index, since these come first."""
+    body = index_map.func.node.body
+    if not prefetch or index_map.returned is None:
+        return
+    lines = body.body if isinstance(body, nodes.IndentedBlock) else []
+    if len(lines) > 1 or any(len(line.body) > 1 for line in lines if isinstance(line, nodes.SimpleStatementLine)):
+        return  # a parameter may be bound anew
+    indices = {param.name.value for param in index_map.parameters[:rank]}
+    for node in index_map.subscripts:
+        if isinstance(node.value, nodes.Name) and node.value.value in indices:
+            yield context.finding(
+                index_map.site_of(node),
+                f"`{node.value.value}` is indexed, but is a grid index: "
+                f"{count_of(prefetch, 'scalar-prefetch operand')} follow{'s' if prefetch == 1 else ''} these",
+                help="one parameter for each grid axis, then one for each scalar-prefetch operand",
+                severity=None if index_map.sure else Severity.WARNING,
+                related=[(index_map.spec.site, "used by this spec")],
+            )
+            return
 
 
 def _grid_rank(launch: Launch) -> int | None:

@@ -9,6 +9,7 @@ from pallas_lint.kernels.facts.agreements import disagreement
 from pallas_lint.kernels.facts.operand_shapes import (
     comes_of_mismatch,
     default_mismatch,
+    dtype_mismatch,
     lost_dimension,
     named_mismatch,
     shape_mismatch,
@@ -19,6 +20,7 @@ from pallas_lint.kernels.model.values import from_dim
 from pallas_lint.syntax.nesting import spelled_function
 
 _HELP = {
+    "dtypes": "cast one of them, `x.astype(y.dtype)`, or use the function of `jnp`",
     "carry": "start with a value of the type that the body returns, or give the body's result that of the start:"
     " `keepdims=True`, `.astype(...)`",
     "branches": "let all branches return values of the same shapes and dtypes",
@@ -26,13 +28,16 @@ _HELP = {
 
 
 class ShapeMismatch(Rule):
-    """An operation whose operands have shapes that jax refuses together.
+    """An operation whose operands have shapes, or dtypes, that jax refuses together.
 
     A kernel computes on blocks, so its sizes are those of BlockSpecs and scratch shapes, not those of the arrays. jax
     checks them while it traces the kernel, on every backend and in interpret mode: a `reshape` keeps the number of
     elements, operators and `where` broadcast sizes of 1 only, a product sums over dimensions of one size, and what is
     concatenated or stacked has equal sizes elsewhere. The carry of a loop has one type: the body returns what it was
     given, in shape and dtype, or as a ref. So do the branches of a `lax.cond`, which may not return refs.
+
+    The functions of `lax` promote nothing: arithmetic, shifts and comparisons there take two arrays of one dtype, where
+    operators and those of `jnp` find a common one.
 
     `jnp.dot` of operands with three dimensions is no batched product: it makes an array of four dimensions, each matrix
     of the left with each of the right. `jnp.matmul` multiplies them one by one.
@@ -120,8 +125,37 @@ class ShapeMismatch(Rule):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((tokens, d), y.dtype))(y, gate)
             """
         ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                codes = x_ref[...]
+                shifts = lax.broadcasted_iota(jnp.int32, codes.shape, 0)
+                o_ref[...] = lax.shift_right_logical(codes, shifts)  #!
+
+            def run():
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.uint32))(
+                    jnp.zeros((8, 128), jnp.uint32)
+                )
+            """,
+            run="run()",
+        ),
     )
     valid = (
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                codes = x_ref[...]
+                shifts = lax.broadcasted_iota(jnp.uint32, codes.shape, 0)
+                low = lax.shift_right_logical(codes, shifts) & 0xF
+                o_ref[...] = jnp.add(low.astype(jnp.int32), jnp.int16(1))  # jnp finds a common dtype
+
+            def run():
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.int32))(
+                    jnp.zeros((8, 128), jnp.uint32)
+                )
+            """,
+            run="run()",
+        ),
         Example(
             """
             def kernel(x_ref, y_ref, o_ref):
@@ -145,6 +179,7 @@ class ShapeMismatch(Rule):
                 message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
                 yield context.finding(op.site, message, help=mismatch.instead, op=op)
             elif mismatch is None and op.certain:
+                yield from _of_two_dtypes(op, context)
                 yield from _lost(op, context)
                 yield from _named(op, context) if trace.launch.known_call is None else ()
         for agreement in trace.agreements():
@@ -152,6 +187,15 @@ class ShapeMismatch(Rule):
             if reason is not None:
                 message = f"`{agreement.short}`: {reason}"
                 yield context.finding(agreement.site, message, help=_HELP[agreement.kind])
+
+
+def _of_two_dtypes(op: Op, context: Context) -> Iterator[Finding]:
+    """A function of lax with arrays of two dtypes: it fails while the kernel is traced."""
+    dtypes = dtype_mismatch(op)
+    if dtypes is not None:
+        reason = f"operands of {dtypes[0]} and {dtypes[1]}: functions of `lax` promote nothing"
+        message = f"`{spelled_function(op.site)}`: {reason}"
+        yield context.finding(op.site, message, help=_HELP["dtypes"], op=op)
 
 
 def _lost(op: Op, context: Context) -> Iterator[Finding]:

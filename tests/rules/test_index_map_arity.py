@@ -124,3 +124,41 @@ def run(x):
 def test_pipelines_of_one_step_may_call_no_index_map(steps: int, jax: str, severity: Severity) -> None:
     found = lint(PIPELINE.format(steps=steps), jax, "tpu", "PAL302")
     assert [each.severity for each in found] == [severity]
+
+
+_PREFETCH = """
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(rows_ref, x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+def select({names}):
+    {body}
+
+def gather(rows, x):
+    spec = pltpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1,
+        grid=(8,),
+        in_specs=[pl.BlockSpec((1, 128), select)],
+        out_specs=pl.BlockSpec((1, 128), lambda i, _: (i, 0)),
+    )
+    return pl.pallas_call(kernel, grid_spec=spec, out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype))(rows, x)
+"""
+
+
+# Traced with jax 0.10.2 and 0.12.0.1.
+@pytest.mark.parametrize(
+    ("names", "body", "wrong"),
+    [
+        ("rows, i", "return rows[i], 0", True),
+        ("i, rows", "return rows[i], 0", False),
+        ("*rows", "return rows[0], 0", False),
+        ("i, rows", "i, rows = [rows[i]], i; return i[0], 0", False),
+        ("i, *refs", "return refs[0][i], 0", False),
+    ],
+)
+def test_a_grid_index_that_is_indexed(names: str, body: str, wrong: bool) -> None:
+    found = lint(_PREFETCH.format(names=names, body=body), "0.12.0.1", "tpu", "PAL302")
+    assert [each.severity for each in found] == [Severity.ERROR] * wrong

@@ -181,3 +181,48 @@ def test_mosaic_gpu_fills_with_zeros() -> None:
         "from jax import lax", "from jax import lax\nfrom jax.experimental.pallas import mosaic_gpu as plgpu"
     )
     assert not found(code.replace("        grid=", "        compiler_params=plgpu.CompilerParams(),\n        grid="))
+
+
+_MASKED = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, o_ref, *, n):
+    x = x_ref[...]
+    column = {column}
+    o_ref[...] = jnp.max(jnp.where({mask}, x, -1e30), axis=1, keepdims=True)
+
+def run(x):
+    n = x.shape[1]
+    return pl.pallas_call(
+        lambda *refs: kernel(*refs, n=n),
+        grid=(16, pl.cdiv(n, 256)),
+        in_specs=[pl.BlockSpec((8, 256), lambda i, j: (i, j))],
+        out_specs=pl.BlockSpec((8, 1), lambda i, j: (i, j)),
+        out_shape=jax.ShapeDtypeStruct((128, pl.cdiv(n, 256)), jnp.float32),
+    )(x)
+
+run(jnp.ones((128, {n})))
+"""
+_COLUMN = "pl.program_id(1) * 256 + jax.lax.broadcasted_iota(jnp.int32, x.shape, 1)"
+
+
+# Run with `InterpretParams()` of jax 0.12.0.1: NaN where it is flagged.
+@pytest.mark.parametrize(
+    ("mask", "column", "n", "wrong"),
+    [
+        ("column <= n", _COLUMN, 1000, True),
+        ("column <= n", _COLUMN, 1024, False),  # no padding
+        ("column < n", _COLUMN, 1000, False),
+        ("column <= n - 1", _COLUMN, 1000, False),
+        ("column <= n", f"{_COLUMN} + 1", 1000, False),
+        ("column <= n", _COLUMN.replace("shape, 1", "shape, 0"), 1000, False),
+        ("(column <= n) & (column < n)", _COLUMN, 1000, False),
+    ],
+)
+def test_a_mask_that_lets_one_element_through(mask: str, column: str, n: int, wrong: bool) -> None:
+    code = _MASKED.format(mask=mask, column=column, n=n)
+    found = lint(code, "0.12.0.1", "tpu", select="PAL413")
+    assert ["lets padding through" in each.message for each in found] == [True] * wrong
+    assert all(each.severity.name == "WARNING" for each in found)

@@ -328,3 +328,34 @@ def test_sizes_that_are_parameters_with_defaults(scratch: str, before: str, text
     found = lint(_TILED.format(scratch=scratch, before=before), "0.12.0.1", select="PAL509")
     assert [f.severity.name for f in found] == ["WARNING"] * (text is not None)
     assert all(text is not None and text in f.message for f in found)
+
+
+# Traced with jax 0.6.2, 0.9.2, 0.10.2 and 0.12.0.1.
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("lax.add(x, x.astype(jnp.bfloat16))", True),
+        ("lax.max(x, lax.broadcasted_iota(jnp.int32, x.shape, 0))", True),
+        ("lax.lt(x, jnp.float16(2) * jnp.ones(x.shape, jnp.float16))", True),
+        ("lax.add(x, x.astype(y_ref.dtype))", False),
+        ("lax.add(x, 2.0)", False),
+        ("lax.pow(x, lax.broadcasted_iota(jnp.int32, x.shape, 0))", False),
+        ("jnp.add(x, x.astype(jnp.bfloat16))", False),
+    ],
+)
+def test_lax_promotes_nothing(value: str, wrong: bool) -> None:
+    code = f"""
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, y_ref, o_ref):
+    x = x_ref[...].astype(jnp.float32)
+    o_ref[...] = {value}
+
+def run(x, y):
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))(x, y)
+"""
+    found = lint(code, "0.12.0.1", select="PAL509")
+    assert ["lax` promote nothing" in each.message for each in found] == [True] * wrong

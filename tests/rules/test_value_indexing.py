@@ -171,3 +171,9 @@ def test_a_float_whatever_the_operand(index: str) -> None:
     code = launch(body, "tpu", operand="x, rows").replace("(x_ref, o_ref)", "(x_ref, rows_ref, o_ref)")
     (finding,) = [f for f in lint(code.replace("run(x)", "run(x, rows)"), "0.12.0.1") if f.code == CODE]
     assert "float" in finding.message
+
+
+def test_a_known_start_is_not_called_traced() -> None:
+    code = launch("x = x_ref[...]\no_ref[...] = lax.dynamic_slice_in_dim(x, 8, 8)", "tpu", extra="grid=(4,), ")
+    (finding,) = [each for each in lint(code, "0.12.0.1") if each.code == CODE]
+    assert "traced" not in finding.message

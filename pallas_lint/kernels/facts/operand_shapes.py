@@ -1,4 +1,4 @@
-"""Operands whose shapes jax refuses together: reshapes, broadcasting, products, joins."""
+"""Operands whose shapes, or dtypes, jax refuses together: reshapes, broadcasting, products, joins."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.library.arrays import promotes
 from pallas_lint.kernels.library.operands import argument, axes, shape
 from pallas_lint.kernels.library.products import PRODUCTS, contracted, operands, subscripts
+from pallas_lint.kernels.model.dtypes import long_name
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, SymbolOwner, shape_of, spelled_shape
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 _JOINS = frozenset({"concatenate", "concat", "stack", "vstack", "hstack"})
 _SELECTS = frozenset({"jax.numpy.where", "jax.lax.select"})
 _PRODUCTS = frozenset(PRODUCTS.split())
+_OF_ONE_DTYPE = frozenset(
+    f"jax.lax.{name}"
+    for name in "add sub mul div rem max min bitwise_and bitwise_or bitwise_xor shift_left shift_right_logical"
+    " shift_right_arithmetic nextafter atan2 eq ne lt le gt ge".split()
+)
 _TRANSPOSE_FACTOR = "transpose an operand: the other dimension has the size that is summed over"
 _TRANSPOSES = frozenset({"transpose", "permute_dims"})
 _REDUCTIONS = frozenset(
@@ -65,6 +71,16 @@ def shape_mismatch(op: Op) -> ShapeMismatch | None:
     if op.name in _SELECTS or promotes(op.name):
         return _broadcast([value for value in (*args, *keywords.values()) if isinstance(value, Array)])
     return None
+
+
+def dtype_mismatch(op: Op) -> tuple[str, str] | None:
+    """The dtypes of two arrays that a function of lax, which promotes nothing, is given; None where they may be one."""
+    if op.open or op.keywords or op.name not in _OF_ONE_DTYPE or len(op.args) != 2:
+        return None
+    one, other = (value.dtype if isinstance(value, Array) and not value.weak else None for value in op.args)
+    if one is None or other is None or one == other:
+        return None
+    return long_name(one), long_name(other)
 
 
 def _sizes(sizes: Shape | None) -> tuple[int, ...] | None:

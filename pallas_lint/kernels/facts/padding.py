@@ -2,7 +2,8 @@
 
 The last block of an array that the block does not divide is padded with whatever is there: NaN in interpret mode, old
 memory on a device. Elementwise operations carry it along and stores drop it; sums, maxima and products over the padded
-axis mix it into the result. Anything that goes through `where` or `select` counts as masked.
+axis mix it into the result. Anything that goes through `where` or `select` counts as masked, unless its condition is
+`index <= length`, which lets the first element of the padding through.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import axes_in
 from pallas_lint.kernels.grid.index_ranges import divided, number
-from pallas_lint.kernels.model.known_names import named
+from pallas_lint.kernels.model.known_names import PROGRAM_ID, named
 from pallas_lint.kernels.model.trace import Access, Op, is_full_index
 from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, Value, from_dim
 from pallas_lint.records import define, evolve, field, frozen
@@ -44,7 +45,9 @@ _COMPARING = named("less less_equal greater greater_equal equal not_equal lt le 
 
 @frozen
 class Padded:
-    """An axis of a value that ends in garbage. `load` is where it came in; `weighted`: multiplied by masked weights."""
+    """An axis of a value that ends in garbage. `load` is where it came in; `weighted`: multiplied by masked weights;
+    `passed_by`: the comparison that lets one element of it through a mask.
+    """
 
     axis: int
     block: Block
@@ -52,6 +55,7 @@ class Padded:
     load: Access
     certainty: Certainty
     weighted: bool = False
+    passed_by: Op | None = None
 
 
 @frozen
@@ -98,6 +102,8 @@ class _Padding:
 
     def _op(self, op: Op) -> Iterator[Mixed]:
         self._note_weights(op)
+        if op.name in SELECTING and not op.open:
+            self._let_through(op)
         if op.name in SELECTING or op.open:
             return
         if op.name in _REDUCING:
@@ -114,6 +120,27 @@ class _Padding:
             rank = _rank(op.args[0])
             if rank is not None:
                 self._set(op, (evolve(axis, axis=rank - 1 - axis.axis) for axis in self.of(op.args[0])))
+
+    def _let_through(self, op: Op) -> None:
+        """What `where(index <= length, x, ...)` leaves of the padding of `x`: the element at `length`."""
+        condition, *values = operands(op)
+        comparison = condition.origin if isinstance(condition, Array) else None
+        if (
+            comparison is None
+            or comparison.short not in ("less_equal", "le")
+            or len(comparison.args) != 2
+            or not values
+        ):
+            return
+        index, bound = comparison.args
+        self._set(
+            op,
+            (
+                evolve(axis, passed_by=comparison)
+                for axis in self.of(values[0])
+                if _rank(condition) == _rank(values[0]) and _is_at_end(axis, index, bound)
+            ),
+        )
 
     def _note_weights(self, op: Op) -> None:
         values = list(operands(op))
@@ -213,6 +240,28 @@ class _Padding:
         if one or other:
             masked = (not one and self.is_weight(left)) or (not other and self.is_weight(right))
             yield Mixed(op, (*one, *other), masked or any(axis.weighted for axis in (*one, *other)))
+
+
+def _is_at_end(axis: Padded, index: Value, bound: Value) -> bool:
+    """Whether `index` counts the elements of the whole array along the axis, from 0, and `bound` is its length."""
+    block, shape, dims = axis.block, axis.block.array_shape, axis.block.dims
+    if shape is None or dims is None or shape[axis.dimension] is None or bound != from_dim(shape[axis.dimension]):
+        return False
+    total = index.origin if isinstance(index, Array) else None
+    if total is None or total.short != "add" or len(total.args) != 2:
+        return False
+    size = from_dim(dims[axis.dimension].size)
+    for offset, counted in (total.args, total.args[::-1]):
+        iota = counted.origin if isinstance(counted, Array) else None
+        product = offset.origin if isinstance(offset, Array) else None
+        if iota is None or iota.name != "jax.lax.broadcasted_iota" or iota.argument("dimension", 2) != Const(axis.axis):
+            continue
+        if product is not None and product.short in ("multiply", "mul") and len(product.args) == 2:
+            factors = product.args
+            steps = [value.origin for value in factors if isinstance(value, Array) and value.origin is not None]
+            if size in factors and any(step.name == PROGRAM_ID for step in steps) and block.known_map:
+                return True
+    return False
 
 
 def mixed_padding(trace: KernelTrace, analysis: Analysis) -> Iterator[Mixed]:
