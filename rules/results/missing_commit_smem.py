@@ -49,11 +49,14 @@ class MissingCommitSmem(Rule):
     `plgpu.wait_smem_to_gmem` has returned, in this turn of a loop or in the next. `wait_smem_to_gmem(n)` leaves the
     last `n` copies running: of a ring of `n` slots that is one too many.
 
+    What a copy from GMEM brings is there once its barrier was waited for: a read before `barrier_wait` sees what the
+    buffer held before.
+
     ## How to fix
 
     Call `plgpu.commit_smem()` after the last write and before the copy or MMA, and
     `plgpu.wait_smem_to_gmem(0, wait_read_only=True)` before the next write; of a ring of `n` slots `n - 1` copies
-    may be left.
+    may be left. Call `plgpu.barrier_wait` between a copy from GMEM and the first read.
 
     ## Fix safety
 
@@ -131,6 +134,8 @@ class MissingCommitSmem(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         yield from _unfenced_reads(trace, context)
+        if any(True for _ in trace.ops(TO_SMEM)):
+            yield from _early_reads(trace, context)
         if any(True for _ in trace.ops(TO_GMEM)):
             yield from _early_writes(trace, context)
 
@@ -155,6 +160,37 @@ def _unfenced_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
                     write = dirty.pop(buffer, None)
                     if write is not None:
                         yield _unfenced(event, write, context)
+
+
+def _early_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
+    """Reads of a whole buffer that a copy fills, with no wait since: not those of another branch or thread."""
+    copies = {op.site.key for op in trace.ops(*_COPIES)}
+    filled: dict[tuple[str, object], tuple[Op, Ref]] = {}
+    unseen = set(trace.untracked_at)
+    for at, event in enumerate(trace.events):
+        if at in unseen:  # code ran that may wait
+            filled.clear()
+        if isinstance(event, Access):
+            read = [event.ref.buffer] if event.kind == "load" and event.site.key not in copies else []
+        elif isinstance(event, Op):
+            read = list(_read_by(event)) if event.name in _READERS else []
+            target = event.argument("dst", 1) if event.name == TO_SMEM else None
+            if isinstance(target, Ref) and not target.view and event.argument("barrier", 2) is not None:
+                filled[target.buffer] = event, target
+            elif any(word in event.short for word in ("wait", "test", "barrier", "semaphore")):
+                filled.clear()
+        else:
+            continue
+        for buffer in read:
+            copy = filled.pop(buffer, None)
+            if copy is not None and event.guards[: len(copy[0].guards)] == copy[0].guards:
+                yield context.finding(
+                    event.site,
+                    f"{_named(copy[1])} is read before the copy into it was waited for",
+                    help="call `plgpu.barrier_wait` with the barrier of the copy first",
+                    severity=Severity.WARNING if event.certain and copy[0].certain else Severity.INFO,
+                    related=[(copy[0].site, "copied here")],
+                )
 
 
 def _read_by(op: Op) -> Iterator[tuple[str, object]]:

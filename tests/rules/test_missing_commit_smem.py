@@ -282,3 +282,23 @@ def test_three_slots_in_turn() -> None:
     turn = "slot = (slot + 1) % 3"
     assert not _in_loops(_LOOPS["odd"], _SEND.format(left=2, slot="slot", toggle=turn))
     assert _in_loops(_LOOPS["odd"], _SEND.format(left=3, slot="slot", toggle=turn))
+
+
+# The first raises with the GPU interpreter of jax 0.12.0.1 (`detect_races=True`), with the wait it is right.
+@pytest.mark.parametrize(
+    ("body", "early"),
+    [
+        ("{copy}\no_gmem[...] = a[...]\n{wait}", True),
+        ("{copy}\nplgpu.copy_smem_to_gmem(a, o_gmem)\n{wait}", True),
+        ("{copy}\n{wait}\no_gmem[...] = a[...]", False),
+        ("{copy}\no_gmem[...] = b[...]\n{wait}", False),
+        ("{copy}\nplgpu.wait_gmem_to_smem(x_gmem, a, barrier)\no_gmem[...] = a[...]", False),
+        ("o_gmem[...] = a[...]\n{copy}\n{wait}", False),
+        ("pl.when(x_gmem[0] > 0)(lambda: {copy})\no_gmem[...] = a[...]", False),  # another thread's
+        ("plgpu.copy_gmem_to_smem(x_gmem.at[0:64], a.at[0:64], barrier)\no_gmem[...] = a[...]\n{wait}", False),
+    ],
+)
+def test_a_read_before_the_copy_was_waited_for(body: str, early: bool) -> None:
+    code = module(body.format(copy="plgpu.copy_gmem_to_smem(x_gmem, a, barrier)", wait="plgpu.barrier_wait(barrier)"))
+    found = lint(code, "0.12.0.1", "mosaic-gpu", "PAL416")
+    assert ["before the copy into it was waited for" in each.message for each in found] == [True] * early
