@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, blocks_of
+from pallas_lint.api import (
+    Array,
+    Const,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Launch,
+    Rule,
+    Severity,
+    Slice,
+    blocks_of,
+)
 from pallas_lint.kernels.facts.coverage import unmoved, unread
+from pallas_lint.kernels.grid.index_ranges import SliceUse, extents, number, parts_of, size_of, start_of
+from pallas_lint.kernels.model.trace import LOOP_INDEX
 
 
 class NeverRead(Rule):
-    """Blocks of an input are never read.
+    """Blocks of an input, or of what a loop in the kernel reads, are never read.
 
     Where a grid axis walks over the blocks of an input from the first one on, and no output depends on that axis, the
     axis is a reduction: if it stops before the last block, the rest of the array is left out of the result, silently.
@@ -19,10 +33,13 @@ class NeverRead(Rule):
     An input whose index map stays at the first block along a reduction that has a step for each of its blocks adds up
     that block again and again.
 
+    `x_ref[pl.ds(i, 32)]` in a loop of `size // 32` iterations starts at the elements 0, 1, 2, ..., not at the blocks:
+    its slices overlap, and most of the ref is left out. `pl.ds` counts elements, index maps count blocks.
+
     ## How to fix
 
     Make the grid as long as the array has blocks: `pl.cdiv(size, block)`. Slice the operand where the rest is left out
-    on purpose.
+    on purpose. Multiply the index of a loop by the size of its slices: `pl.ds(i * 32, 32)`.
 
     ## Known limits
 
@@ -80,6 +97,20 @@ class NeverRead(Rule):
     valid = (
         Example(
             """
+            def kernel(x_ref, o_ref):
+                def add(i, total):
+                    return total + x_ref[pl.ds(i * 8, 8)]
+
+                o_ref[...] = lax.fori_loop(0, 8, add, jnp.zeros((8, 128)))
+
+            def total(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype))(x)
+
+            total(jnp.ones((64, 128)))
+            """
+        ),
+        Example(
+            """
             def kernel(q_ref, k_ref, o_ref):
                 o_ref[...] = q_ref[...] + k_ref[...]
 
@@ -119,6 +150,24 @@ class NeverRead(Rule):
         ),
     )
 
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        if not trace.complete:
+            return
+        uses = [part for part in parts_of(trace) if part.ref.role == "in" and not part.ref.view]
+        for part in uses:
+            found = _overlapping(part, trace)
+            others = [access for access in trace.accesses() if access.ref.buffer == part.ref.buffer]
+            if found is None or any(access.site.key != part.access.site.key for access in others):
+                continue
+            count, size = found
+            yield context.finding(
+                part.access.site,
+                f"slices of {size} elements of `{part.ref.parameter}` start at each of the first {count}"
+                f" elements: they overlap, and what follows of the {count * size} is never read",
+                help=f"multiply the index of the loop by {size}: `pl.ds` counts elements, not blocks",
+                op=part.access,
+            )
+
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         blocks = blocks_of(launch, context.analysis) if launch.form.refs == "blocks" else None
         if blocks is None or not blocks.grid.rank:
@@ -142,3 +191,18 @@ class NeverRead(Rule):
                 f" blocks, and the index map leaves out grid axis {walk.axis}, which is summed over with as many steps",
                 help="return the index of that axis for the dimension",
             )
+
+
+def _overlapping(part: SliceUse, trace: KernelTrace) -> tuple[int, int] | None:
+    """The iterations of a loop that has one for each block of a dimension, and the size of these, where its slices
+    start at the index of the loop itself; else None.
+    """
+    start, size = start_of(part), number(size_of(part))
+    loop = start.origin if isinstance(start, Array) else None
+    if not isinstance(part.index, Slice) or loop is None or loop.name != LOOP_INDEX or loop.args[:1] != (Const(0),):
+        return None
+    length = next((known for known in map(number, extents(part, trace)) if known is not None), None)
+    count = number(loop.args[1])
+    if size is None or length is None or count is None or min(size, count) < 2 or size * count != length:
+        return None
+    return count, size
