@@ -202,7 +202,8 @@ def _for_all_sizes(
 
 
 def _spelled(symbols: dict[Sym, int]) -> str:
-    spelled = [f"`{name.text}` is {number}" for name, number in symbols.items() if not name.text.startswith("#")]
+    named = sorted((name.text, number) for name, number in symbols.items() if not name.text.startswith("#"))
+    spelled = [f"`{name}` is {number}" for name, number in named]
     return f", for one where {' and '.join(spelled[:2])}" if spelled else ""
 
 
