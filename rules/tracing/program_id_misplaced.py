@@ -278,8 +278,7 @@ class ProgramIdMisplaced(Rule):
 def _unbound(op: Op, launch: Launch, context: Context) -> Finding | None:
     """The index along an axis that neither the launch, or its mesh of subcores, nor a `shard_map` around it has.
 
-    A mesh around it may stand in another file. A slip is what is almost a name of the launch, or any name where the
-    call of the launch is known: no mesh is around that.
+    A mesh around it may stand in another file: only a name that is almost one of the launch's is surely a slip.
     """
     subcores, name = axes_of_subcores(launch, device=None), op.argument("axis_name", 0)
     axes = list((gpu_axes(launch) if subcores is None else subcores) or ())
@@ -289,7 +288,7 @@ def _unbound(op: Op, launch: Launch, context: Context) -> Finding | None:
 
     meant = difflib.get_close_matches(name.value, axes, 1)
     alone = all(each.shard_map is None and not each.hidden and not each.nested for each in launch.sharding_contexts)
-    if not (meant or subcores or launch.known_call is not None) or not alone or not launch.sharding_contexts:
+    if not (meant or subcores) or not alone or not launch.sharding_contexts:
         return None
     known = " and ".join(f'"{axis}"' for axis in axes)
     where = "the launch" if subcores is None else "the mesh of the kernel"

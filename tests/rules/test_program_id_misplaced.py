@@ -51,35 +51,3 @@ def test_an_unknown_mesh(mesh: str) -> None:
             return pl.kernel(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.int32), mesh={mesh})(x)
         """
     assert not lint(code, "0.12.0", select="PAL504")
-
-
-_GPU = """
-import jax
-import jax.numpy as jnp
-from jax import lax
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import mosaic_gpu as plgpu
-
-def kernel(x_ref, o_ref):
-    rows = pl.ds(lax.axis_index("cols") * 64, 64)
-    o_ref[rows] = x_ref[rows] * 2
-
-def double(x):
-    return plgpu.kernel(
-        kernel, out_type=jax.ShapeDtypeStruct((256, 128), jnp.float32), grid=(4,), grid_names=("m",)
-    )(x)
-"""
-
-
-@pytest.mark.parametrize(
-    ("call", "severities"),
-    [
-        ("double(jnp.ones((256, 128)))", ["WARNING"]),
-        ("", []),  # a mesh may be around it
-        ("jax.shard_map(double, mesh=mesh, in_specs=spec, out_specs=spec)(jnp.ones((256, 128)))", []),
-    ],
-)
-def test_a_name_unlike_those_of_the_launch(call: str, severities: list[str]) -> None:
-    """Lowered for CUDA with jax 0.12.0.1: `NameError: Found an unbound axis name`."""
-    found = lint(_GPU + call + "\n", "0.12.0.1", "mosaic-gpu", "PAL504")
-    assert [each.severity.name for each in found] == severities
