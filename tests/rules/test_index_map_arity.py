@@ -148,7 +148,7 @@ def gather(rows, x):
 """
 
 
-# Traced with jax 0.10.2 and 0.12.0.1.
+# `rows, i` was traced with jax 0.12.0.1, in another kernel: `IndexError: Too many indices`.
 @pytest.mark.parametrize(
     ("names", "body", "wrong"),
     [

@@ -284,7 +284,7 @@ def test_three_slots_in_turn() -> None:
     assert _in_loops(_LOOPS["odd"], _SEND.format(left=3, slot="slot", toggle=turn))
 
 
-# The first raises with the GPU interpreter of jax 0.12.0.1 (`detect_races=True`), with the wait it is right.
+# One like the first raises with the GPU interpreter of jax 0.12.0.1 (`detect_races=True`), with the wait not.
 @pytest.mark.parametrize(
     ("body", "early"),
     [

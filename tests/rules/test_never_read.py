@@ -25,7 +25,7 @@ total(jnp.ones((64, 128)))
 """
 
 
-# Interpreted with jax 0.12.0.1: the first one adds up ones of the first 15 rows only.
+# A product with such slices is wrong when jax 0.12.0.1 interprets it, and right with `i * 8`.
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [

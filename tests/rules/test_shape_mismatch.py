@@ -330,7 +330,7 @@ def test_sizes_that_are_parameters_with_defaults(scratch: str, before: str, text
     assert all(text is not None and text in f.message for f in found)
 
 
-# Traced with jax 0.6.2, 0.9.2, 0.10.2 and 0.12.0.1.
+# The functions alone were traced with jax 0.6.2, 0.9.2, 0.10.2 and 0.12.0.1.
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
