@@ -162,3 +162,38 @@ def test_a_loop_binds_names_again() -> None:
     """
     assert found(code.format(last=4096, of_x="rows"), "PAL307") == []
     assert found(code.format(last=4096, of_x="rows + 128"), "PAL307") != []
+
+
+@pytest.mark.parametrize(
+    "filled",
+    [
+        "parts = [[None] * 2 for _ in range(2)]\n            parts[1][0] = ROWS",
+        "parts = [[], []]\n            parts[1].append(ROWS)",
+        "parts = {1: [None]}\n            parts[1][0] = ROWS",
+    ],
+)
+def test_lists_in_lists_are_filled(filled: str) -> None:
+    code = f"""
+    def run(x):
+        def kernel(x_ref, o_ref):
+            {filled}
+            o_ref[...] = jnp.concatenate([jnp.zeros((4, 128)), parts[1][0]])
+        return pl.pallas_call(kernel, OUT)(x)
+    """
+    joined = "o_ref[...] = jnp.concatenate([jnp.zeros((4, 128)), parts[1][0]])"
+    assert found(code.replace("ROWS", "jnp.ones((4, 128))"), "PAL509") == []
+    assert found(code.replace("ROWS", "jnp.ones((128,))"), "PAL509") == [joined]
+
+
+def test_a_place_that_another_function_fills() -> None:
+    code = """
+    def run(x):
+        def fill(parts, part):
+            parts[0] = part
+        def kernel(x_ref, o_ref):
+            parts = [None]
+            fill(parts, x_ref[0:4, :])
+            o_ref[...] = jnp.concatenate([x_ref[0:4, :], parts[0]], axis=0)
+        return pl.pallas_call(kernel, OUT)(x)
+    """
+    assert found(code, "PAL509") == []

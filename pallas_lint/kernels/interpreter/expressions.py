@@ -405,12 +405,11 @@ def store(interp: Tracer, target: nodes.Subscript, value: Value, env: Env) -> No
             interp.access("store", option, index, target, value)
         elif not isinstance(option, Seq | Dictionary | Array | Const):
             interp.mark_untracked()  # a ref that is not seen to be one
-    if isinstance(target.value, nodes.Name):
-        replaced = indexing.with_item(owner, index, value)
-        if replaced is not None:
-            weight = weight_of(replaced)
-            interp.count(weight // _COPIED)
-            env.bind(target.value.value, replaced if weight <= MAX_WEIGHT else UNKNOWN)
+    replaced = indexing.with_item(owner, index, value)
+    if replaced is not None:
+        weight = weight_of(replaced)
+        interp.count(weight // _COPIED)
+        members.rebind(interp, target.value, replaced if weight <= MAX_WEIGHT else UNKNOWN, env)
 
 
 def _yield(interp: Tracer, node: nodes.Yield | nodes.Await, env: Env) -> Value:

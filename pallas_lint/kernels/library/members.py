@@ -358,18 +358,23 @@ def _sequence_method(interp: Tracer, owner: Seq, name: str, arguments: Arguments
     elif name == "copy":
         return owner
     if changed is not None:
-        _rebind(interp, node, changed, env)
+        _rebind_owner(interp, node, changed, env)
         return owner.items[-1] if name == "pop" and owner.items and not owner.open else UNKNOWN
     return UNKNOWN
 
 
-def _rebind(interp: Tracer, call: nodes.Node, changed: Value, env: Env) -> None:
-    """What a method has changed its owner into, under the owner's name."""
-    target = call.func.value if isinstance(call, nodes.Call) and isinstance(call.func, nodes.Attribute) else None
-    if isinstance(target, nodes.Name):
-        env.bind(target.value, changed)
-    elif isinstance(target, nodes.Attribute):
-        interp.assign(target, changed, env)
+def _rebind_owner(interp: Tracer, call: nodes.Node, changed: Value, env: Env) -> None:
+    """What a method has changed its owner into, where the owner stands."""
+    if isinstance(call, nodes.Call) and isinstance(call.func, nodes.Attribute):
+        rebind(interp, call.func.value, changed, env)
+
+
+def rebind(interp: Tracer, place: nodes.BaseExpression, changed: Value, env: Env) -> None:
+    """What a list or dictionary has become, where it stands: under a name, in an object, in another list."""
+    if isinstance(place, nodes.Name):
+        env.bind(place.value, changed)
+    elif isinstance(place, nodes.Attribute | nodes.Subscript):
+        interp.assign(place, changed, env)
 
 
 def _dictionary_method(
@@ -382,7 +387,7 @@ def _dictionary_method(
     if name == "keys":
         return Seq(tuple(key for key, _ in owner.items), "list", owner.open)
     if name in _CHANGING:
-        _rebind(interp, node, _changed(owner, name, arguments), env)
+        _rebind_owner(interp, node, _changed(owner, name, arguments), env)
     if name in ("get", "pop", "setdefault") and arguments.positional and isinstance(node, nodes.Call):
         default = arguments.positional[1] if len(arguments.positional) > 1 else Const(None)
         table = node.func.value if isinstance(node.func, nodes.Attribute) else node.func

@@ -20,10 +20,10 @@ Keywords = dict[str, Value]
 
 
 def shape(value: Value) -> Shape | None:
-    """The shape of an operand: numbers have none of dimensions."""
+    """The shape of an operand: numbers have none of dimensions. None is no operand, and stands for one to come."""
     if isinstance(value, Array):
         return value.shape
-    return () if isinstance(value, Const | Sym) else None
+    return () if isinstance(value, Const | Sym) and value != NONE else None
 
 
 def argument(args: list[Value], keywords: Keywords, name: str, position: int) -> Value | None:
