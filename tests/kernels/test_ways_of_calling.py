@@ -479,6 +479,29 @@ def test_what_a_backward_function_gets_by_a_call_in_another_file(tmp_path: Path)
     assert "f32[8,128], f32[64,128], f32[16,128]" in str(run(files, cwd=tmp_path).launches)
 
 
+def test_what_a_backward_function_gets_where_other_files_hand_it_over(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\n')
+    imports = "import jax\nimport jax.numpy as jnp\nfrom jax.experimental import pallas as pl\n"
+    decorated = "@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))\n"
+    before, _, after = DERIVATIVE.partition("def forward")
+    rules = f"def forward{after}".replace("act.defvjp(forward, backward)", "")
+    plain = before.replace(decorated, "").partition("def act")
+    (tmp_path / "plain.py").write_text(f"{TWICE}def act{plain[2]}")
+    (tmp_path / "rules.py").write_text(f"{imports}from plain import twice\n{plain[0]}{rules}")
+    (tmp_path / "acts.py").write_text(
+        "import jax\nfrom plain import act as _act\nfrom rules import forward, backward\n"
+        "act = jax.custom_vjp(_act, nondiff_argnums=(1,))\nact.defvjp(forward, backward)\n"
+    )
+    (tmp_path / "test_acts.py").write_text(
+        "import jax, jax.numpy as jnp\nfrom acts import act\n\n\n"
+        "def test_it():\n    jax.grad(lambda x: act(x, 16).sum())(jnp.ones((64, 128)))\n"
+    )
+    chosen = settings("0.12.0.1", "tpu", "PAL101")
+    names = ("plain.py", "rules.py", "acts.py", "test_acts.py")
+    files = [InputFile(tmp_path / name, name, chosen) for name in names]
+    assert "f32[8,128], f32[64,128], f32[16,128]" in str(run(files, cwd=tmp_path).launches)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -634,3 +657,18 @@ def declared(x):
 twice(declared({X}))
 """
     assert shapes(code) == [(1024, 512), (1024, 256)]
+
+
+def test_arrays_are_no_tensors_of_other_libraries() -> None:
+    code = """
+import torch
+from jax.experimental.pallas.ops.tpu.paged_attention import quantization_utils
+
+def run(x):
+    if isinstance(x, (quantization_utils.QuantizedTensor, torch.Tensor)):
+        x = x.weight
+    return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))(x)
+
+run(jnp.zeros((8, 128)))
+"""
+    assert any(_shapes(launch) == [(8, 128)] for launch in launches(code))

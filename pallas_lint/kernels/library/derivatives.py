@@ -53,7 +53,7 @@ def _like(leaf: Value) -> Value:
 # -- derivatives of one's own ----------------------------------------------------------------------------------------
 
 
-def custom(name: str, target: Value, arguments: Arguments) -> Value:
+def custom(interp: Tracer, name: str, target: Value, arguments: Arguments) -> Value:
     """A function as `jax.custom_vjp` with these arguments (those after the function) makes it."""
     if last_part(name) != "custom_vjp" or not isinstance(target, Func) or arguments.open:
         return target
@@ -65,7 +65,9 @@ def custom(name: str, target: Value, arguments: Arguments) -> Value:
         for item in wanted
     ]
     known = {position for position in positions if position is not None}
-    return target if None in positions else evolve(target, nondiff=tuple(sorted(known)))
+    if None in positions:
+        return target
+    return evolve(target, nondiff=tuple(sorted(known)), derived_in=interp.frame.module)
 
 
 def _parameters(func: Func) -> list[str]:
@@ -78,7 +80,8 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
     The backward function gets the arguments that are not differentiated, what the forward function keeps, and arrays
     like its result. Without `jax.grad` or one of its like around the call, both are only traced.
     """
-    if func.module is not interp.root and not FORMS.over_blocks.search(interp.root.source.text):
+    launching = func.module is interp.root or FORMS.over_blocks.search(interp.root.source.text)
+    if not launching and not interp.running_callers:
         return  # it only calls launches of other modules, which are judged there
     if any(each.nondiff is not None for each in interp.frame.stack):
         return  # derivatives of derivatives
@@ -117,8 +120,9 @@ def _rules(interp: Tracer, func: Func) -> tuple[Func, Func] | None:
     """The functions that `f.defvjp(forward, backward)` hands over, where `f` may have another name."""
     rules = func.env.vars.get(bound_name(func)) if func.env.parent is not None else None
     if rules is None:
-        func.module.lookup(DERIVATIVE, interp)  # runs these calls
-        rules = func.module.env.vars.get(bound_name(func))
+        module = func.derived_in or func.module
+        module.lookup(DERIVATIVE, interp)  # runs these calls
+        rules = module.env.vars.get(bound_name(func))
     if not isinstance(rules, Seq):
         return None
     forward, backward = rules.items

@@ -101,7 +101,7 @@ def _transparent(interp: Tracer, name: str, arguments: Arguments, node: nodes.No
     if name in JIT and isinstance(first, CallResult) and jit.shardings_of(arguments):
         return sharding.jitted(interp, interp.opaque_call(name, arguments, node))
     if isinstance(first, Func | OneOf) or (isinstance(first, CallResult) and first.launch is not None):
-        return derivatives.custom(name, first, arguments.rest(1))
+        return derivatives.custom(interp, name, first, arguments.rest(1))
     return interp.opaque_call(name, arguments, node)
 
 
@@ -243,7 +243,7 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
         if decorator.name == DISPATCH and isinstance(target, Func):
             return evolve(target, dispatches=True)
         if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
-            return derivatives.custom(decorator.name, target, Arguments())
+            return derivatives.custom(interp, decorator.name, target, Arguments())
         if decorator.name == CHECKIFY:
             mark_checkified(interp, target)
             return interp.opaque_call(CHECKIFY, Arguments([target]), node)
@@ -299,7 +299,7 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
 def _jit_by(interp: Tracer, name: str, decorator: CallResult, target: Value) -> Value:
     """What `@jax.jit(static_argnames="n")` or `@partial(jax.jit, static_argnums=0)` makes of a function."""
     arguments = Arguments(list(decorator.args), dict(decorator.keywords), decorator.open)
-    return _jitted(interp, target, arguments) if name in JIT else derivatives.custom(name, target, arguments)
+    return _jitted(interp, target, arguments) if name in JIT else derivatives.custom(interp, name, target, arguments)
 
 
 def _jitted(interp: Tracer, target: Value, arguments: Arguments) -> Value:

@@ -271,9 +271,10 @@ class Func:
 
     `node` is the FunctionDef or Lambda; `open_keywords`: `partial(f, **unknown)`; `jitted`: the parameters that
     `jax.jit` traces; `program`: the shardings that a `jit` around it names, None where there is none; `hidden`:
-    something unknown is around it; `nondiff`: the arguments that a `jax.custom_vjp` around it does not differentiate;
-    `matmul_precision`: what a `jax.default_matmul_precision` around it sets; `dispatches`: by the type of its first
-    argument to functions that are registered with it.
+    something unknown is around it; `nondiff`: the arguments that a `jax.custom_vjp` around it does not
+    differentiate, `derived_in`: the module in which it is wrapped so; `matmul_precision`: what a
+    `jax.default_matmul_precision` around it sets; `dispatches`: by the type of its first argument to functions that
+    are registered with it.
     """
 
     name: str
@@ -289,6 +290,7 @@ class Func:
     program: tuple[Value, ...] | None = None
     hidden: bool = False
     nondiff: tuple[int, ...] | None = None
+    derived_in: CodeModule | None = None
     matmul_precision: Value | None = None
     dispatches: bool = False
     weight: int = field(init=False, eq=False, repr=False)

@@ -39,6 +39,7 @@ _ARRAY_TYPES = frozenset(
 _OF_ARRAYS = frozenset("shape dtype ndim size astype reshape sum T item __array__ __getitem__ __len__".split())
 _OF_TRACERS = _OF_ARRAYS | {"aval", "at"}
 _NEVER_ARRAYS = frozenset(f"builtins.{name}" for name in ("list", "tuple", "dict", "set", "frozenset", "str", "bytes"))
+_OTHERS = ("builtins.", "numpy.", "torch.", "jax.experimental.pallas.ops.")  # whose classes no array of jax is of
 _CONTAINERS = frozenset(f"collections.abc.{name}" for name in ("Sequence", "Mapping", "Set", "Callable"))
 _NUMBER_CLASSES = {f"numbers.{name}": getattr(numbers, name) for name in ("Number", "Complex", "Real", "Integral")}
 
@@ -104,7 +105,7 @@ def _is_array_of(value: Array, name: str) -> bool | None:
         return None
     if name in _ARRAY_TYPES:
         return True
-    others = name.startswith(("builtins.", "numpy.")) or name in _NUMBER_CLASSES or name in _CONTAINERS
+    others = name.startswith(_OTHERS) or name in _NUMBER_CLASSES or name in _CONTAINERS
     return False if others else None
 
 
