@@ -288,6 +288,11 @@ FOREIGN: dict[str, tuple[tuple[int, ...], str]] = {
     "torch.stack([torch.ones(2, 3)] * 2)": ((2, 2, 3), "f32"),
     "torch.tensor([1.0, 2.0])": ((2,), "f32"),
     "torch.zeros_like(torch.ones(2, 3))": ((2, 3), "f32"),
+    # Elementwise: as torch documents them.
+    "-torch.rand(4).abs() * 0.5": ((4,), "f32"),
+    "torch.sigmoid(torch.randn(4, 8).half())": ((4, 8), "f16"),
+    "torch.nn.functional.logsigmoid(torch.randn(4, 8).bfloat16())": ((4, 8), "bf16"),
+    "torch.nn.functional.normalize(torch.randn(4, 8), p=2, dim=-1)": ((4, 8), "f32"),
 }
 FOREIGN_OPEN = (
     "einops.rearrange(x, 'a ... -> ... a')",
@@ -297,6 +302,8 @@ FOREIGN_OPEN = (
     "torch.randn(*f)",
     "torch.randn(f, 8)",
     "torch.tensor(f)",
+    "torch.nn.functional.softmax(torch.randn(4, 8), dim=-1, dtype=torch.float16)",
+    "torch.exp(torch.arange(4))",
 )
 _CODE = """\
 import einops, functools, jax, jax.numpy as jnp, numpy as np, torch

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 _FILLED: dict[str, Element] = dict.fromkeys(("randn", "rand", "zeros", "ones", "empty"), "f32")
 _LIKE = ("zeros_like", "ones_like", "empty_like", "randn_like", "rand_like", "full_like")
 _SAME = frozenset("detach numpy cpu cuda contiguous clone requires_grad_ tpu".split())
+_ELEMENTWISE = frozenset("abs neg exp log sqrt rsqrt sigmoid tanh relu".split())
+_ACTIVATIONS = frozenset("logsigmoid sigmoid tanh relu gelu silu softplus softmax log_softmax normalize".split())
 _REARRANGING = {"permute": "transpose", "unsqueeze": "expand_dims", "view": "reshape", "transpose": "swapaxes"}
+_FLOATS = ("f32", "f16", "bf16", "f64")  # what these functions keep; of integers most make floats
 _CASTS: dict[str, Element] = {
     "float": "f32", "half": "f16", "bfloat16": "bf16", "double": "f64", "int": "i32", "long": "i64", "bool": "bool",
 }  # fmt: skip
@@ -74,10 +77,18 @@ def _joined(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
     return evolve(result, host=True) if isinstance(result, Array) and result.shape is not None else None
 
 
+def _elementwise(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value | None:
+    """`F.logsigmoid(x)`: a tensor of the same shape and dtype."""
+    first = arguments.get("input", 0)
+    if interp.kernel is not None or arguments.open or "dtype" in arguments.keywords or not isinstance(first, Array):
+        return None
+    return first if first.host and first.dtype in _FLOATS else None
+
+
 def method(owner: Array, name: str, arguments: Arguments) -> Value | None:
     """What a method that only tensors have returns: `x.float()`; None for other names."""
     given = arguments.positional
-    if name in _SAME:
+    if name in _SAME or (name in _ELEMENTWISE and owner.dtype in _FLOATS):
         return owner
     if name in _CASTS:
         return evolve(owner, dtype=_CASTS[name])
@@ -100,5 +111,7 @@ TENSORS: dict[str, Callable[[Tracer, str, Arguments, nodes.Node], Value | None]]
         f"torch.{name}": _made
         for name in (*_FILLED, *_LIKE, "full", "randint", "tensor", "as_tensor", "from_numpy")
     },
+    **{f"torch.{name}": _elementwise for name in _ELEMENTWISE},
+    **{f"torch.nn.functional.{name}": _elementwise for name in _ACTIVATIONS},
     **{f"torch.{name}": _joined for name in ("cat", "concat", "stack")},
 }  # fmt: skip
