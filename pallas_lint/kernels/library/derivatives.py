@@ -80,8 +80,8 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
     The backward function gets the arguments that are not differentiated, what the forward function keeps, and arrays
     like its result. Without `jax.grad` or one of its like around the call, both are only traced.
     """
-    launching = func.module is interp.root or FORMS.over_blocks.search(interp.root.source.text)
-    if not launching and not interp.running_callers:
+    judged_here = func.module is interp.root or FORMS.over_blocks.search(interp.root.source.text)
+    if not judged_here and not interp.running_callers:
         return  # it only calls launches of other modules, which are judged there
     if any(each.nondiff is not None for each in interp.frame.stack):
         return  # derivatives of derivatives
@@ -92,6 +92,8 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
     if arguments.open and not set(_parameters(func)[len(given) :]) <= arguments.keywords.keys():
         return
     forward, backward = rules
+    if not judged_here and func.derived_in is func.module and forward.module is func.module is backward.module:
+        return  # they run where its module is judged, by this call
     if interp.derived[func.node] >= _MAX_CALLS or any(each.node is forward.node for each in interp.frame.stack):
         return
     interp.derived[func.node] += 1
