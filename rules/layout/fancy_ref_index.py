@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pallas_lint.api import (
     ELLIPSIS,
     NONE,
+    Access,
     Array,
     Const,
     Context,
@@ -28,7 +29,7 @@ from pallas_lint.kernels.facts.loaded_values import load_of
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.kinds import INEXACT
-from pallas_lint.records import frozen
+from pallas_lint.records import evolve, frozen
 from pallas_lint.syntax.nesting import spelled_function
 
 if TYPE_CHECKING:
@@ -80,20 +81,23 @@ class FancyRefIndex(Rule):
     unknown shape that nothing puts into SMEM is a warning, and only where a TPU is the target: it is an array, or a
     single number at an offset in VMEM of which the compiler wants proof that it is aligned. `idx_ref[i, 0]` compiles,
     and so does `idx_ref[0]` where it is a number: an info. Too many indices are reported where every size of the block
-    is known: a name in a block shape may stand for `None`. SparseCore is not checked. Whether a gather that
-    lowers on Triton reads what is meant is not checked. Arrays as index into a value are PAL208's.
+    is known: a name in a block shape may stand for `None`. On SparseCores only loads and stores are checked: copies
+    take arrays as index, `x_hbm.at[idx]`. Whether a gather that lowers on Triton reads what is meant is not checked.
+    Arrays as index into a value are PAL208's.
 
     ## References
 
     - jax issues 25230, 27795, 39518, 37006 and 22783; jax-triton issues 46 and 170.
     - Lowered with jax 0.4.35, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2 and 0.12.0.1 for TPU, 0.4.35, 0.8.3 and 0.12.0.1
-      for Triton, 0.11.2 and 0.12.0.1 for Mosaic GPU: 75 forms, each with the same outcome in all versions.
+      for Triton, 0.11.2 and 0.12.0.1 for Mosaic GPU: 75 forms, each with the same outcome in all versions. Twelve for
+      the vector subcores of v6e with 0.10.2 and 0.12.0.1.
     """
 
     code = "PAL209"
     name = "fancy-ref-index"
     severity = Severity.ERROR
     backends = frozenset({"tpu", "triton", "mosaic_gpu"})
+    cores = frozenset({"tensor", "sparse"})
     runs_without_backend = True
     ops = ("jax.numpy.take_along_axis",)
     invalid = (
@@ -164,10 +168,16 @@ class FancyRefIndex(Rule):
     )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        sparse = context.target is not None and context.target.core == "sparse"
         for indexing in ref_indexings(trace):
             trouble = _of_ref(indexing, trace)
             if trouble is None:
                 continue
+            if sparse:
+                if not isinstance(indexing.event, Access) or trouble.most is not Severity.ERROR:
+                    continue  # copies take arrays as index; numbers from VMEM are PAL211's
+                if trouble.help is _INSTEAD:
+                    trouble = evolve(trouble, help=_GATHER)
             found = failure(context, trouble.fails)
             if found is None or (trouble.most is not Severity.ERROR and context.target is None):
                 continue
@@ -185,7 +195,7 @@ class FancyRefIndex(Rule):
         """`take_along_axis` with indices of another shape than the array's."""
         value, indices = op.argument("arr", 0), op.argument("indices", 1)
         differs = _other_size(value, indices, op.argument("axis", 2))
-        if differs is None:
+        if differs is None or (context.target is not None and context.target.core == "sparse"):
             return
         # Without a rule for `gather` it fails whatever the shapes: PAL101 reports that.
         found = failure(context, lambda backend, _, version: backend == "tpu" and lowers("gather", backend, version))
@@ -204,6 +214,7 @@ _INSTEAD = (
     "load row by row with scalar indices from SMEM, choose blocks by scalar prefetch and an index map, or multiply by"
     " a one-hot matrix"
 )
+_GATHER = "gather with `plsc.load_gather(ref, [rows, columns])`, with an array of indices for each dimension"
 _IN_SMEM = (
     "keep the indices in SMEM, `pl.BlockSpec(memory_space=pltpu.SMEM)`, where single numbers can be loaded, or prefetch"
     " them: `pltpu.PrefetchScalarGridSpec`"

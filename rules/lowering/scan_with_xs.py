@@ -28,6 +28,7 @@ from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, is_integer
 from pallas_lint.records import frozen
 from pallas_lint.syntax.nesting import spelled_function
 
+_WHEN = "jax.experimental.pallas.when"
 _LOOPS = ("jax.lax.fori_loop", "jax.experimental.pallas.loop")
 _EVERY = frozenset({"tpu", "triton", "mosaic_gpu"})
 _BOTH = frozenset({"tpu", "triton"})
@@ -60,7 +61,8 @@ class ScanWithXs(Rule):
     is refused too, and so is `unroll=` on Triton, and on TPU before 0.10 where it is not the whole loop. With
     bounds that are known only in the kernel `fori_loop` refuses to unroll on any backend: `Can only use unroll in
     fori_loop if the loop bounds are statically known`. Up to 0.8 a scan without `xs` lowers only if a counter leads
-    its carry. Interpret mode runs all of these but the last two.
+    its carry. Interpret mode runs all of these but the last two. The condition of a `lax.cond` or `pl.when` is one
+    boolean, on every backend (`Pred must be a scalar`).
 
     ## How to fix
 
@@ -71,7 +73,8 @@ class ScanWithXs(Rule):
     ## Known limits
 
     Results that a scan collects count only where something takes them. Mosaic GPU was measured
-    with jax 0.12.0.1 only, and takes an `unroll=` that divides the length.
+    with jax 0.12.0.1 only, and takes an `unroll=` that divides the length. On SparseCores, only what every backend
+    refuses is found.
 
     ## References
 
@@ -84,10 +87,11 @@ class ScanWithXs(Rule):
     name = "scan-with-xs"
     severity = Severity.ERROR
     backends = _EVERY
+    cores = frozenset({"tensor", "sparse"})
     runs_without_backend = True
     ops = (
         "jax.lax.scan", "jax.lax.map", "jax.lax.associative_scan", "jax.lax.fori_loop", "jax.lax.while_loop",
-        "jax.lax.cond", "jax.lax.switch", "jax.experimental.pallas.loop",
+        "jax.lax.cond", "jax.lax.switch", "jax.experimental.pallas.loop", _WHEN,
     )  # fmt: skip
     invalid = (
         Example(
@@ -168,7 +172,10 @@ class ScanWithXs(Rule):
         if op.open:
             return
         trace = context.trace
+        sparse = context.target is not None and context.target.core == "sparse"
         for refusal in _refusals(op, trace):
+            if sparse and refusal.backends != _EVERY:
+                continue  # what is refused by lowering was not measured there
             found = failure(context, refusal.fails)
             if found is None:
                 continue
@@ -197,8 +204,8 @@ def _refusals(op: Op, trace: KernelTrace | None) -> Iterator[_ScanRefusal]:
         yield from _of_associative_scan(op)
     elif op.name in _LOOPS:
         yield from _of_loop(op)
-    elif short == "cond":
-        predicate = op.argument("pred", 0)
+    elif short == "cond" or op.name == _WHEN:
+        predicate = op.argument("pred" if short == "cond" else "condition", 0)
         if isinstance(predicate, Array) and predicate.shape and not predicate.host:
             yield _ScanRefusal(
                 "is given an array: it takes one boolean", "select with `jnp.where(condition, a, b)`", _EVERY

@@ -7,6 +7,7 @@ import pytest
 from pallas_lint.finding import Severity
 from pallas_lint.testing import codes, lint
 from tests.rules.kernels import launch
+from tests.rules.test_sparse_core import HALF, on_subcores
 
 CODE = "PAL209"
 _BODY = "i = pl.program_id(0)\nrows = lax.broadcasted_iota(jnp.int32, (16, 128), 0)\n"
@@ -186,3 +187,19 @@ def test_one_number_of_an_operand_of_kernel() -> None:
 def test_a_slice_with_traced_bounds_is_one_finding() -> None:
     code = launch(f"{_BODY}o_ref[0:8] = x_ref[i : i + 8]", "tpu", extra="grid=(4,), ", operand="jnp.ones((16, 128))")
     assert codes(lint(code)) & {CODE, "PAL502"} == {"PAL502"}
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        (f"{HALF} = buf[idx[...], 0]", ["PAL209"]),
+        (f"{HALF} = buf[0, jnp.arange(8)]", ["PAL209"]),
+        (f"buf[0, idx[...]] = {HALF}", ["PAL209"]),
+        (f"{HALF} = plsc.load_gather(buf, [idx[...], idx[...]])", []),
+        (f"{HALF} = buf[0, pl.ds(idx[...][0], 8)]", []),
+        ("pltpu.sync_copy(x_hbm.at[idx, pl.ds(0, 128)], buf)", []),
+        ("pltpu.sync_copy(x_hbm.at[idx[...], pl.ds(0, 128)], buf)", []),
+    ],
+)
+def test_arrays_on_subcores(body: str, codes: list[str]) -> None:
+    assert [code for code, _ in on_subcores(body)] == codes

@@ -7,6 +7,7 @@ import pytest
 from pallas_lint.finding import Severity
 from pallas_lint.testing import lint
 from tests.rules.kernels import launch
+from tests.rules.test_sparse_core import HALF, on_subcores
 
 CODE = "PAL108"
 
@@ -30,6 +31,8 @@ EVERYWHERE = [
     "o_ref[...] = lax.associative_scan(jnp.add, x_ref[...], axis=0)",
     "o_ref[...] = lax.cond(x_ref[...] > 0, lambda: x_ref[...], lambda: x_ref[...] * 2)",
     "def step(c, v):\n    return c + v, None\nc, _ = lax.scan(step, jnp.zeros((128,)), x_ref[...])",
+    "@pl.when(x_ref[...] > 0)\ndef _():\n    o_ref[...] = x_ref[...]",
+    "@pl.when(x_ref[:1, :1] > 0)\ndef _():\n    o_ref[...] = x_ref[...]",
 ]
 TRACED = [
     "n = pl.program_id(0) + 2\no_ref[...] = lax.fori_loop(0, n, lambda k, c: c + k, x_ref[...], unroll=2)",
@@ -60,6 +63,8 @@ FINE = [
     "o_ref[...] = lax.fori_loop(0, pl.num_programs(0), lambda k, c: c + k, x_ref[...])",
     "o_ref[...] = lax.cond(pl.program_id(0) == 0, lambda: x_ref[...], lambda: x_ref[...] * 2)",
     "o_ref[...] = lax.cond(jnp.sum(x_ref[...]) > 0, lambda: x_ref[...], lambda: x_ref[...] * 2)",
+    "@pl.when(jnp.any(x_ref[...] > 0))\ndef _():\n    o_ref[...] = x_ref[...]",
+    "@pl.when(x_ref[0, 0] > 0)\ndef _():\n    o_ref[...] = x_ref[...]",
     "o_ref[...] = lax.switch(pl.program_id(0), [lambda: x_ref[...], lambda: x_ref[...] * 2])",
     "_, c = lax.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] + 1.0), (0, x_ref[...]))",
     "o_ref[...] = lax.associative_scan(jnp.add, x_ref[:1, :], axis=0)",
@@ -93,3 +98,10 @@ def test_one_finding_a_call() -> None:
     findings = lint(kernel(EVERYWHERE[6]), "0.12.0.1")
     assert [f.code for f in findings if f.code in ("PAL101", CODE)] == [CODE]
     assert all(f.severity is Severity.ERROR for f in findings if f.code == CODE)
+
+
+def test_an_array_as_condition_on_subcores() -> None:
+    """Refused while the kernel is traced; what only lowering refuses elsewhere was not measured on subcores."""
+    assert on_subcores(f"pl.when({HALF} > 0)(lambda: None)") == [("PAL108", "error")]
+    assert on_subcores(f"pl.when({HALF}[0] > 0)(lambda: None)") == []
+    assert ("PAL108", "error") not in on_subcores("lax.map(lambda v: v, idx[...])")

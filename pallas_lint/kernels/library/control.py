@@ -150,6 +150,8 @@ def _when(interp: Tracer, body: Value, made: CallResult, node: nodes.Node) -> Va
     condition = made.argument("condition", 0) or UNKNOWN
     if condition == Const(False):
         return NONE
+    if isinstance(condition, Array) and condition.shape:  # refused: rules find it as an operation
+        interp.op(made.function, made.site.node, Arguments([condition]), NONE)
     guard = Guard("when", condition, made.site)
     with interp.under(guard):
         interp.call(body, Arguments(), node)
