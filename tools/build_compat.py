@@ -1,7 +1,7 @@
 """Rebuild the compatibility data: introspect, lower, compile, pack.
 
     python tools/build_compat.py --work DIR [--interpreters DIR] [--stages apis,lower,compile,hardware,pack]
-    python tools/build_compat.py --work DIR --add 0.12.1
+    python tools/build_compat.py --work DIR --add 0.12.1 [--devices v5e,v6e]
     python tools/build_compat.py --work DIR --replace jax.lax.cond,jax.jit
     python tools/build_compat.py --work DIR --devices v5p,tpu7x --versions 0.12.0.1
 
@@ -10,12 +10,13 @@ and removed again. Everything measured lands in --work as JSON lines, so that a 
 where it stood; only `pack` writes into the repository. Expect 2 minutes a version for lowering and another
 8 for each TPU generation on one core.
 
-`--add` measures one new release and adds it to the data, in which everything else stays as it is.
+`--add` measures one new release and adds it to the data, in which everything else stays as it is. With `--devices` it
+compiles for these TPUs only.
 
 `--replace` measures some functions anew with every release, after their recipes changed; everything else stays. The
 `hardware` stage belongs to it, where its GPU is: `hardware.py --only` with the same names, its result put into --work.
 
-`--devices` compiles for these TPUs with versions that are in the data, and adds what comes of it.
+`--devices` alone compiles for these TPUs with versions that are in the data, and adds what comes of it.
 
 `--stages apis,mosaic_gpu,pack_mosaic_gpu` replaces the data of Mosaic GPU, and nothing else; `--stages
 subcores,pack_subcores` does so for the SparseCores of TPUs.
@@ -170,15 +171,11 @@ def compile_tpu(
             marker.touch()
 
 
-def measure_operations(environments: Environments, work: Path, versions: tuple[str, ...]) -> None:
-    """Single operations on narrow dtypes, compiled for every TPU and lowered for GPUs."""
-    for version in versions:
-        marker = done(work, f"operations-{version}")
-        if not marker.exists():
-            out = work / f"operations-{version}.jsonl"
-            devices = (*DEVICES, "triton", "mosaic_gpu")
-            run(environments.interpreter(version, tpu=True), "operations.py", *devices, "--out", str(out))
-            marker.touch()
+def measure_operations(environments: Environments, work: Path, version: str, devices: tuple[str, ...]) -> None:
+    """Single operations on narrow dtypes, compiled for these TPUs and lowered for GPUs."""
+    out = work / f"operations-{version}.jsonl"  # of which what is there is not measured again
+    python = environments.interpreter(version, tpu=True)
+    run(python, "operations.py", *devices, "triton", "mosaic_gpu", "--out", str(out))
 
 
 def hardware(work: Path) -> None:
@@ -205,10 +202,12 @@ def libtpu_versions(environments: Environments, versions: tuple[str, ...]) -> di
     return found
 
 
-def add(environments: Environments, work: Path, version: str) -> None:
+def add(environments: Environments, work: Path, version: str, devices: tuple[str, ...]) -> None:
     """Measure a new release in every way that needs no device, and add it to the data."""
-    for stage in (introspect, lower, lower_mosaic_gpu, lower_subcores, compile_tpu, measure_operations):
+    for stage in (introspect, lower, lower_mosaic_gpu, lower_subcores):
         stage(environments, work, (version,))
+    compile_tpu(environments, work, (version,), devices)
+    measure_operations(environments, work, version, devices)
     pack.add(work, DATA, version, libtpu_versions(environments, (version,))[version])
     add_operations(work, version)
 
@@ -249,15 +248,16 @@ def main() -> None:
     parser.add_argument("--versions", help="only these measured versions")
     parser.add_argument("--add", metavar="VERSION", help="a release newer than all in the data")
     parser.add_argument("--replace", metavar="FUNCTIONS", help="functions of which the recipes have changed")
-    parser.add_argument("--devices", help=f"TPUs to compile for, with measured versions: of {', '.join(DEVICES)}")
+    parser.add_argument("--devices", help=f"TPUs to compile for: of {', '.join(DEVICES)}")
     options = parser.parse_args()
     measured = tuple(options.versions.split(",")) if options.versions else MEASURED
     environments = Environments(options.interpreters, options.work, options.python)
+    devices = tuple(options.devices.split(",")) if options.devices else ()
     if options.add:
-        add(environments, options.work, options.add)
+        add(environments, options.work, options.add, devices or DEVICES)
         return
-    if options.devices:
-        add_devices(environments, options.work, tuple(options.devices.split(",")), measured)
+    if devices:
+        add_devices(environments, options.work, devices, measured)
         return
     if options.replace:
         replace(environments, options.work, options.replace.split(","))
