@@ -22,6 +22,7 @@ from pallas_lint.api import (
     failure,
     nodes,
 )
+from pallas_lint.checker.backend_failures import within
 from pallas_lint.kernels.facts.signs import is_non_negative
 from pallas_lint.kernels.model.dtypes import is_float, long_name
 from pallas_lint.syntax.nesting import operand, spelled_function
@@ -42,10 +43,10 @@ class ModComparison(Rule):
 
     `jnp.mod` floors like Python's `%`: its result has the sign of the divisor. It is built on the primitive
     `rem`, which truncates and has the sign of the dividend, plus two comparisons and a select that correct
-    it. Mosaic turns `rem` into `arith.remf` and `arith.remsi`, and has machine code for them in 32 bits only.
+    it. Mosaic turns `rem` into `arith.remf` and `arith.remsi`, and has machine code for them in 32 bits.
     A bfloat16, int8 or int16 operand lowers, and then the compiler stops: `failed to legalize operation
-    'arith.remf'`. In jax 0.4.35 float32 stops there too. Parity masks such as `jnp.mod(i, 2) == 0` on a
-    bfloat16 index are the usual victims.
+    'arith.remf'`. In jax 0.4.35 float32 stops there too, and up to 0.11.2 uint16. Parity masks such as
+    `jnp.mod(i, 2) == 0` on a bfloat16 index are the usual victims.
 
     32-bit integers work in every release from 0.4.35 on, compared or not: `pl.program_id(0) % 2 == 0` is
     fine. (Before that the correction compared booleans, which stopped with `Mixed dtype operands in cmp`, jax
@@ -74,7 +75,8 @@ class ModComparison(Rule):
 
     - jax issues 21196 and 24027.
     - Compiled with libtpu for v5e and v6e: five dtypes in nine jax releases; divided by constants and by arrays,
-      compared and stored, and of grid indices, in 0.4.35, 0.8.3 and 0.12.0.1.
+      compared and stored, and of grid indices, in 0.4.35, 0.8.3 and 0.12.0.1. All integers of 4 to 32 bits for five
+      TPUs with 0.10.2, 0.11.2 and 0.12.0.1.
     """
 
     code = "PAL104"
@@ -163,7 +165,7 @@ class ModComparison(Rule):
         dtype = op.result.dtype if isinstance(op.result, Array) else None
         if dtype is None or (dtype not in _NARROW and dtype != "f32"):
             return
-        found = failure(context, lambda backend, device, version: backend == "tpu" and _fails(dtype, version))
+        found = failure(context, lambda backend, _, version: backend == "tpu" and _fails(dtype, version))
         if found is None:
             return
         compared = _compared(op, context)
@@ -248,6 +250,8 @@ def _joined(edits: list[Edit]) -> list[Edit]:
 
 
 def _fails(dtype: str, version: str) -> bool:
+    if dtype == "u16":
+        return within(version, "0.4.35", "0.11.2")
     return dtype in _NARROW or compat.nearest(version) == "0.4.35"
 
 

@@ -314,6 +314,8 @@ _OPERATIONS = {
     **dict.fromkeys(("right_shift", "bitwise_right_shift", "shift_right_arithmetic"), "shift_right"),
     **dict.fromkeys(("add", "subtract", "sub"), "add"),
     **dict.fromkeys(("multiply", "mul"), "mul"),
+    **dict.fromkeys(("rem", "fmod"), "rem"),
+    **{each: each for each in ("div", "floor_divide")},
     **dict.fromkeys(("maximum", "minimum", "max", "min", "clip"), "max"),
     **dict.fromkeys(("abs", "absolute"), "abs"),
     **dict.fromkeys(("negative", "neg"), "neg"),

@@ -85,6 +85,14 @@ def test_float32_in_the_first_version_has_an_unsafe_fix() -> None:
     assert [fix.applicability for fix in finding.fixes] == ["unsafe"]
 
 
+def test_16_unsigned_bits_have_a_remainder_since_0_12() -> None:
+    def codes(version: str) -> list[str]:
+        return [f.code for f in lint(launch(compared("uint16")), version) if f.code == CODE]
+
+    assert codes("0.10.2") == codes("0.11.2") == [CODE]
+    assert codes("0.12.0.1") == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8", "uint8"])
 @pytest.mark.parametrize("expression", ["jnp.mod(i, 3) == 0", "i % 4 < 2"])

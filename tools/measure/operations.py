@@ -4,9 +4,9 @@ For a TPU they are compiled. For `triton` and `mosaic_gpu` they are lowered, and
 run on the GPU that is here. On Mosaic GPU they do not lower where neither semantics takes the dtype, whatever the
 layout.
 
-Casts between all dtypes, and shifts, arithmetic and reductions of narrow ones, which the vector unit may lack. Each
-operation stands alone between a load and a store. Comparisons are those of 8-bit floats: whether masks of other dtypes
-can be used hangs on what they select.
+Casts between all dtypes, and shifts, arithmetic, remainders and reductions of narrow ones, which the vector unit may
+lack. Each operation stands alone between a load and a store. Comparisons are those of 8-bit floats: whether masks of
+other dtypes can be used hangs on what they select.
 One JSON line a case, [operation, dtype, device, outcome], so that a compiler that aborts the process loses nothing: a
 child does the work, and its successor goes on behind it. Outcomes are "ok", "lower", "compile", "abort", "wrong"
 (other numbers than outside a kernel) and "lowers" (no compiler was run); "copy" is the case in which blocks of the
@@ -60,6 +60,10 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "mul": lambda x, y: x * y,
     "max": lambda x, y: jnp.maximum(x, y),
     "and": lambda x, y: x & y,
+    "rem": lambda x, y: lax.rem(x, y),
+    "div": lambda x, y: lax.div(x, y),
+    "mod": lambda x, y: x % y,
+    "floor_divide": lambda x, y: x // y,
     "compare": lambda x, y: jnp.where(x > y, 1.0, 2.0),
     "equal": lambda x, y: jnp.where(x == y, 1.0, 2.0),
     "barrier": lambda x, y: lax.optimization_barrier(x),
@@ -69,13 +73,14 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "reduce_max": lambda x, y: jnp.zeros(SHAPE) + jnp.max(x, axis=1, keepdims=True).astype(jnp.float32),
     "reduce_min": lambda x, y: jnp.zeros(SHAPE) + jnp.min(x, axis=1, keepdims=True).astype(jnp.float32),
 }
-_OF_INTEGERS = ("shift_left", "shift_right", "and")
+_OF_INTEGERS = ("shift_left", "shift_right", "and", "rem", "div", "mod", "floor_divide")
 _INTO_FLOAT32 = ("compare", "equal", "sum", "reduce_max", "reduce_min")
 _8_BIT_FLOATS = ("f8_e4m3fn", "f8_e5m2")
 # What other dtypes do there on TPUs hangs on the axis, or is measured with the functions.
 _OF_SOME = {
     **dict.fromkeys(("compare", "equal"), _8_BIT_FLOATS),
     "sum": (*_8_BIT_FLOATS, "u16", "u8", "i4", "u4"),
+    "floor_divide": ("u32", "u16", "u8", "u4"),
     **dict.fromkeys(("reduce_max", "reduce_min"), (*_8_BIT_FLOATS, "i16", "u16", "u8", "i4", "u4")),
 }
 GPUS = {"mosaic_gpu": ("mosaic_gpu_lane", "mosaic_gpu"), "triton": ("triton",)}  # and the backends to be tried
