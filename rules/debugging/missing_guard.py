@@ -18,7 +18,6 @@ from pallas_lint.api import (
     Op,
     Position,
     Rule,
-    Seq,
     Severity,
     Site,
     Slice,
@@ -29,6 +28,7 @@ from pallas_lint.api import (
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.kernels.model.values import as_tuple
 
 # The operand that must not be what it may be, and what it has to be.
 _RISKY = {
@@ -167,7 +167,7 @@ def _is_indexed_by_data(access: Access, loaded: dict[ById, Access]) -> bool:
 
 
 def _index_parts(index: Value) -> Iterator[Value]:
-    for part in index.items if isinstance(index, Seq) else (index,):
+    for part in as_tuple(index):
         yield part.start if isinstance(part, Slice) else part
 
 

@@ -29,6 +29,7 @@ from pallas_lint.kernels.facts.loaded_values import load_of
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.kinds import INEXACT
+from pallas_lint.kernels.model.values import as_tuple
 from pallas_lint.records import evolve, frozen
 from pallas_lint.syntax.nesting import spelled_function
 
@@ -266,7 +267,7 @@ def _has_rank(value: Value, trace: KernelTrace, depth: int = 0) -> bool | Litera
     if load is not None:
         if load.ref.role not in ("in", "out", "scratch") or load.ref.space not in (None, "vmem"):
             return None
-        parts = load.index.items if isinstance(load.index, Seq) else (load.index,)
+        parts = as_tuple(load.index)
         whole = any(part == ELLIPSIS or isinstance(part, Slice) for part in parts)
         if not whole and not trace.launch.form.is_over_blocks:
             return None  # one number: operands of `pl.kernel` are where the caller put them

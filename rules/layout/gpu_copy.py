@@ -13,6 +13,7 @@ from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.facts.named_axes import axis_points, gpu_axes_in, indices_in
 from pallas_lint.kernels.model.dtypes import bits, long_name
 from pallas_lint.kernels.model.known_names import PALLAS, integer
+from pallas_lint.kernels.model.values import as_tuple
 from pallas_lint.records import frozen
 
 _BOX = 256  # elements of a dimension that one copy moves
@@ -244,7 +245,7 @@ def _rows(gmem: Ref, smem: Ref) -> Iterator[_CopyRefusal]:
 
 def _start(op: Op, gmem: Ref, context: Context) -> Iterator[_CopyRefusal]:
     """Where in a row of GMEM the copy starts."""
-    array, parts = gmem.parent, gmem.indexer.items if isinstance(gmem.indexer, Seq) else (gmem.indexer,)
+    array, parts = gmem.parent, as_tuple(gmem.indexer)
     if array is None or array.view or array.rank != len(parts) or ELLIPSIS in parts or gmem.dtype in (None, "bool"):
         return
     width, last = bits(gmem.dtype or ""), parts[-1]
@@ -282,7 +283,7 @@ def _tiles(smem: Ref) -> Iterator[_CopyRefusal]:
     if buffer is None or parent is None or parent.view or parent.shape is None:
         return
     tile = next((tile for item in transforms(buffer) or () if (tile := tiling(item)) is not None), None)
-    items = smem.indexer.items if isinstance(smem.indexer, Seq) else (smem.indexer,)
+    items = as_tuple(smem.indexer)
     if tile is None or ELLIPSIS in items or len(tile) > len(parent.shape):
         return
     first = len(parent.shape) - len(tile)
@@ -307,7 +308,7 @@ def _steps(ref: Ref) -> bool:
     """Whether a view certainly leaves elements out in between."""
     if ref.parent is None:
         return False
-    items = ref.indexer.items if isinstance(ref.indexer, Seq) else (ref.indexer,)
+    items = as_tuple(ref.indexer)
     return any(isinstance(item, Slice) and (integer(item.step) or 1) > 1 for item in items)
 
 

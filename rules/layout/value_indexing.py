@@ -34,6 +34,7 @@ from pallas_lint.kernels.facts.signs import is_non_negative
 from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
 from pallas_lint.kernels.model.kinds import INEXACT
 from pallas_lint.kernels.model.trace import is_full_index
+from pallas_lint.kernels.model.values import as_tuple
 from pallas_lint.records import frozen
 
 _GETITEM = "jax.numpy.ndarray.__getitem__"
@@ -270,7 +271,7 @@ def _trouble(op: Op, value: Array) -> _ValueProblem | None:
 def _of_index(value: Array, index: Value) -> _ValueProblem | None:
     if isinstance(index, Seq) and (index.open or index.kind != "tuple"):
         return None
-    parts = index.items if isinstance(index, Seq) else (index,)
+    parts = as_tuple(index)
     for part in parts:
         if isinstance(part, Slice) and part.size is None and any(map(_is_traced, (part.start, part.stop))):
             return _ValueProblem("bounds", "")
@@ -373,7 +374,7 @@ def _fixes(op: Op, value: Array, trouble: _ValueProblem, context: Context) -> li
         index = op.args[1]
         if ref is None or not _takes(ref[0], index, trouble, context):
             return []
-        parts = index.items if isinstance(index, Seq) else (index,)
+        parts = as_tuple(index)
         starts = [part.start if isinstance(part, Slice) else part for part in parts]
         safe = all(is_non_negative(start) for start in starts if isinstance(start, Array))
         edit = context.replace(Site(op.site.piece, node.value), ref[1])
@@ -384,7 +385,7 @@ def _fixes(op: Op, value: Array, trouble: _ValueProblem, context: Context) -> li
 
 def _takes(ref: Ref, index: Value, trouble: _ValueProblem, context: Context) -> bool:
     """Whether the ref can be indexed in the same way."""
-    parts = index.items if isinstance(index, Seq) else (index,)
+    parts = as_tuple(index)
     if NONE in parts:
         return False
     if trouble.kind != "strided" or context.target is None or context.target.backend != "tpu":

@@ -17,7 +17,6 @@ from pallas_lint.api import (
     Op,
     Ref,
     Rule,
-    Seq,
     Severity,
     Shape,
     Sym,
@@ -27,7 +26,7 @@ from pallas_lint.kernels.facts.dataflow import goes_nowhere
 from pallas_lint.kernels.facts.guarded_sizes import multiples
 from pallas_lint.kernels.grid.block_counts import factored
 from pallas_lint.kernels.model.symbols import default_of
-from pallas_lint.kernels.model.values import from_dim
+from pallas_lint.kernels.model.values import as_tuple, from_dim
 from pallas_lint.records import frozen
 
 _MAX_LENGTH = 50  # characters of code that a message quotes
@@ -252,7 +251,7 @@ def _odd_access(access: Access, given: dict[Sym, int]) -> _Odd | None:
     """How many elements are loaded or stored, where Triton does not take so many."""
     if access.kind not in ("load", "store", "accumulate") or access.ref.space == "semaphore":
         return None
-    parts = access.index.items if isinstance(access.index, Seq) else (access.index,)
+    parts = as_tuple(access.index)
     if any(isinstance(part, Array) and _odd(part.shape, given) is not None for part in parts):
         return None  # reported where the index is made
     if access.kind == "load":

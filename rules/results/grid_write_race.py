@@ -32,6 +32,7 @@ from pallas_lint.kernels.grid.grid_simulation import axes_text, models
 from pallas_lint.kernels.grid.index_ranges import points_of
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.trace import conditions_in, is_full_index
+from pallas_lint.kernels.model.values import as_tuple
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.facts.buffer_uses import BufferUse
@@ -275,7 +276,7 @@ def _load_of_another(ref: Ref, trace: KernelTrace) -> Access | None:
 
 
 def _index_parts(access: Access) -> tuple[Value, ...]:
-    return access.index.items if isinstance(access.index, Seq) else (access.index,)
+    return as_tuple(access.index)
 
 
 def _element(access: Access, point: LoopPoint) -> tuple[object, ...] | None:

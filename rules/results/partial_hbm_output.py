@@ -29,6 +29,7 @@ from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.facts.writes import all_seen, outputs_of
 from pallas_lint.kernels.grid.index_ranges import number, reach_of
 from pallas_lint.kernels.model.symbols import item_of
+from pallas_lint.kernels.model.values import as_tuple
 
 
 class PartialHbmOutput(Rule):
@@ -274,7 +275,7 @@ def _is_one_part(writes: list[tuple[Op, Ref]], launch: Launch) -> bool:
         return False
     [(op, part)] = writes
     index = part.indexer
-    slices = [each for each in (index.items if isinstance(index, Seq) else (index,)) if isinstance(each, Slice)]
+    slices = [each for each in as_tuple(index) if isinstance(each, Slice)]
     moved = any(each.size is not None and not isinstance(each.start, Const) for each in slices)
     return moved and not any(guard.kind == "loop" for guard in op.guards)
 

@@ -24,6 +24,7 @@ from pallas_lint.api import (
     failure,
 )
 from pallas_lint.checker.backend_failures import within
+from pallas_lint.kernels.model.values import as_tuple
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.values import Value
@@ -159,7 +160,7 @@ class VmapOverRefs(Rule):
 
 def _indexed_by(index: Value, mapped: set[Value]) -> Value | None:
     """The part of an index that a mapped number is in."""
-    for part in index.items if isinstance(index, Seq) else (index,):
+    for part in as_tuple(index):
         if _holds(part.start if isinstance(part, Slice) else part, mapped):
             return part
     return None

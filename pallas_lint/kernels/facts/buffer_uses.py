@@ -9,7 +9,18 @@ from pallas_lint.kernels.facts.dataflow import SELECTING, Flow, is_among, is_obs
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_simulation import SimulationCache
 from pallas_lint.kernels.model.trace import Access, conditions_in, is_full_index
-from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, Const, Dictionary, Ref, Seq, Slice, Value, dim
+from pallas_lint.kernels.model.values import (
+    ELLIPSIS,
+    NONE,
+    Array,
+    Const,
+    Dictionary,
+    Ref,
+    Slice,
+    Value,
+    as_tuple,
+    dim,
+)
 from pallas_lint.records import field, frozen
 
 if TYPE_CHECKING:
@@ -87,7 +98,7 @@ def covers(event: Access) -> bool:
         return False
     if is_full_index(event.index):
         return True
-    parts = event.index.items if isinstance(event.index, Seq) else (event.index,)
+    parts = as_tuple(event.index)
     parts = tuple(part for part in parts if part != ELLIPSIS)
     if ref.shape is None or len(parts) > len(ref.shape):
         return False

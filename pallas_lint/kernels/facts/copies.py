@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer, is_integer
 from pallas_lint.kernels.model.trace import Op, refs_in
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, CallResult, Ref, Seq, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, CallResult, Ref, Seq, Value, as_tuple
 from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class BarrierSignal:
             return None
         if not ref.view:
             return ()
-        parts = ref.indexer.items if isinstance(ref.indexer, Seq) else (ref.indexer,)
+        parts = as_tuple(ref.indexer)
         numbers = [part.value for part in parts if is_integer(part)]
         return tuple(numbers) if len(numbers) == len(parts) else None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Seq, Value
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Value, as_tuple
 from pallas_lint.records import define
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SELECTING = frozenset(
 def operands(op: Op) -> Iterator[Value]:
     """The operands of an operation, those inside a tuple or list too."""
     for value in (*op.args, *(value for _, value in op.keywords)):
-        yield from value.items if isinstance(value, Seq) else (value,)
+        yield from as_tuple(value)
 
 
 def inputs(op: Op) -> Iterator[Value]:

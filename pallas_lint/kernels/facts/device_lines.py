@@ -31,6 +31,7 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Slice,
     Value,
+    as_tuple,
     from_dim,
 )
 from pallas_lint.probe.devices.events import (
@@ -367,7 +368,7 @@ class _Layout:
         if value.view:
             if value.parent is None or value.parent.view or value.indexer is None:
                 raise _NotLaidOut
-            parts = value.indexer.items if isinstance(value.indexer, Seq) else (value.indexer,)
+            parts = as_tuple(value.indexer)
             numbers = [point.value(part) for part in parts]
             index = tuple(number for number in numbers if isinstance(number, int))
             if len(index) != len(numbers):
@@ -428,7 +429,7 @@ def _values_of(event: Access | Op) -> Iterator[Value]:
 
 
 def _is_all(index: Value) -> bool:
-    parts = index.items if isinstance(index, Seq) else (index,)
+    parts = as_tuple(index)
     return all(
         part == ELLIPSIS or (isinstance(part, Slice) and part.size is None and part.start == part.stop == NONE)
         for part in parts
@@ -468,7 +469,7 @@ def _box(index: Value | None, shape: tuple[int | None, ...] | None, point: Devic
 def _numbering(ref: Ref) -> Ref | None:
     """The reference whose numbers select the rows that a copy takes or writes."""
     index = ref.indexer if ref.view else None
-    parts = index.items if isinstance(index, Seq) else (index,)
+    parts = as_tuple(index)
     return next((part for part in parts if isinstance(part, Ref)), None)
 
 

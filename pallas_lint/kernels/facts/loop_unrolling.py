@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.known_names import REMAINDERS, integer
 from pallas_lint.kernels.model.trace import LOOP_CARRY, LOOP_INDEX, Access, Op, conditions_in, is_full_index
-from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Sym, SymbolOwner, Value
+from pallas_lint.kernels.model.values import Array, Const, Ref, Sym, SymbolOwner, Value, as_tuple
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def overlap(one: object, other: object) -> bool:
 
 
 def _slot(index: Value, instance: EventInstance) -> object:
-    parts = [_number(part, instance) for part in (index.items if isinstance(index, Seq) else (index,))]
+    parts = [_number(part, instance) for part in as_tuple(index)]
     return None if None in parts else tuple(parts)
 
 

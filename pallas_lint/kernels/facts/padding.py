@@ -17,7 +17,7 @@ from pallas_lint.kernels.grid.grid_points import axes_in
 from pallas_lint.kernels.grid.index_ranges import divided, number
 from pallas_lint.kernels.model.known_names import PROGRAM_ID, named
 from pallas_lint.kernels.model.trace import Access, Op, is_full_index
-from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, Value, from_dim
+from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, Value, as_tuple, from_dim
 from pallas_lint.records import define, evolve, field, frozen
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class _Padding:
             if op.name.endswith(("softmax",)):
                 axes = {rank - 1}
         else:
-            numbers = [number(item) for item in (axis.items if isinstance(axis, Seq) else (axis,))]
+            numbers = [number(item) for item in as_tuple(axis)]
             if None in numbers:
                 return
             axes = {known % rank for known in numbers if known is not None}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pallas_lint.kernels.facts.copies import LOCAL, REMOTE
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.trace import Op, refs_in
-from pallas_lint.kernels.model.values import NONE, CallResult, Const, External, Ref, Seq
+from pallas_lint.kernels.model.values import NONE, CallResult, Const, External, Ref, Seq, as_tuple
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -144,6 +144,6 @@ def _past_the_end(semaphore: Ref) -> tuple[int, int] | None:
     parent = semaphore.parent
     if not semaphore.view or parent is None or parent.view or not parent.shape or len(parent.shape) != 1:
         return None
-    parts = semaphore.indexer.items if isinstance(semaphore.indexer, Seq) else (semaphore.indexer,)
+    parts = as_tuple(semaphore.indexer)
     at, (size,) = integer(parts[0]) if len(parts) == 1 else None, parent.shape
     return (at, size) if at is not None and isinstance(size, int) and at >= size else None

@@ -22,6 +22,7 @@ from pallas_lint.kernels.model.values import (
     Slice,
     Sym,
     Value,
+    as_tuple,
     from_dim,
     options,
 )
@@ -396,7 +397,7 @@ def _is_vector(value: Value) -> bool:
 
 def _adds_dimensions(index: Value) -> bool:
     """Whether an index of a value keeps its elements: `[:, None]`."""
-    parts = index.items if isinstance(index, Seq) else (index,)
+    parts = as_tuple(index)
     return all(part == NONE or is_full_index(part) for part in parts)
 
 

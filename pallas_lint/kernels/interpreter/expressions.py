@@ -36,6 +36,7 @@ from pallas_lint.kernels.model.values import (
     Slice,
     Sym,
     Value,
+    as_tuple,
     truth,
     weight_of,
 )
@@ -389,7 +390,7 @@ def _subscript(interp: Tracer, node: nodes.Subscript, env: Env) -> Value:
     if isinstance(owner, External) and not owner.name.startswith("jax.experimental.pallas"):
         if owner.name.startswith("jaxtyping."):
             sizes = _index(interp, node, env)
-            return CallResult(owner.name, sizes.items if isinstance(sizes, Seq) else (sizes,), (), interp.site(node))
+            return CallResult(owner.name, as_tuple(sizes), (), interp.site(node))
         return owner  # a generic alias in an annotation
     return indexing.subscript(interp, node, owner, _index(interp, node, env))
 

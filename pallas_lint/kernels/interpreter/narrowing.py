@@ -21,6 +21,7 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Sym,
     Value,
+    as_tuple,
     options,
 )
 from pallas_lint.syntax import nodes
@@ -170,7 +171,7 @@ def _instance(interp: Tracer, test: nodes.Call, env: Env) -> tuple[Bindings, Bin
         return {}, {}
     assert isinstance(name, nodes.Name)
     kinds = interp.evaluate(test.args[1].value, env)
-    names = {kind.name for kind in (kinds.items if isinstance(kinds, Seq) else (kinds,)) if isinstance(kind, External)}
+    names = {kind.name for kind in as_tuple(kinds) if isinstance(kind, External)}
     rest = {name.value: _of([option for option in options(value) if not isinstance(option, Array | Ref)])}
     if names & _ARRAYS:
         return {}, rest

@@ -31,9 +31,9 @@ from pallas_lint.kernels.model.values import (
     Func,
     Instance,
     Ref,
-    Seq,
     Sym,
     Value,
+    as_tuple,
     truth,
 )
 from pallas_lint.syntax import nodes
@@ -371,7 +371,7 @@ def _expects_tracers(interp: Tracer, node: nodes.Try, env: Env) -> bool:
 def _classes_of(interp: Tracer, handler: nodes.ExceptHandler, env: Env) -> set[str]:
     """The exceptions that a handler catches, by the last parts of their names; "" for one that is not known."""
     wanted = NONE if handler.type is None else interp.evaluate(handler.type, env)
-    classes = wanted.items if isinstance(wanted, Seq) else (wanted,)
+    classes = as_tuple(wanted)
     return {"BaseException" if caught == NONE else last_part(name_of(caught)) for caught in classes}
 
 

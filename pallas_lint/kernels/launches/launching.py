@@ -30,6 +30,7 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Sym,
     Value,
+    as_tuple,
     options,
     shape_of,
 )
@@ -117,7 +118,7 @@ def _close_grid(named: dict[str, Value]) -> None:
     grid, count = named.get("grid", NONE), named.get("num_scalar_prefetch", Const(0))
     if isinstance(grid, Sym | Seq) and isinstance(count, Const) and count.kind is int:
         given = [named.get(name, NONE) for name in ("in_specs", "out_specs")]
-        specs = [spec for value in given for spec in (value.items if isinstance(value, Seq) else (value,))]
+        specs = [spec for value in given for spec in as_tuple(value)]
         taken = next((rank for rank in map(_map_rank, specs) if rank is not None), 0)
         named["grid"] = closed_shape(grid, taken - count.value)
 

@@ -11,7 +11,7 @@ from pallas_lint.identity import ById
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PALLAS
 from pallas_lint.kernels.model.trace import LOOP_INDEX, Access, Capture, Concretization, Op
-from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Value, options
+from pallas_lint.kernels.model.values import Array, Const, Ref, Seq, Slice, Value, as_tuple, options
 from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def of_call(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
         if name in _COMPARING and len(given) == 1 and len(concretized) < 2:
             return
     elif name in _NUMPY:
-        concretized = [part for value in given for part in (value.items if isinstance(value, Seq) else (value,))]
+        concretized = [part for value in given for part in as_tuple(value)]
     elif name in _SHAPED:
         shape = arguments.get("shape", 0)
         concretized = list(shape.items) if isinstance(shape, Seq) else [] if shape is None else [shape]

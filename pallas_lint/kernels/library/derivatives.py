@@ -12,7 +12,7 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.launch_forms import FORMS
-from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, Func, Seq, Value, options
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, Func, Seq, Value, as_tuple, options
 from pallas_lint.records import evolve
 from pallas_lint.syntax.outline import DERIVATIVE
 
@@ -58,7 +58,7 @@ def custom(interp: Tracer, name: str, target: Value, arguments: Arguments) -> Va
     if last_part(name) != "custom_vjp" or not isinstance(target, Func) or arguments.open:
         return target
     given = (arguments.get("nondiff_argnums", 0) or Seq(()), arguments.get("nondiff_argnames", 1) or Seq(()))
-    wanted = [item for value in given for item in (value.items if isinstance(value, Seq) else (value,))]
+    wanted = [item for value in given for item in as_tuple(value)]
     parameters = _parameters(target)
     positions = [
         parameters.index(item.value) if isinstance(item, Const) and item.value in parameters else integer(item)

@@ -27,6 +27,7 @@ from pallas_lint.kernels.model.values import (
     Slice,
     Sym,
     Value,
+    as_tuple,
     dim,
     from_dim,
     shape_of,
@@ -93,7 +94,7 @@ def concretize_indices(interp: Tracer, node: nodes.Subscript, owner: Value, inde
     view = isinstance(owner, CallResult) and owner.function == "method:at" and isinstance(owner.args[0], Ref)
     if not view and not isinstance(owner, Ref):
         return
-    for part in index.items if isinstance(index, Seq) else (index,):
+    for part in as_tuple(index):
         if isinstance(part, Slice) and part.size is None:
             bound = part.start if isinstance(part.start, Array) else part.stop
             interp.concretize("slice", bound, node)

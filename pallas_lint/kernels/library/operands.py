@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.model.values import NONE, Array, Const, Dictionary, Dim, Seq, Shape, Sym, Value, shape_of
+from pallas_lint.kernels.model.values import (
+    NONE,
+    Array,
+    Const,
+    Dictionary,
+    Dim,
+    Seq,
+    Shape,
+    Sym,
+    Value,
+    as_tuple,
+    shape_of,
+)
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
@@ -42,7 +54,7 @@ def axes(value: Value | None, rank: int) -> tuple[int, ...] | None:
     if isinstance(value, Seq) and value.open:
         return None
     found = []
-    for item in value.items if isinstance(value, Seq) else (value,):
+    for item in as_tuple(value):
         if not isinstance(item, Const) or not isinstance(item.value, int) or not -rank <= item.value < max(rank, 1):
             return None
         found.append(item.value % rank if rank else 0)

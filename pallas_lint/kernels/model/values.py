@@ -8,7 +8,7 @@ compared).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.kinds import Element, Kinds, exact, kinds_of
@@ -453,6 +453,14 @@ Value = (
 def options(value: Value) -> tuple[Value, ...]:
     """The values that `value` may be; itself where there is one."""
     return value.options if isinstance(value, OneOf) else (value,)
+
+
+_Given = TypeVar("_Given")
+
+
+def as_tuple(value: _Given) -> tuple[Value | _Given, ...]:
+    """The items of a tuple or list, or the value alone: `x[i]` has the index of `x[i,]`."""
+    return value.items if isinstance(value, Seq) else (value,)
 
 
 def is_static(value: Value) -> bool:

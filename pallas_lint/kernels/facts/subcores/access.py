@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.facts.memory_spaces import tpu_space
 from pallas_lint.kernels.model.dtypes import is_float
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Value
+from pallas_lint.kernels.model.values import NONE, Array, Const, Ref, Seq, Slice, Value, as_tuple
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.launch import Launch
@@ -67,7 +67,7 @@ def access_problem(op: Op) -> Problem | None:
 
 def strides(access: Access) -> int | None:
     """The step of a slice that takes not every number: a subcore has no such loads and stores."""
-    parts = access.index.items if isinstance(access.index, Seq) else (access.index,)
+    parts = as_tuple(access.index)
     for part in parts:
         step = part.step if isinstance(part, Slice) else None
         if isinstance(step, Const) and isinstance(step.value, int) and step.value > 1:

@@ -16,7 +16,7 @@ from pallas_lint.kernels.facts.subcores.tiles import UNTILED, cut_tiles, taken_b
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer
-from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, CallResult, Const, Ref, Seq, Slice, Value
+from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, CallResult, Const, Ref, Slice, Value, as_tuple
 
 if TYPE_CHECKING:
     from pallas_lint.compat.chips import SparseCores
@@ -166,7 +166,7 @@ def _addition(op: Op, target: Ref, indexed: bool, launch: Launch) -> Problem | N
 def _parts(view: Ref) -> tuple[Value, ...]:
     if not view.view or view.indexer is None:
         return ()
-    return view.indexer.items if isinstance(view.indexer, Seq) else (view.indexer,)
+    return as_tuple(view.indexer)
 
 
 def _indexed(view: Ref, indices: Value, launch: Launch, chips: tuple[SparseCores, ...]) -> Problem | None:

@@ -9,7 +9,7 @@ from pallas_lint.kernels.facts.named_axes import axis_points
 from pallas_lint.kernels.library.indexing import is_scalar_index
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.trace import Access, Op, conditions_in, is_full_index
-from pallas_lint.kernels.model.values import Const, Seq, Slice
+from pallas_lint.kernels.model.values import Const, Slice, as_tuple
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _rows(ref: Ref) -> tuple[Value, int] | None:
         return Const(0), root.shape[0]
     if ref.parent is not root or ref.indexer is None:
         return None
-    parts = ref.indexer.items if isinstance(ref.indexer, Seq) else (ref.indexer,)
+    parts = as_tuple(ref.indexer)
     first, *rest = parts
     if not all(is_full_index(part) for part in rest):
         return None

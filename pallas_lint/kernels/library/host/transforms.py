@@ -13,7 +13,7 @@ from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import operand_element
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Const, Dim, Seq, Sym, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Const, Dim, Seq, Sym, Value, as_tuple
 from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _grad(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.No
     with derivatives.differentiating(interp):
         result = interp.call(_function(made), arguments, node)
     wanted = made.argument("argnums", 1) or Const(0)
-    numbers = [integer(item) for item in (wanted.items if isinstance(wanted, Seq) else (wanted,))]
+    numbers = [integer(item) for item in as_tuple(wanted)]
     given = dict(enumerate(arguments.positional))
     every = [derivatives.like(given.get(at, UNKNOWN)) for at in numbers if at is not None]
     if len(every) != len(numbers):
