@@ -95,8 +95,9 @@ class MemoryBudget(Rule):
       MiB do not; 4 x 8 and 4 x 8.03 on v6e, 4 x 16 and 4 x 16.03 with a limit of 64 MiB on both. Of prefetched int32,
       250000 compile and 262144 do not; (1024, 8) does, (2048, 1) does not: so on v4, v5p and tpu7x, too.
     - SparseCores, compiled for v5p, v6e and v7x with jax 0.12.0.1: VMEM, and VMEM_SHARED with and without VMEM beside
-      it, that are filled to the last byte compile, and a row more does not. Vector subcores take 1024 words of SMEM and
-      not 2048, scalar ones 16000 and not 16384.
+      it, that are filled to the last byte compile, and a row more does not. Vector subcores take 1920 words of SMEM and
+      not 1921, (8, 64) and not (9, 64), (2, 4, 32) and not (2, 5, 64), scalar ones 16256 and not 16257: arrays fill
+      tiles there, unless `use_tc_tiling_on_sc=False`, with which (16, 64) and 1985 fit.
     - The sum of shared memory equals the `smem_bytes` of jax 0.8.3, 0.10.2 and 0.12.0.1 for twelve kernels that take
       too much, with scratch, nested scopes and both kinds of pipelines; eight that fit are lowered for CUDA by all.
     - Triton 3.9 compiles the module that jax 0.10.2 lowers for ROCm with 64 KiB of shared memory for a dot of float32

@@ -141,10 +141,13 @@ def with_scratch(
         ("pltpu.VMEM_SHARED((16384, 128), jnp.float32), pltpu.VMEM((8, 128), jnp.float32)", "tpu:v5p", VECTORS, False),
         ("pltpu.VMEM_SHARED((6144, 128), jnp.float32), pltpu.VMEM((128, 128), jnp.float32)", "tpu:v6e", VECTORS, True),
         ("pltpu.VMEM_SHARED((6145, 128), jnp.float32), pltpu.VMEM((128, 128), jnp.float32)", "tpu:v6e", VECTORS, False),
-        ("pltpu.SMEM((1024,), jnp.int32)", "tpu:v6e", VECTORS, True),
-        ("pltpu.SMEM((2048,), jnp.int32)", "tpu:v6e", VECTORS, False),
-        ("pltpu.SMEM((16000,), jnp.int32)", "tpu:v6e", SCALARS, True),
-        ("pltpu.SMEM((16384,), jnp.int32)", "tpu:v6e", SCALARS, False),
+        ("pltpu.SMEM((1920,), jnp.int32)", "tpu:v6e", VECTORS, True),
+        ("pltpu.SMEM((1921,), jnp.int32)", "tpu:v6e", VECTORS, False),
+        ("pltpu.SMEM((8, 64), jnp.int32)", "tpu:v6e", VECTORS, True),
+        ("pltpu.SMEM((9, 64), jnp.int32)", "tpu:v6e", VECTORS, False),
+        ("pltpu.SMEM((2, 5, 64), jnp.int32)", "tpu:v6e", VECTORS, False),
+        ("pltpu.SMEM((16256,), jnp.int32)", "tpu:v6e", SCALARS, True),
+        ("pltpu.SMEM((16257,), jnp.int32)", "tpu:v6e", SCALARS, False),
     ],
 )
 def test_memories_of_a_sparse_core(scratch: str, target: str, mesh: str, fits: bool) -> None:

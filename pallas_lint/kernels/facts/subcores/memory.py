@@ -10,7 +10,7 @@ from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import NONE, Const
-from pallas_lint.probe.chip_memory import filled_rows
+from pallas_lint.probe.chip_memory import filled_rows, padded_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ def subcore_memory(launch: Launch, space: str, analysis: Analysis) -> tuple[Part
     """What a launch certainly holds at once of one memory: "vmem" of a vector subcore, "smem" of either, "vmem_shared".
 
     It is scratch, what `run_scoped` allocates where that is most, and in VMEM the buffers of pipelines. Rows are filled
-    up to whole lanes.
+    up to whole lanes, in SMEM up to tiles.
     """
     if len(launch.traces) != 1:  # a branch decides which kernel it is
         return ()
@@ -73,6 +73,7 @@ def _bytes(shape: Shape | None, dtype: str | None, space: str, tiled: bool) -> i
     if shape is None or len(sizes) != len(shape) or dtype in (None, "semaphore") or not sizes:
         return 0
     if space == "smem":
-        return prod(sizes) * _WORD if bits(dtype or "") == 32 else 0
+        filled = padded_bytes(tuple(sizes), 32) if tiled else prod(sizes) * _WORD
+        return filled if bits(dtype or "") == 32 else 0
     numbers = filled_rows(sizes) if tiled else prod(sizes)
     return numbers * (32 if dtype == "bool" else bits(dtype)) // 8
