@@ -153,11 +153,12 @@ class NeverRead(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         if not trace.complete:
             return
-        uses = [part for part in parts_of(trace) if part.ref.role == "in" and not part.ref.view]
-        for part in uses:
-            found = _overlapping(part, trace)
-            others = [access for access in trace.accesses() if access.ref.buffer == part.ref.buffer]
-            if found is None or any(access.site.key != part.access.site.key for access in others):
+        for part in parts_of(trace):
+            found = _overlapping(part, trace) if part.ref.role == "in" and not part.ref.view else None
+            if found is None or any(
+                access.ref.buffer == part.ref.buffer and access.site.key != part.access.site.key
+                for access in trace.accesses()
+            ):
                 continue
             count, size = found
             yield context.finding(
