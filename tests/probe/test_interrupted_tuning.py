@@ -24,7 +24,14 @@ def interrupted(folder: Path, *words: str, when: str) -> tuple[int, str, str]:
     """Status and output of a probe that is interrupted, with all of its processes, once `when` is a file there."""
     command = [sys.executable, "-m", "pallas_lint", "probe", *words, "--python", python()]
     with subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell's background jobs ignore SIGINT, and what they start does too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         while not (folder / when).exists() and process.poll() is None:
             os.sched_yield()

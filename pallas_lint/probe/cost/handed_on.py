@@ -105,5 +105,4 @@ def sizes_of(rows: int, groups: int, case: Case) -> list[int]:
 
 def _array(text: str) -> str:
     """The type of the first array in a type, without its layout."""
-    match = re.search(r"\w+\[[\d,]*\]", text)
-    return match[0] if match else ""
+    return text.lstrip("(").partition("]")[0]
