@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -34,7 +35,8 @@ def interrupted(folder: Path, *words: str, when: str) -> tuple[int, str, str]:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         while not (folder / when).exists() and process.poll() is None:
-            os.sched_yield()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.05)
         os.killpg(process.pid, signal.SIGINT)
         out, errors = process.communicate(timeout=300)
     return process.returncode, out, errors
