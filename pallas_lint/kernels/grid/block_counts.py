@@ -13,7 +13,7 @@ from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Sym, SymbolO
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pallas_lint.kernels.grid.blocks import Block
     from pallas_lint.kernels.model.launch import Launch
@@ -229,18 +229,19 @@ def may_differ(effects: Effects, one: Value, other: Value) -> bool:
     new: set[Sym | None] = set(left)
     while new:
         linked |= new
-        new = {size for known in new for group in effects.comparisons for size in _met(known, group)} - linked
+        new = {size for known in new if known is not None for size in _compared_with(known, effects)} - linked
     return linked.isdisjoint(right)
 
 
-def _met(size: Sym | None, group: frozenset[Sym | None]) -> Iterable[Sym | None]:
-    """What a comparison may say of a size: of `x.shape[1]` that with `y.shape` says that it is `y.shape[1]`."""
-    if size is None or size in group:
-        return group if size is not None else ()
+def _compared_with(size: Sym, effects: Effects) -> Iterator[Sym | None]:
+    """What comparisons may say of a size: of `x.shape[1]` that with `y.shape` says that it is `y.shape[1]`."""
     shape, _, index = size.text.partition("[")
-    if not index or Sym(shape, size.owner) not in group:
-        return ()
-    return [other and Sym(f"{other.text}[{index}", other.owner) for other in group]
+    array = Sym(shape, size.owner) if index else None
+    for group in effects.comparisons:
+        if size in group:
+            yield from group
+        elif array is not None and array in group:
+            yield from (other and Sym(f"{other.text}[{index}", other.owner) for other in group)
 
 
 def with_arrays(sizes: Iterable[Sym | None]) -> set[Sym | None]:

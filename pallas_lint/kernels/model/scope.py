@@ -80,7 +80,7 @@ class Env:
     def known(self) -> Facts:
         """The facts established here and in enclosing functions."""
         outer = {} if self.parent is None else self.parent.known()
-        return {**outer, **self.facts} if outer else self.facts
+        return {**outer, **self.facts} if outer and self.facts else outer or self.facts
 
     def meaning(self, symbol: Sym) -> Value:
         """The value of a symbol according to guards here or in enclosing functions; the symbol itself without one."""
