@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import re
 from typing import TYPE_CHECKING, Any
@@ -41,7 +40,7 @@ def mismatch(spec: Spec, text: str) -> str | None:
     if first not in names and not _has_functions(tree):
         return None  # it mostly fails in another way
     if first not in names:
-        return f"there is no `{spec.function}` in it{_suggestion(first, names)}"
+        return f"there is no `{spec.function}` in it{refusals.suggestion(first, names)}"
     found = names[first]
     is_method = bool(rest)
     if rest and isinstance(found, ast.ClassDef):
@@ -50,7 +49,7 @@ def mismatch(spec: Spec, text: str) -> str | None:
             return None
         if rest[0] not in members:
             unknown = found.bases or found.keywords
-            return None if unknown else f"`{first}` has no `{rest[0]}`{_suggestion(rest[0], members)}"
+            return None if unknown else f"`{first}` has no `{rest[0]}`{refusals.suggestion(rest[0], members)}"
         found = members[rest[0]]
         if isinstance(found, _Function) and found.decorator_list:
             return None  # a static method takes no instance
@@ -105,7 +104,7 @@ def undefined(function: str, text: str) -> str | None:
     first, *rest = function.split(".")
     if tree is None or names is None or rest or first in names or not _has_functions(tree):
         return None
-    return f"there is no `{function}` in it{_suggestion(first, names)}"
+    return f"there is no `{function}` in it{refusals.suggestion(first, names)}"
 
 
 def _has_functions(tree: ast.Module) -> bool:
@@ -148,7 +147,7 @@ def _misfit_of(spec: Spec, function: _Function, *, is_method: bool) -> str | Non
         if is_method and parameters and str(error).endswith("required argument: " + repr(_last(parameters))):
             return refusals.method(spec.function)
         unknown = [name for name, _ in spec.keywords if name not in signature.parameters]
-        meant = _suggestion(unknown[0], signature.parameters) if unknown else ""
+        meant = refusals.suggestion(unknown[0], signature.parameters) if unknown else ""
         bare = signature.replace(parameters=[each.replace(annotation=each.empty) for each in parameters])
         example = spec.called_with(examples(parameters))
         return f"`{spec.function}` cannot be called so: {error}{meant}; it takes {bare}; for example {example}"
@@ -161,11 +160,6 @@ def _decorator(node: ast.expr) -> str:
         called = ast.unparse(node.func)
         return _decorator(node.args[0]) if called.rpartition(".")[2] == "partial" and node.args else called
     return ast.unparse(node)
-
-
-def _suggestion(name: str, names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, names, 1, 0.5)
-    return f" (did you mean `{near[0]}`?)" if near else ""
 
 
 def _bound(body: Iterable[ast.stmt]) -> dict[str, ast.AST | None] | None:

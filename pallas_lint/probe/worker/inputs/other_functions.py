@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 from typing import Any
+
+from . import refusals
 
 
 class NotThere(Exception):
@@ -35,7 +36,7 @@ def named(dotted: str, module: Any) -> Any:
 
 
 def _missing(part: str, so_far: str, owner: Any) -> str:
-    near = difflib.get_close_matches(part, [name for name in dir(owner) if not name.startswith("_")], 1, 0.5)
+    names = [name for name in dir(owner) if not name.startswith("_")]
     before = so_far.rpartition(".")[0]
     where = f"`{before}` has no" if before else "there is no"
-    return f"{where} `{part}`" + (f" (did you mean `{near[0]}`?)" if near else "")
+    return f"{where} `{part}`{refusals.suggestion(part, names)}"

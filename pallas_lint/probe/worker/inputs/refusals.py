@@ -7,11 +7,18 @@ answer.
 from __future__ import annotations
 
 import ast
+import difflib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 _MAX_NAMED = 3  # launchers
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """ " (did you mean `x`?)" for the name nearest to one that is not there, else nothing."""
+    near = difflib.get_close_matches(name, names, 1, 0.5)
+    return f" (did you mean `{near[0]}`?)" if near else ""
 
 
 def asynchronous(function: str) -> str:
