@@ -278,13 +278,11 @@ def parse_probe(arguments: list[str]) -> argparse.Namespace:
         raise UsageError(
             "probe: costs are predicted of what was compiled: leave out --stage, or give `compile` or `cost` alone"
         )
-    of_table = (
-        options.tune_key, options.tune_value, options.tune_results, options.shard, options.write_tune_table
-    )  # fmt: skip
+    of_table = (options.tune_key, options.tune_value, options.shard, options.write_tune_table)
     if options.tune_table is None and any(of_table):
-        raise UsageError(
-            "probe: --tune-key, --tune-value, --tune-results, --shard and --write-tune-table are for --tune-table"
-        )
+        raise UsageError("probe: --tune-key, --tune-value, --shard and --write-tune-table are for --tune-table")
+    if options.tune_table is None and not options.tune and options.tune_results:
+        raise UsageError("probe: --tune-results is for --tune and --tune-table")
     if options.tune_table is not None and (options.tune or not options.paths or "::" not in options.paths[0]):
         raise UsageError("probe: --tune-table is for one FILE::FUNCTION, without --tune")
     if not options.capture and not options.paths:
@@ -355,7 +353,7 @@ def _probe_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--tune-results", action="append", default=[], metavar="FILE",
-        help="JSON file with the results, which later runs continue; more of them are read too",
+        help="JSON file with what was tried, which later runs continue; more of them are read too",
     )  # fmt: skip
     parser.add_argument(
         "--write-tune-table", metavar="FILE", help="go on from each row to its fastest values, and write them as JSON"

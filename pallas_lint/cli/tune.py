@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import report as reports
-from pallas_lint.cli import progress, report_files, terminal
+from pallas_lint.cli import progress, report_files, terminal, tune_results
 from pallas_lint.cli.exit import OK, TROUBLE
 from pallas_lint.config.flags import UsageError
 from pallas_lint.probe import specs
 from pallas_lint.probe.client import WorkerError
 from pallas_lint.probe.perf import better
 from pallas_lint.probe.perf.figures import microseconds
+from pallas_lint.probe.perf.results_file import Results
 from pallas_lint.probe.perf.tuning import ANY, TIE, Choices, Tuning
 from pallas_lint.records import evolve
 from pallas_lint.report import full
@@ -48,9 +50,13 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
         raise UsageError("--tune: name one function")
     choices = _choices(options.tune)
     known = better.now(wanted[0], list(choices), _text_of(cwd / wanted[0].file))
+    results = tune_results.read(Results, options, wanted[0], conditions, cwd)
     with progress.shown(cwd, quiet=options.quiet) as display:
         values = known.values if known is not None else {}
-        tuning = Tuning(wanted[0], choices, python, cwd, conditions, display.show_status, values)
+        tuning = Tuning(
+            wanted[0], choices, python, cwd, conditions, display.show_status, values, results=results,
+            kept=partial(tune_results.write, results, options, cwd),
+        )  # fmt: skip
         if tuning.count > _MAX_CHOICES:
             raise UsageError(f"--tune: {tuning.count} choices, and at most {_MAX_CHOICES} are tried")
         try:
@@ -73,7 +79,8 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
     style = Style(use_colour(options.color, sys.stdout))
     terminal.write(rendered(options.output_format, style, width_of(sys.stdout)))
     if not finished:
-        terminal.print_message(f"interrupted: {len(tuning.tried)} of {tuning.count} choices were tried")
+        goes_on = tune_results.on_going_on(options)
+        terminal.print_message(f"interrupted: {len(tuning.tried)} of {tuning.count} choices were tried{goes_on}")
         return TROUBLE
     return OK if any(one.took or one.clocks for one in tuning.tried) else TROUBLE
 

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.cli import progress, report_files, signatures, terminal
+from pallas_lint.cli import progress, report_files, signatures, terminal, tune_results
 from pallas_lint.cli.exit import FINDINGS, OK, TROUBLE
 from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace, conditions: ProbeOptions, python: str | Non
         what = f"with {', '.join(wanted)}" if wanted and not errors else "that can be read"
         raise UsageError(f"--tune-table: {table} has no row {what}")
     function = rows[0].call.spec
-    trials = _trials(options, function, conditions, cwd)
+    trials = tune_results.read(Trials, options, function, conditions, cwd)
     mismatch = signatures.mismatch(function, _text(cwd / function.file))
     if mismatch is not None:
         raise UsageError(f"{table}:{rows[0].entry.line}: {mismatch}")
@@ -68,9 +68,9 @@ def run(options: argparse.Namespace, conditions: ProbeOptions, python: str | Non
     _report(options, table, rows, verdicts, errors, cwd)
     _print_errors(errors)
     if not finished:
-        left = "; the same command goes on from there" if options.tune_results else ""
         missing = len(trials.missing(rows))
-        terminal.print_message(f"interrupted: {f'{missing} calls are' if missing else 'the search is'} left{left}")
+        left = f"{missing} calls are" if missing else "the search is"
+        terminal.print_message(f"interrupted: {left} left{tune_results.on_going_on(options)}")
     if errors or not finished:
         return TROUBLE
     return FINDINGS if any(each.state in BAD for each in verdicts) else OK
@@ -119,37 +119,13 @@ def _text(file: Path) -> str:
         raise UsageError(f"{file}: it is not UTF-8") from error
 
 
-def _trials(options: argparse.Namespace, function: specs.Spec, conditions: ProbeOptions, cwd: Path) -> Trials:
-    """The outcomes that the results files have. Raises UsageError."""
-    try:
-        trials = Trials.of(cwd / function.file, function.text, conditions.targets)
-    except OSError as error:
-        raise UsageError(f"{function.file}: cannot be read: {error.strerror or error}") from error
-    for at, file in enumerate(options.tune_results):
-        try:
-            trials.read(cwd / file)
-        except FileNotFoundError as error:
-            if at > 0:
-                raise UsageError(f"--tune-results: {file}: no such file") from error
-        except OSError as error:
-            raise UsageError(f"--tune-results: {file}: cannot be read: {error.strerror or error}") from error
-        except table_trials.ResultsError as error:
-            raise UsageError(f"--tune-results: {file}: {error}") from error
-    return trials
-
-
 def _probe(
     options: argparse.Namespace, trials: Trials, rows: Sequence[Row], *, python: str | None, conditions: ProbeOptions,
     cwd: Path,
 ) -> bool:  # fmt: skip
     """Probe what is missing, and write it down call by call. Raises UsageError."""
-
-    def write() -> None:
-        if options.tune_results:
-            report_files.write_text(cwd, trials.text(), options.tune_results[0], "--tune-results")
-
     if not trials.missing(rows):
-        write()
+        tune_results.write(trials, options, cwd)
         return True
     try:
         interpreter = find_python((cwd / rows[0].call.spec.file).parent, options.python or python)
@@ -158,7 +134,7 @@ def _probe(
     with progress.shown(cwd, quiet=options.quiet) as display:
 
         def ended(count: int, of: int) -> None:
-            write()
+            tune_results.write(trials, options, cwd)
             display.show_status(f"{count} of {of} calls tried")
 
         try:

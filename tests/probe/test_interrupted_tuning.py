@@ -63,12 +63,16 @@ def test_a_table_goes_on_from_what_is_kept(tmp_path: Path) -> None:
 
 
 def test_choices_that_were_tried_are_reported(tmp_path: Path) -> None:
-    """Also where it is interrupted before the first of them."""
+    """Also where it is interrupted before the first of them; what is kept is what is reported."""
     marked = f"{KERNELS}\nimport pathlib\npathlib.Path(__file__).with_name('loaded').touch()\n"
     (tmp_path / "kernels.py").write_text(marked)
-    words = ("kernels.py::rows", "f32[4096,128]", "--tune", f"bm={MANY}", "--target", "tpu:v5e")
+    words = ("kernels.py::rows", "f32[4096,128]", "--tune", f"bm={MANY}", "--target", "tpu:v5e",
+             "--tune-results", "results.json")  # fmt: skip
     status, out, errors = interrupted(tmp_path, *words, "--output-format", "json", when="loaded")
-    line = re.fullmatch(r"pallas-lint: interrupted: (\d+) of \d+ choices were tried\n", errors)
+    pattern = r"pallas-lint: interrupted: (\d+) of \d+ choices were tried; the same command goes on from there\n"
+    line = re.fullmatch(pattern, errors)
     assert line is not None and status == 2, errors
     found = [each for target in json.loads(out)["tune"] for each in (*target["choices"], *target["unknown"])]
-    assert len(found) == int(line[1])
+    results = tmp_path / "results.json"
+    kept = json.loads(results.read_text())["calls"] if results.exists() else {}
+    assert len(found) == int(line[1]) == len(kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.probe import specs
+from pallas_lint.probe.perf.results_file import Outcome, Results, ResultsError
 from pallas_lint.probe.perf.table_search import Search
-from pallas_lint.probe.perf.table_trials import Outcome, ResultsError, Row, Trials, row_of, shard
+from pallas_lint.probe.perf.table_trials import Row, Trials, row_of, shard
 from pallas_lint.probe.perf.tune_table import Entry, Fields, TableError, entries
 from tests.probe.running import run
 from tests.rules.interpreted import python
@@ -280,6 +282,7 @@ def test_a_results_file_of_something_else_is_not_continued(tmp_path: Path) -> No
         (("--tune-key", "m"), "are for --tune-table"),
         (("--tune-table", "t.py", "--tune", "bm=1"), "--tune-table is for one FILE::FUNCTION, without --tune"),
         (("--tune-table", "t.py", "--shard", "3/2"), "'3/2' is not a part of a table, as in 1/8"),
+        (("--tune-results", "r.json"), "--tune-results is for --tune and --tune-table"),
         (("--tune-table", "no.py"), "no.py: cannot be read: No such file"),
         (("--tune-table", "t.py"), "t.py:2: error: its key has 1 fields: name them with --tune-key"),
         (("--tune-table", "t.py", "--tune-key", "m", "--tune-value", "bm", "{n}"), "t.py:2: error: the row has no fi"),
@@ -339,6 +342,35 @@ def test_a_table_is_checked(tmp_path: Path) -> None:
     assert all(each["best"]["microseconds"] < each["microseconds"] for each in beaten)
     again = run(*words, *results[:2], "--python", "no-python", "--output-format", "json", cwd=tmp_path)
     assert again.stdout == done.stdout, "nothing is left to probe"
+
+
+def test_choices_that_are_known_are_not_tried_again(tmp_path: Path) -> None:
+    """`--tune` reads and writes the same files: here all but one choice is known, and there is no jax to try that."""
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    results = Results.of(tmp_path / "kernels.py", "kernels.py::rows", ["tpu:v5e"])
+    results.outcomes["f32[4096,128], bm=8"] = Outcome({"tpu:v5e": (3.0, 2.0, 4.0)})
+    results.outcomes["f32[4096,128], bm=16"] = Outcome({"tpu:v5e": (2.0, 1.0, 3.0)})
+    results.outcomes["f32[4096,128], bm=32"] = Outcome(why={"tpu:v5e": ("too-large", "more VMEM than there is")})
+    (tmp_path / "known.json").write_text(results.text())
+    words = ("kernels.py::rows", "f32[4096,128]", "--target", "tpu:v5e", "--tune-results", "known.json")
+    done = run(*words, "--tune", "bm=8,16,32", "--python", sys.executable, cwd=tmp_path)
+    lines = [
+        "tpu:v5e: 2 of 3 choices have a number",
+        "       2 µs  best     bm=16",
+        "       3 µs  +50%     bm=8",
+        "  no number for bm=32: more VMEM than there is",
+    ]
+    assert (done.stdout.splitlines()[-4:], done.returncode) == (lines, 0), done.stdout + done.stderr
+    run(*words, "--tune", "bm=8,64", "--python", sys.executable, cwd=tmp_path)
+    again = Results(results.conditions)
+    again.read(tmp_path / "known.json")
+    assert again.outcomes.items() > results.outcomes.items() and "f32[4096,128], bm=64" in again.outcomes
+
+
+def test_an_order_for_a_gpu_is_kept_too() -> None:
+    results, again = Results({}, {"f32[8]": Outcome(clocks={"triton:sm90": 12.5})}), Results({})
+    again.add(results.text())
+    assert again == results
 
 
 def test_of_many_rows_that_cannot_be_read_some_are_printed(tmp_path: Path) -> None:

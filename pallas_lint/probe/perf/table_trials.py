@@ -1,49 +1,33 @@
-"""`--tune-table`: each row of a table of block sizes beside its neighbours, and the results file that runs continue."""
+"""`--tune-table`: each row of a table of block sizes beside its neighbours."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import re
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from pallas_lint.probe import messages, reasons, specs
-from pallas_lint.probe.perf.tuning import ANY, tried_of
+from pallas_lint.probe import reasons, specs
+from pallas_lint.probe.perf.results_file import Outcome, Results
+from pallas_lint.probe.perf.tuning import ANY, failed_stage, tried_of
 from pallas_lint.probe.perf.worker_pool import WorkerPool
 from pallas_lint.probe.session import Session
-from pallas_lint.probe.typed_json import type_mismatch
-from pallas_lint.records import define, evolve, field, frozen
-from pallas_lint.text import files
+from pallas_lint.records import define, evolve, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pallas_lint.probe.client import Worker
+    from pallas_lint.probe.perf.results_file import State
     from pallas_lint.probe.perf.tune_table import Entry
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.probe.session import ProbeOptions
     from pallas_lint.probe.specs import Spec
 
-State = Literal["ok", "beaten", "too-large", "fails", "unknown"]
 BAD: tuple[State, ...] = ("too-large", "fails", "beaten")
 
 _PLACEHOLDER = re.compile(r"\{([^\W\d][\w.]*)\}")
-_LARGEST_FILE = 256 << 20  # bytes: a call takes about two hundred
 _LARGEST_SIZE = 1 << 31
-_VERSION = 1
-
-
-class _Stored(TypedDict):
-    """An outcome in a results file."""
-
-    took: dict[str, tuple[float, float, float]]
-    why: dict[str, tuple[State, str]]
-
-
-class ResultsError(ValueError):
-    """A results file that cannot be continued; the message is one sentence."""
 
 
 @frozen
@@ -66,14 +50,6 @@ class Row:
     entry: Entry
     call: Call
     neighbours: Sequence[Call]
-
-
-@frozen
-class Outcome:
-    """What one call came to, by target: microseconds with their range, or what kind of failure and why."""
-
-    took: Mapping[str, tuple[float, float, float]] = field(factory=dict)
-    why: Mapping[str, tuple[State, str]] = field(factory=dict)
 
 
 @frozen
@@ -131,44 +107,8 @@ def shard(rows: Sequence[Row], number: int, count: int) -> Sequence[Row]:
 
 
 @define
-class Trials:
-    """The outcomes of calls, of earlier runs and of this one. `conditions`: they hold for these alone."""
-
-    conditions: Mapping[str, Any]
-    outcomes: dict[str, Outcome] = field(factory=dict)
-
-    @classmethod
-    def of(cls, function: Path, name: str, targets: Sequence[str]) -> Trials:
-        """No outcomes yet, of a function of a file as it is now. Raises OSError."""
-        source = hashlib.sha256(files.read(function)).hexdigest()
-        return cls({"version": _VERSION, "function": name, "source": source, "targets": sorted(targets)})
-
-    def read(self, file: Path) -> None:
-        """Add the outcomes in a results file. Raises ResultsError, OSError."""
-        self.add(files.read(file, _LARGEST_FILE))
-
-    def add(self, text: str | bytes) -> None:
-        """Add the outcomes that the text of a results file has. Raises ResultsError."""
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ResultsError("it is not a results file of --tune-table") from error
-        if not isinstance(document, dict) or not isinstance(document.get("calls"), dict):
-            raise ResultsError("it is not a results file of --tune-table")
-        for name, wanted in self.conditions.items():
-            if document.get(name) != wanted:
-                raise ResultsError(f"`{name}` is not as in this run: remove the file, or name another")
-        for name, call in document["calls"].items():
-            wrong = type_mismatch(call, _Stored)
-            if wrong is not None:
-                raise ResultsError(f"{name}: {wrong}")
-            took = {target: (one, low, high) for target, (one, low, high) in call["took"].items()}
-            self.outcomes[name] = Outcome(took, {target: (kind, why) for target, (kind, why) in call["why"].items()})
-
-    def text(self) -> str:
-        """The results file."""
-        calls = {name: {"took": one.took, "why": one.why} for name, one in sorted(self.outcomes.items())}
-        return json.dumps({**self.conditions, "calls": calls}, indent=1) + "\n"
+class Trials(Results):
+    """The results of the calls of rows."""
 
     def missing(self, rows: Sequence[Row]) -> list[Call]:
         """The calls that have no outcome yet, each once."""
@@ -218,16 +158,11 @@ class Trials:
 
 
 def _outcome(result: ProbeResult) -> Outcome:
-    tried = tried_of((), result)
-    took = {target: (microseconds, *tried.ranges[target]) for target, microseconds in tried.took.items()}
-    return Outcome(took, {target: _failure(result, target, why) for target, why in tried.why.items()})
+    """What a probe came to, in the words of the stage that failed."""
+    found = tried_of((), result).outcome
+    return Outcome(found.took, {at: (state, _why(result, at) or text) for at, (state, text) in found.why.items()})
 
 
-def _failure(result: ProbeResult, target: str, why: str) -> tuple[State, str]:
-    """What keeps a call from having a number, in the words of the stage that failed; "unknown" where none did."""
-    for launch in result.launches:
-        for stage in launch.stages:
-            if stage.target in (None, target) and stage.ok is False:
-                too_large = any(messages.is_of_memory(problem, stage.stage) for problem in stage.problems)
-                return "too-large" if too_large else "fails", reasons.why(launch, stage) or why
-    return ("unknown" if result.launches else "fails"), why
+def _why(result: ProbeResult, target: str) -> str | None:
+    failed = failed_stage(result, target)
+    return None if failed is None else reasons.why(*failed)

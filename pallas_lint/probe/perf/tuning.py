@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.probe import messages, reasons
 from pallas_lint.probe.perf import gpu_order
+from pallas_lint.probe.perf.results_file import Outcome, Results
 from pallas_lint.probe.perf.worker_pool import WorkerPool
 from pallas_lint.probe.session import Session
 from pallas_lint.records import define, evolve, field, frozen
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.probe.client import Worker
+    from pallas_lint.probe.perf.results_file import State
     from pallas_lint.probe.protocol import Argument
-    from pallas_lint.probe.results import ProbeResult, Stage
+    from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
     from pallas_lint.probe.session import ProbeOptions
     from pallas_lint.probe.specs import Spec
 
@@ -30,15 +32,30 @@ Choices = dict[str, list[tuple[str, "Argument"]]]  # by keyword: each value as i
 
 @frozen
 class Tried:
-    """One choice of values. By target: `took`, microseconds of all launches together; `ranges`, the least and the most
-    of that; `clocks`, by which choices are put in order for a GPU, whose times are not predicted; `why` it has
-    neither."""
+    """One choice of values, and what came of it: times are those of all launches together."""
 
     values: tuple[tuple[str, str], ...]
-    took: Mapping[str, float] = field(factory=dict)
-    ranges: Mapping[str, tuple[float, float]] = field(factory=dict)
-    clocks: Mapping[str, float] = field(factory=dict)
-    why: Mapping[str, str] = field(factory=dict)
+    outcome: Outcome
+
+    @property
+    def took(self) -> dict[str, float]:
+        """Microseconds, by target."""
+        return {target: took for target, (took, _, _) in self.outcome.took.items()}
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The least and the most of that."""
+        return {target: (low, high) for target, (_, low, high) in self.outcome.took.items()}
+
+    @property
+    def clocks(self) -> Mapping[str, float]:
+        """By which choices are put in order for a GPU, by target."""
+        return self.outcome.clocks
+
+    @property
+    def why(self) -> dict[str, str]:
+        """Why it has neither, by target."""
+        return {target: why for target, (_, why) in self.outcome.why.items()}
 
     @property
     def spelled(self) -> str:
@@ -47,7 +64,10 @@ class Tried:
 
 @define
 class Tuning:
-    """All choices of one function. `tell` is called with the progress; `tried` grows while it runs."""
+    """All choices of one function. `show` is called with the progress; `tried` grows while it runs.
+
+    `results`: what is known of earlier runs, and grows as well; `kept` is called whenever it did.
+    """
 
     spec: Spec
     choices: Choices
@@ -57,6 +77,8 @@ class Tuning:
     show: Callable[[str], None]
     now: Mapping[str, tuple[str, Argument]] = field(factory=dict)  # values that are tried whatever the choices are
     texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved
+    results: Results = field(factory=lambda: Results({}))
+    kept: Callable[[], None] = lambda: None
     tried: list[Tried] = field(factory=list, init=False)
     _pool: WorkerPool = field(init=False)
 
@@ -77,26 +99,38 @@ class Tuning:
         every = list(itertools.product(*named))
         if self._adds_now:
             every.append(tuple((name, *value) for name, value in self.now.items()))
-        self.show(f"0 of {len(every)} tried")
+        calls = [self._called(chosen) for chosen in every]
         found: dict[int, Tried] = {}
 
-        def add(at: int, one: Tried) -> None:
-            found[at] = one
+        def add(at: int, outcome: Outcome) -> None:
+            found[at] = Tried(tuple((name, text) for name, text, _ in every[at]), outcome)
             self.tried[:] = [found[each] for each in sorted(found)]  # in their own order, whichever ended first
+
+        for at, call in enumerate(calls):
+            if call.spelled in self.results.outcomes:
+                add(at, self.results.outcomes[call.spelled])
+        missing = [at for at in range(len(calls)) if at not in found]
+        self.show(f"{len(self.tried)} of {len(every)} tried")
+
+        def ended(number: int, outcome: Outcome) -> None:
+            self.results.outcomes[calls[missing[number]].spelled] = outcome
+            add(missing[number], outcome)
+            self.kept()
             self.show(f"{len(self.tried)} of {len(every)} tried")
 
-        return self._pool.run(every, self._try, add)
+        return self._pool.run([calls[at] for at in missing], self._try, ended)
 
     def stop(self) -> None:
         """Have `run`, on another thread, come to an end."""
         self._pool.stop()
 
-    def _try(self, worker: Worker, chosen: Sequence[tuple[str, str, Argument]]) -> Tried:
+    def _called(self, chosen: Sequence[tuple[str, str, Argument]]) -> Spec:
         names = {name for name, _, _ in chosen}
         keywords = tuple(keyword for keyword in self.spec.keywords if keyword[0] not in names)
-        spec = evolve(self.spec, keywords=(*keywords, *((name, value) for name, _, value in chosen)))
-        result = Session(worker, self.cwd, self.conditions, texts=self.texts).probe(spec)
-        return tried_of(tuple((name, text) for name, text, _ in chosen), result)
+        return evolve(self.spec, keywords=(*keywords, *((name, value) for name, _, value in chosen)))
+
+    def _try(self, worker: Worker, call: Spec) -> Outcome:
+        return tried_of((), Session(worker, self.cwd, self.conditions, texts=self.texts).probe(call)).outcome
 
     def best(self, target: str) -> list[Tried]:
         """What has a number on a target, the fastest first."""
@@ -134,8 +168,25 @@ def tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
     if not took and not clocks and not why:
         trouble = next((messages.sentence(each) for each in result.trouble if each["kind"] == "raised"), None)
         why[ANY] = trouble or next(iter(result.errors), "it launches no kernel")
-    known, ordered = ({at: n for at, n in each.items() if at not in why} for each in (took, clocks))
-    return Tried(values, known, {target: ranges[target] for target in known}, ordered, why)
+    known = {target: (total, *ranges[target]) for target, total in took.items() if target not in why}
+    ordered = {target: total for target, total in clocks.items() if target not in why}
+    return Tried(
+        values, Outcome(known, {target: (_state(result, target), text) for target, text in why.items()}, ordered)
+    )
+
+
+def failed_stage(result: ProbeResult, target: str) -> tuple[LaunchResult, Stage] | None:
+    """The first stage on a target that failed, and its launch; None where none did."""
+    stages = ((launch, stage) for launch in result.launches for stage in launch.stages)
+    return next((each for each in stages if each[1].target in (None, target) and each[1].ok is False), None)
+
+
+def _state(result: ProbeResult, target: str) -> State:
+    """What kind of failure keeps a call from having a number."""
+    found = failed_stage(result, target)
+    if found is None:
+        return "unknown" if result.launches else "fails"
+    return "too-large" if any(messages.is_of_memory(each, found[1].stage) for each in found[1].problems) else "fails"
 
 
 def _reason(stage: Stage) -> str | None:
