@@ -38,7 +38,12 @@ def plain(x, y):
 
 def empty(x):
     spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
-    return x + pl.pallas_call(add, grid=(0,), in_specs=[spec, spec], out_specs=spec, out_shape=x)(x, x)
+    return copied(x + pl.pallas_call(add, grid=(0,), in_specs=[spec, spec], out_specs=spec, out_shape=x)(x, x))
+
+
+def copied(x):
+    make_mesh = getattr(pltpu, "TensorCoreMesh", None) or pltpu.create_tensorcore_mesh
+    return pl.kernel(pltpu.sync_copy, x, mesh=make_mesh("core", num_cores=1))(x)  # here
 
 
 def double(x_ref, o_ref):
@@ -199,6 +204,9 @@ def test_an_empty_grid_costs_nothing(tmp_path: Path) -> None:
     report = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)
     (cost_of,) = report["launches"][0]["cost"]
     assert (cost_of["microseconds"], cost_of["doubts"]) == (0.0, ["its grid has no step: nothing runs"])
+    kernels = [(each["path"], each["line"]) for each in report["functions"][0]["operations"] if each["kernel"]]
+    here = next(at for at, line in enumerate(FUNCTIONS.splitlines(), 1) if line.endswith("# here"))
+    assert ("functions.py", here) in kernels and {path for path, _ in kernels} == {"functions.py"}
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from typing import Any
 
 from ...protocol import Place
 
+OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep  # the probe's folder
 _LOCATION = re.compile(r'"([^"\n]+\.py)":(\d+):(\d+)(?: to (\d*):(\d+))?')
 _MAX_ASSERTION_LINES = 10  # lines of an assertion
 _MENTION = re.compile(r" at (/[^\s:]+\.py):(\d+)")
@@ -29,8 +30,7 @@ def _folders() -> tuple[str, ...]:
     import jaxlib
 
     modules = [os.path.dirname(os.path.abspath(module.__file__ or "")) for module in (jax, jaxlib)]
-    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return (*(folder + os.sep for folder in modules), ours + os.sep, sysconfig.get_path("stdlib") + os.sep)
+    return (*(folder + os.sep for folder in modules), OURS, sysconfig.get_path("stdlib") + os.sep)
 
 
 _PALLAS = re.compile(r"[/\\]jax[/\\](_src|experimental)[/\\](pallas|mosaic)[/\\](?!ops[/\\])")  # not its own kernels

@@ -123,6 +123,7 @@ class LaunchRecorder:
         self._patched: list[Any] = []
 
     def install(self) -> None:
+        _hide_own_frames()
         for module, name in PRIMITIVES:
             try:
                 primitive = getattr(importlib.import_module(module), name)
@@ -299,6 +300,14 @@ def _keep(record: Record, wanted: list[int], place: tuple[Any, ...], *values: An
             own.setdefault(at, np.asarray(value))
         if record.values[at] is None:
             record.values[at] = np.asarray(value)
+
+
+@cache
+def _hide_own_frames() -> None:
+    """Have jax take the line that launches for the place of a launch, and none of ours, which stand in between."""
+    sources = environment.optional("jax.extend.source_info_util")
+    if sources is not None:
+        sources.register_exclusion(locate.OURS)
 
 
 @cache
