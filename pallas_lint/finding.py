@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pallas_lint.records import evolve, frozen
+from pallas_lint.records import evolve, field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +111,8 @@ class Finding:
 
     page: str | None = None  # the address of the rule's page where the rule is of another package
     core: str | None = None  # of a TPU: "tensor" or "sparse"; None: no TPU, or it holds on both
+    # Of the probe: what tells the launches that it is about from others at their line; empty where that is not known.
+    launches: tuple[str, ...] = field(default=(), eq=False)
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.known_defects import known_defects
 from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.perf import table, whole
-from pallas_lint.probe.places import FindingBuilder, Places
+from pallas_lint.probe.places import FindingBuilder, Places, is_about
 from pallas_lint.probe.report import function_document, launch_document, without_repeats
 from pallas_lint.probe.results import RequestedStages, judged_for, newer_than_known
 from pallas_lint.probe.session import EVERY_TARGET, ProbeOptions, Session
@@ -285,10 +285,7 @@ def _is_reported(launch: LaunchResult) -> bool:
 
 
 def _is_of(finding: Finding, launch: Mapping[str, Any]) -> bool:
-    """Whether a finding is about a launch, given its document: the finding or a related place is at its line."""
-    spans = [finding.span, *(related.span for related in finding.related)]
-    at = {(span.path, span.start.line) for span in spans}
-    return finding.kernel == launch["kernel"] and (launch["path"], launch["line"]) in at
+    return is_about(finding, launch, launch["line"], launch["path"])
 
 
 def _report(

@@ -45,13 +45,14 @@ def all_findings(
     results: Iterable[ProbeResult], cwd: Path, line: Callable[[str, int], str | None]
 ) -> tuple[list[Finding], list[LintError]]:
     """The findings and errors of several probes, each once."""
-    findings: list[Finding] = []
+    findings: dict[Finding, Finding] = {}
     errors: list[LintError] = []
     for result in results:
         found, problems = findings_of(result, cwd, line)
-        findings += [finding for finding in found if finding not in findings]
+        for finding in found:
+            findings[finding] = _of_both(findings.get(finding, finding), finding)
         errors += [problem for problem in problems if problem not in errors]
-    return sorted(findings, key=lambda finding: finding.sort_key), errors
+    return sorted(findings.values(), key=lambda finding: finding.sort_key), errors
 
 
 def findings_of(
@@ -135,12 +136,13 @@ def _merged(found: list[Finding]) -> list[Finding]:
     best: dict[tuple[object, ...], Finding] = {}
     for finding in found:
         key = (finding.code, finding.span, finding.backend, finding.severity, finding.message)
-        known = best.get(key)
-        if known is None:
-            best[key] = finding
-        else:
-            best[key] = known.with_devices(finding)
+        best[key] = _of_both(best.get(key, finding), finding)
     return sorted(best.values(), key=lambda finding: finding.sort_key)
+
+
+def _of_both(one: Finding, other: Finding) -> Finding:
+    """One of two findings that are the same, about the devices and launches of both."""
+    return evolve(one.with_devices(other), launches=tuple(dict.fromkeys((*one.launches, *other.launches))))
 
 
 @define

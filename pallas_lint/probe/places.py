@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Finding, Position, Related, Severity, Span
+from pallas_lint.probe.results import signature_of
 from pallas_lint.records import define
 from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pallas_lint.probe.protocol import Culprit, Place
     from pallas_lint.probe.results import LaunchResult, ProbeResult
@@ -101,7 +102,18 @@ class FindingBuilder:
             jax=self.result.parts.get("jax"),
             origin="probe",
             related=tuple(related),
+            launches=(signature_of(launch.facts),) if launch is not None else (),
         )
+
+
+def is_about(finding: Finding, launch: Mapping[str, Any], line: int | None, path: str | None = None) -> bool:
+    """Whether a finding is about a launch, given its facts or its document: of its kernel, and it or a related place is
+    at the line of the launch."""
+    spans = [finding.span, *(related.span for related in finding.related)]
+    there = any(line in (None, span.start.line) and path in (None, span.path) for span in spans)
+    if finding.kernel != launch["kernel"] or not there:
+        return False
+    return not finding.launches or signature_of(launch) in finding.launches
 
 
 def _characters(text: str, column: int) -> int:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pallas_lint.probe.messages import is_of_memory, sentence, without_internals, wrong_flags
 from pallas_lint.probe.protocol import CHECKS, Facts, Problem
 from pallas_lint.records import define, field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pallas_lint.probe.cost.results import Cost, FunctionCost
     from pallas_lint.probe.devices.report import Row
@@ -62,6 +62,17 @@ class Stage:
     def of_target(self) -> list[TargetProblem]:
         """What went wrong in lowering or compiling."""
         return cast("list[TargetProblem]", self.problems)
+
+
+def types_of(launch: Mapping[str, Any]) -> str:
+    """The types of a launch's operands, given its facts or its document."""
+    return ", ".join(f"{each['dtype']}{each['shape']}".replace(" ", "") for each in launch["operands"])
+
+
+def signature_of(launch: Mapping[str, Any]) -> str:
+    """What tells a launch from others of its kernel at its line, given its facts or its document."""
+    blocks = [each.get("block") for each in launch["operands"]]
+    return f"({types_of(launch)}) {launch['grid']} {blocks}"
 
 
 @define

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.results import ProbeResult
     from pallas_lint.text.source import Source
 
-_LAYOUT = 12
+_LAYOUT = 13
 _KIND = "probe"
 _OF_COST = "PAL8"
 _MAX_RUNS = 50  # of one file; the oldest are forgotten
@@ -217,7 +217,7 @@ def _document(run: StoredRun) -> dict[str, Any]:
         {"facts": launch.facts, "stages": list(map(_plain, launch.stages)), "costs": launch.costs}
         for launch in run.launches
     ]
-    findings = list(map(finding_document, run.findings))
+    findings = [{**finding_document(each), "launches": each.launches} for each in run.findings]
     return {**_plain(run), "launches": launches, "findings": findings, "rests_on": list(map(_plain, run.rests_on))}
 
 
@@ -235,7 +235,7 @@ def _run(document: dict[str, Any]) -> StoredRun:
         document["function"],
         document["arguments"],
         tuple(launches),
-        tuple(map(decode, document["findings"])),
+        tuple(evolve(decode(each), launches=tuple(each["launches"])) for each in document["findings"]),
         tuple(dependencies.Statement(**each) for each in document["rests_on"]),
         document["parts"],
         tuple(document["functions"]),

@@ -16,6 +16,7 @@ from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.page import pictures
 from pallas_lint.probe.perf import page as cost_page
 from pallas_lint.probe.perf import whole
+from pallas_lint.probe.places import is_about
 from pallas_lint.text import files
 
 if TYPE_CHECKING:
@@ -145,11 +146,7 @@ def _elsewhere(
 
 
 def _belongs(finding: Finding, launch: LaunchResult) -> bool:
-    if finding.kernel != launch.kernel:
-        return False
-    place = launch.place
-    lines = {finding.span.start.line, *(related.span.start.line for related in finding.related)}
-    return place is None or place["line"] in lines
+    return is_about(finding, launch.facts, None if launch.place is None else launch.place["line"])
 
 
 def _finding(finding: Finding, line: Callable[[str, int], str | None]) -> str:

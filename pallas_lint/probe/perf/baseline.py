@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.probe.perf.figures import microseconds
+from pallas_lint.probe.results import types_of
 from pallas_lint.records import frozen
 from pallas_lint.text import files
 
@@ -112,10 +113,9 @@ def named(results: Sequence[ProbeResult]) -> Iterator[tuple[str, Cost, tuple[Pro
     """Each cost under the name that it has on record: function, kernel, operands and target."""
     for result in results:
         for launch in result.launches:
-            types = ", ".join(f"{each['dtype']}{each['shape']}".replace(" ", "") for each in launch.facts["operands"])
             function = result.spec.text if result.spec is not None else ""
             for cost in launch.costs:
-                yield f"{function} {launch.kernel}({types}) {cost['target']}", cost, (result, launch)
+                yield f"{function} {launch.kernel}({types_of(launch.facts)}) {cost['target']}", cost, (result, launch)
 
 
 def slower(
