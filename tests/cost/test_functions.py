@@ -11,6 +11,7 @@ from pallas_lint.probe.cost.sparse_cores import offload
 from pallas_lint.probe.cost.sparse_cores import predict as predict_offload
 from pallas_lint.probe.cost.values import UndeterminedSchedule, UnknownNumber
 from pallas_lint.probe.cost.xla_program import Operation, XlaProgram, read
+from pallas_lint.probe.worker.stages.whole import assumed_indices
 
 PROGRAM = """\
 HloModule jit_around, is_scheduled=true, entry_computation_layout={()->()}
@@ -465,6 +466,17 @@ def test_a_pointer_that_was_spilled() -> None:
     )
 
 
+def test_the_upper_half_of_a_product() -> None:
+    """By which libtpu divides by constants."""
+    before, _, _ = DIVIDED.partition("   0x1 ")
+    text = f"""{before}   0x1   :  {{ %s2_s2 = smulhi.u32 %s1_s1, 536870912 }}
+   0x2   :  {{ %9 = dma.hbm_to_vmem %s55_s0, %s2_s2, [#allocation1], [#allocation2] }}
+   0x3   :  {{ %10 = dma.done.wait [#allocation2], %s2_s2 }}
+"""
+    assert predict(text, "", "v5e").read == (20 * 2**29 >> 32) * 32
+    assert predict(text.replace("smov 20", "smov 4294967295"), "", "v5e").read == (2**29 - 1) * 32
+
+
 def test_results_of_divisions_are_popped() -> None:
     assert predict(DIVIDED, "", "v5e").read == 3 * 32
     assert predict(DIVIDED.replace("smov 20", "smov 21"), "", "v5e").read == 0
@@ -475,3 +487,34 @@ def test_intervals_hold_nine_of_ten_measurements() -> None:
     for (device, kind), each in CALIBRATIONS.items():
         assert each.low < 1 < each.high, (device, kind)
         assert each.inside is None or each.inside >= 0.9 * each.records, (device, kind)
+
+
+LOOKUP = """\
+HloModule jit_looked_up, is_scheduled=true
+
+%fused (rows: f32[64,128], at: s32[16]) -> f32[16,128] {
+  %rows = f32[64,128]{1,0} parameter(0)
+  %at = s32[16]{0} parameter(1)
+  ROOT %gather = f32[16,128]{1,0} gather(%rows, %at), offset_dims={1}, slice_sizes={1,128}
+}
+
+ENTRY %main (x: f32[64,128], i: s32[16]) -> f32[16,128] {
+  %x = f32[64,128]{1,0} parameter(0)
+  %i = s32[16]{0:T(128)} parameter(1)
+  ROOT %fusion = f32[16,128]{1,0} fusion(%x, %i), kind=kCustom, calls=%fused
+}
+"""
+
+
+def test_a_lookup_is_known_by_what_is_fused() -> None:
+    program = read(LOOKUP)
+    (*_, fusion) = program.computations["main"]
+    assert program.runs(fusion, {"gather", "scatter"}) and not program.runs(fusion, {"scatter"})
+
+
+def test_indices_that_are_assumed_lie_within_the_array() -> None:
+    pytest.importorskip("numpy")  # which the slow tests have
+    operands = ["f32[64,8,1]{2,1,0}", "s32[300]{0:T(128)}", "s32[]", "f32[300]{0}"]
+    distinct, alike = assumed_indices(operands)
+    assert distinct.keys() == alike.keys() == {1} and len(distinct[1]) >= 300
+    assert set(distinct[1]) == set(range(8)) and set(alike[1]) == {0}

@@ -131,3 +131,15 @@ def test_a_kernel_of_groups_has_a_number_whatever_their_sizes(tmp_path: Path) ->
     for found in (report["functions"][0], report["launches"][0]["cost"][0]):
         assert found["low"] * 1.2 < found["microseconds"] < found["high"] / 1.2, found
         assert any("taken to be equal" in doubt for doubt in found["doubts"])
+
+
+def test_parts_of_an_operand_have_its_values() -> None:
+    """A scatter fetches its indices piece by piece; here the sizes of the groups stand behind 128 other words."""
+    whole = predict(METADATA, "", "v6e", {0: UNEVEN}, kind="xla")
+    behind = METADATA.replace("/*vmem=*/%s11_s17", "%s12_s18", 1)
+    behind = behind.replace(
+        "smov [#allocation4] }", "smov [#allocation4] ;;  %s12_s18 = scalar_lea.vmem %s11_s17, 16 }", 1
+    )
+    part = predict(behind, "", "v6e", {0: [1] * 128 + UNEVEN}, kind="xla")
+    assert behind != METADATA and part.integers == whole.integers and part.microseconds == whole.microseconds
+    assert predict(behind, "", "v6e", {1: UNEVEN}, kind="xla").microseconds is None

@@ -19,6 +19,7 @@ ASSUMED = (
     "sizes of groups are not known, and taken to be equal; the range is from one group of all rows to groups that "
     "share the most tiles"
 )
+WITHIN = "indices of gathers and scatters are not known, and taken to lie within the array"
 _VECTOR = re.compile(r"[su]32\[(\d*)\]")
 _MATRIX = re.compile(r"\w+\[(\d+),\d+\]")
 _INTEGERS = re.compile(r"\{?\s*(-?\d+(?:\s*,\s*-?\d+)*)\s*\}?")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import values
-from .program import TICKS, Program, values_of
+from .program import TICKS, Program, operand_address, values_of
 from .state import State
 from .steady import Watch
 from .values import UndeterminedSchedule, UnknownNumber, word
@@ -164,13 +164,27 @@ class Machine:
         known: list[int] = []
         why = "values in scalar memory that are not known"
         for number, address in self.program.operands.items():
-            if not isinstance(source, UnknownNumber) and source in (address, word(address << 4)):
-                known = list(self.given.get(number, ()))
+            begins = None if isinstance(source, UnknownNumber) else self._begins(source, number, address)
+            if begins is not None:
+                known = list(self.given.get(number, ()))[begins:]
+                known = known[:words] if begins else known
                 why = values_of(number)
         if words > _FILLED and not known:
             raise UndeterminedSchedule(why)
         for at in range(max(words, len(known)) if known else words):
             state.memory[first + at] = known[at] if at < len(known) else UnknownNumber(why)
+
+    def _begins(self, source: Any, number: int, address: int) -> int | None:
+        """Behind how many words of an operand a copy's source begins; None where it is of something else.
+
+        Addresses in VMEM count granules there. Of the parts of an operand it matters only where its values are known.
+        """
+        granules = word(address << 4)
+        if source in (address, granules):
+            return 0
+        if number not in self.given or not granules <= source < word(operand_address(number + 1) << 4):
+            return None
+        return int(source - granules) * self.granule // 4
 
     def _drain(self, state: State, source: Any, target: Any, size: Any) -> None:
         """A copy from scalar memory: to an operand, what it holds then is known."""

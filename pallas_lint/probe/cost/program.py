@@ -40,6 +40,7 @@ _COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=
 # What an instruction's result is, of its operands.
 _RESULTS: dict[str, str] = {
     "sadd": "word({0}+{1})", "ssub": "word({0}-{1})", "smul": "word({0}*{1})",
+    "smulhi.u32": "word((unsigned({0})*unsigned({1}))>>32)",
     "sand": "word({0}&{1})", "sor": "word({0}|{1})", "sxor": "word({0}^{1})",
     "sshll": "word({0}<<({1}&31))", "sshra": "{0}>>({1}&31)", "sshrl": "word(unsigned({0})>>({1}&31))",
     "smin.s32": "least({0},{1})", "smax.s32": "most({0},{1})",

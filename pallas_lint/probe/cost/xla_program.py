@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from .listing import UnknownForm
@@ -68,6 +68,11 @@ class XlaProgram:
     def types(self, computation: str) -> dict[str, str]:
         """The types of results, by name."""
         return {each.name: each.result for each in self.computations[computation]}
+
+    def runs(self, operation: Operation, opcodes: Collection[str]) -> bool:
+        """Whether it is an operation of such a kind, or one is fused into it."""
+        inner = self.computations.get(operation.called or "", ())
+        return any(each.opcode in opcodes for each in (operation, *inner))
 
     def code(self, operation: Operation, types: dict[str, str], depth: int = 0) -> tuple[object, ...]:
         """What decides about an operation's code: the compiler writes that of two alike only once."""

@@ -6,11 +6,12 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from ...cost.function import ProgramCost
 from ...cost.function import cost as cost_of
-from ...cost.handed_on import ASSUMED, CASES, HandedOn
+from ...cost.handed_on import ASSUMED, CASES, WITHIN, HandedOn
 from ...cost.listing import UnknownForm
 from ...cost.prediction import Prediction, in_all_cases, predict
 from ...cost.results import AgainstCost, FunctionCost, OperationCost
@@ -26,6 +27,8 @@ from .module import laid_out
 _DIMENSIONS = re.compile(r"\w+\[([\d,]*)\]")
 _UNUSUAL = re.compile(r"[^\w.\-]")  # in names of operations
 _SCALAR = re.compile(r"[su]\d+\[\]")
+_INTEGERS = re.compile(r"[su]32\[\d")
+_LOOKUPS = {"gather", "scatter"}
 _MAX_OPERATIONS = 50
 
 
@@ -145,8 +148,16 @@ class _Predictions:
             return cost.with_names(found, describe(launches[0])) if launches else found
         if operation.value == "tpu_custom_call":
             return self._predict_case_by_case(operation, schedule, use)
-        guessed = [predict(schedule, use, self.device, given, kind="xla") for given in guesses(operands)]
-        return max(guessed, key=lambda each: math.inf if each.microseconds is None else each.microseconds)
+        found = self._dearest(schedule, use, guesses(operands))
+        if found.microseconds is None and self.program.runs(operation, _LOOKUPS):
+            cases = [self._dearest(schedule, use, guesses(operands, indices)) for indices in assumed_indices(operands)]
+            found = in_all_cases(cases, WITHIN)
+        return found
+
+    def _dearest(self, schedule: str, use: str, guessed: list[dict[int, list[int]]]) -> Prediction:
+        """The prediction with those values of operands that take longest; one without a number if any has none."""
+        found = [predict(schedule, use, self.device, given, kind="xla") for given in guessed]
+        return max(found, key=lambda each: math.inf if each.microseconds is None else each.microseconds)
 
     def _predict_case_by_case(self, operation: Operation, schedule: str, use: str) -> Prediction:
         """The prediction of a kernel of XLA's, which may depend on sizes that are assumed."""
@@ -184,14 +195,32 @@ def _values(launches: Sequence[Sequence[Any]], operands: list[str]) -> dict[int,
     return given[0] if given and all(each == given[0] for each in given) else {}
 
 
-def guesses(operands: Sequence[str]) -> list[dict[int, list[int]]]:
-    """Values of the scalars among the operands of an operation of XLA's, which are not known.
+def guesses(
+    operands: Sequence[str], indices: Mapping[int, list[int]] = MappingProxyType({})
+) -> list[dict[int, list[int]]]:
+    """Values of the scalars among the operands of an operation of XLA's, which are not known, and `indices`.
 
     Where a slice begins takes no other time elsewhere. What a condition decides may, either way.
     """
     conditions = [at for at, each in enumerate(operands) if each.startswith("pred[]")]
-    begins = {at: [0] for at, each in enumerate(operands) if _SCALAR.match(each)}
+    begins = {**indices, **{at: [0] for at, each in enumerate(operands) if _SCALAR.match(each)}}
     return [begins | {at: [value] for at in conditions} for value in ((0, 1) if conditions else (0,))]
+
+
+def assumed_indices(operands: Sequence[str]) -> Iterator[dict[int, list[int]]]:
+    """Words of the integers that a gather or scatter is given: all of one place, and of different ones.
+
+    They lie within the array, the first operand, along each of its dimensions.
+    """
+    import numpy as np
+
+    sizes = _shape(operands[0]) if operands else None
+    shortest = min((size for size in sizes or () if size > 1), default=1)
+    vectors = {at: shape for at, each in enumerate(operands) if _INTEGERS.match(each) and (shape := _shape(each))}
+    for places in (shortest, 1):
+        values = {at: np.arange(math.prod(shape)).reshape(shape) % places for at, shape in vectors.items()}
+        words = ((at, laid_out(value.astype(np.int32), operands[at])) for at, value in values.items())
+        yield {at: known for at, known in words if known is not None}
 
 
 def _is_called(operation: str, record: Record) -> bool:
