@@ -102,6 +102,16 @@ def test_what_is_not_known_is_missing(old: str, new: str, missing: str) -> None:
     assert found.missing == [missing]
 
 
+def test_turns_that_the_program_does_not_tell() -> None:
+    """Those of a line of code, in the mean of the times that the loop runs."""
+    text = PROGRAM.replace("constant(LIMIT)", "parameter(1)")
+    placed = text.replace("body=%body", 'body=%body, metadata={op_name="while" stack_frame_id=1}')
+    assert placed != text
+    found = cost(read(placed), "v5e", predicted, lambda: {("around.py", 15): 2.5, ("other.py", 15): 9.0})
+    assert found.missing == [] and found.shares["turn"].microseconds == 2.5 * 3.0
+    assert cost(read(text), "v5e", predicted, lambda: {("around.py", 15): 2.5}).missing != []
+
+
 GATHER = "all-gather(%array), replica_groups={{0,1,2,3}}, dimensions={0}"
 MIB = 4.0  # of the result that TURN has
 

@@ -223,8 +223,10 @@ def test_the_default_device_is_the_one_in_question(tmp_path: Path) -> None:
 def test_values_of_a_kernel_that_is_traced_twice(tmp_path: Path) -> None:
     (tmp_path / "functions.py").write_text(FUNCTIONS)
     words = ("functions.py::counted", "f32[256,128]", "--target", "tpu:v5e", "--stage", "cost", "--python", python())
-    (launch,) = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)["launches"]
+    report = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)
+    (launch,), (found,) = report["launches"], report["functions"]
     assert [each["doubts"] for each in launch["cost"]] == [[]] and launch["cost"][0]["microseconds"] > 0
+    assert found["missing"] == [], "three turns are known"
 
 
 @pytest.mark.slow

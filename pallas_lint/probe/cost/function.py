@@ -8,7 +8,7 @@ is wanted is waited for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from . import collectives, sparse_cores
@@ -29,6 +29,7 @@ _SCALAR = re.compile(r"\w+\[1?\]")
 _MAX_DEPTH = 50  # calls within each other
 
 Predict = Callable[[Operation, dict[str, str]], Prediction]
+Turns = Mapping[tuple[str, int], float]  # of loops, by file and line
 
 
 @dataclass
@@ -69,16 +70,21 @@ class ProgramCost:
         share.high += high
 
 
-def cost(program: XlaProgram, device: str, predict: Predict) -> ProgramCost:
-    """What a program costs; `predict` has the prediction of an operation, given the types of all results."""
+def cost(program: XlaProgram, device: str, predict: Predict, turns: Callable[[], Turns] = dict) -> ProgramCost:
+    """What a program costs; `predict` has the prediction of an operation, given the types of all results.
+
+    `turns`: how often loops run of which the program itself does not tell it.
+    """
     total = ProgramCost()
-    _Run(program, device, predict, total).run(program.entry, 1, 0)
+    _Run(program, device, predict, turns, total).run(program.entry, 1, 0)
     return total
 
 
 class _Run:
-    def __init__(self, program: XlaProgram, device: str, predict: Predict, total: ProgramCost) -> None:
-        self.program, self.predict, self.total = program, predict, total
+    def __init__(
+        self, program: XlaProgram, device: str, predict: Predict, turns: Callable[[], Turns], total: ProgramCost
+    ) -> None:
+        self.program, self.predict, self.turns, self.total = program, predict, turns, total
         chip = CHIPS[device]
         self.bandwidth = chip.bandwidth * LIKELY.efficiency * 1e3  # bytes a microsecond
         self.latency = LIKELY.latency / 1e3
@@ -87,18 +93,20 @@ class _Run:
         self.messages: dict[str, Communication] = {}  # between devices or cores, under way: what is left of each
         self.offloads: dict[str, Offload] = {}  # by what starts them
 
-    def run(self, computation: str, times: int, depth: int) -> None:
+    def run(self, computation: str, times: float, depth: int) -> None:
         """Add what a computation takes that runs so often."""
         types = self.program.types(computation)
         for operation in self.program.computations[computation]:
             self._step(operation, computation, types, times, depth)
 
-    def _step(self, operation: Operation, around: str, types: dict[str, str], times: int, depth: int) -> None:
+    def _step(self, operation: Operation, around: str, types: dict[str, str], times: float, depth: int) -> None:
         opcode = operation.opcode
         if opcode in _FREE or operation.value in _FREE_CALLS:
             return
         if opcode in ("while", "call"):
-            turns = self.program.turns(operation, around) if opcode == "while" else 1
+            turns: float | None = self.program.turns(operation, around) if opcode == "while" else 1
+            if turns is None and operation.place is not None:
+                turns = self.turns().get(operation.place)
             called = operation.called
             if called not in self.program.computations or depth > _MAX_DEPTH:
                 self._miss(operation, "what it runs is not known")
@@ -124,7 +132,7 @@ class _Run:
     def _turn(self, called: str, depth: int) -> str:
         """What one turn of a loop takes, as text; empty where that is not known."""
         once = ProgramCost()
-        _Run(self.program, self.device, self.predict, once).run(called, 1, depth + 1)
+        _Run(self.program, self.device, self.predict, self.turns, once).run(called, 1, depth + 1)
         if once.missing:
             return ""
         return f": each turn takes {once.kernels + once.xla:.3g} µs ({once.low:.3g} to {once.high:.3g} µs)"
@@ -135,7 +143,7 @@ class _Run:
         kinds = (each.opcode for each in (operation, *inner) if collectives.KIND.fullmatch(each.opcode))
         return next(kinds, "").removesuffix("-start").removesuffix("-done")
 
-    def _communicate(self, operation: Operation, kind: str, times: int) -> None:
+    def _communicate(self, operation: Operation, kind: str, times: float) -> None:
         """Send at once, or begin to, or wait for the rest of what was begun."""
         if operation.opcode.endswith("-done"):
             self._finish(operation.operands[0], operation, times)
@@ -167,13 +175,13 @@ class _Run:
         if offload is not None:
             self.messages[operation.name] = sparse_cores.predict(offload, operation, self.device)
 
-    def _finish(self, begun: str, operation: Operation, times: int) -> None:
+    def _finish(self, begun: str, operation: Operation, times: float) -> None:
         """Wait for the rest of what was begun."""
         found = self.messages.pop(begun, None)
         if found is not None:
             self.total.add(operation, found.likely * times, found.low * times, found.high * times)
 
-    def _wait(self, operation: Operation, times: int) -> None:
+    def _wait(self, operation: Operation, times: float) -> None:
         left = 0.0
         for name in self.copies:  # one after the other
             left, self.copies[name] = left + self.copies[name], 0.0
@@ -183,7 +191,7 @@ class _Run:
             took = (left + self.latency) * times
             self.total.add(operation, took, took, took)
 
-    def _execute(self, operation: Operation, types: dict[str, str], times: int) -> None:
+    def _execute(self, operation: Operation, types: dict[str, str], times: float) -> None:
         found = self.predict(operation, types)
         if found.microseconds is None or found.low is None or found.high is None:
             if not _SCALAR.match(operation.result) or operation.opcode in ("fusion", "custom-call"):

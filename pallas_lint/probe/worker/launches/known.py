@@ -17,13 +17,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ...cost.handed_on import CASES, Case, sizes_of
-from . import locate
+from ...cost.handed_on import ASSUMED, CASES, Case, sizes_of
+from . import locate, paged_attention
 from .launch import equations, jaxprs_in, scan_counts
 from .recorder import PRIMITIVES, Record
 
 _LAUNCHES = frozenset(name.removesuffix("_p") for _, name in PRIMITIVES)
 _MAX_ELEMENTS = 1 << 20  # elements of a result that is computed
+_MAX_TURNS = 500  # of loops whose turns are counted one by one
 _MAX_DEVICES = 64  # of a mesh whose devices are looked at one by one
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "remat_opt", "checkpoint"}
 _SAME = {"pvary"}  # it marks in types that a value varies along axes of a mesh
@@ -40,7 +41,7 @@ def fill(records: list[Record], program: Any) -> None:
 
 
 def assume(records: list[Record], program: Any) -> None:
-    """Complete `assumed` of the records that depend on sizes of groups which are not known."""
+    """Complete `assumed` of the records that depend on sizes of groups, or lengths of sequences, that are not known."""
     if all(value is not None for record in records for value in _integers(record)):
         return
     for case in CASES:
@@ -85,7 +86,7 @@ class _KnownValues:
         self.records = records
         self.place = place
         self.case = case
-        self.assumes = False  # whether there were sizes of groups to be assumed
+        self.assumes: list[str] = []  # what was assumed
 
     def closed(self, program: Any, values: list[Any]) -> list[Any]:
         """The results of a jaxpr; None where an operand's or result's value is not known."""
@@ -111,10 +112,7 @@ class _KnownValues:
             self._launch(equation, values)
             return unknown
         if name in _CALLS and len(inner) == 1:
-            if self.case is not None and (at := _sizes_of_groups(equation, values)) is not None:
-                self.assumes = True
-                values = [*values[:at], _assumed(equation, at, self.case), *values[at + 1 :]]
-            return self.closed(inner[0], values)
+            return self.closed(inner[0], values if self.case is None else self._assumed(equation, inner[0], values))
         within = any(map(_launches, inner))
         if within:
             for jaxpr in inner:
@@ -131,6 +129,17 @@ class _KnownValues:
         if any(getattr(var.aval, "size", _MAX_ELEMENTS + 1) > _MAX_ELEMENTS for var in equation.outvars):
             return unknown
         return computed(equation, values)
+
+    def _assumed(self, equation: Any, inner: Any, values: list[Any]) -> list[Any]:
+        """The operands of a call, with those that are assumed."""
+        assert self.case is not None
+        made, why = paged_attention.assumed(equation, inner, values, self.case), paged_attention.ASSUMED
+        at = None if made is not None else _sizes_of_groups(equation, values)
+        if at is not None:
+            made, why = [*values[:at], _assumed_sizes(equation, at, self.case), *values[at + 1 :]], ASSUMED
+        if made is not None and why not in self.assumes:
+            self.assumes.append(why)
+        return values if made is None else made
 
     def _on_mesh(self, equation: Any, jaxpr: Any, values: list[Any]) -> None:
         """Run what a `shard_map` has on its devices."""
@@ -159,12 +168,57 @@ class _KnownValues:
         if not record.assumed:
             record.assumed = [[None] * len(record.values) for _ in CASES]
         record.assumed[CASES.index(self.case or "likely")][at] = value
+        record.assumption = "; ".join(self.assumes)
 
     def _keep(self, record: Record, at: int, value: Any) -> None:
         if self.place is None:
             record.values[at] = value
         elif all(axis in self.place for axis in record.axes):
             record.own.setdefault(tuple(self.place[axis] for axis in record.axes), {})[at] = value
+
+
+def turns(program: Any) -> dict[tuple[str, int], float]:
+    """How often the loops of a program (a closed jaxpr) run each time, by file and line, where known values tell.
+
+    In the mean, where they run several times. Of lines with several loops nothing is known.
+    """
+    counted = _CountedLoops()
+    counted.closed(program, [None] * len(program.jaxpr.invars))
+    at: dict[tuple[str, int], list[list[int | None]]] = {}
+    for loop in {id(each): each for each in equations(program) if str(each.primitive) == "while"}.values():
+        for place in locate.of_equation(loop)[:1]:
+            at.setdefault((place["file"], place["line"]), []).append(counted.runs.get(id(loop), []))
+    alone = {place: loops[0] for place, loops in at.items() if len(loops) == 1}
+    known = {place: [count for count in runs if count is not None] for place, runs in alone.items()}
+    return {place: sum(runs) / len(runs) for place, runs in known.items() if runs and len(runs) == len(alone[place])}
+
+
+class _CountedLoops(_KnownValues):
+    """Runs loops turn by turn. `runs`: by loop, the turns of each time that it ran; None where they are not known."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.runs: dict[int, list[int | None]] = {}
+        self.left = _MAX_TURNS
+
+    def _equation(self, equation: Any, values: list[Any]) -> list[Any]:
+        if str(equation.primitive) != "while":
+            return super()._equation(equation, values)
+        params = equation.params
+        for_test = params["cond_nconsts"]
+        first = for_test + params["body_nconsts"]
+        test, body, state = values[:for_test], values[for_test:first], values[first:]
+        for count in itertools.count():
+            (goes_on,) = self.closed(params["cond_jaxpr"], [*test, *state])
+            if goes_on is None or self.left == 0:
+                self.runs.setdefault(id(equation), []).append(None)
+                return [None] * len(equation.outvars)
+            if not goes_on:
+                self.runs.setdefault(id(equation), []).append(count)
+                break
+            self.left -= 1
+            state = self.closed(params["body_jaxpr"], [*body, *state])
+        return state
 
 
 def _integers(record: Record) -> list[Any]:
@@ -185,7 +239,7 @@ def _sizes_of_groups(equation: Any, values: list[Any]) -> int | None:
     return vectors[0] if vectors and any(getattr(aval, "ndim", 0) == 2 for aval in avals) else None
 
 
-def _assumed(equation: Any, sizes: int, case: Case) -> Any:
+def _assumed_sizes(equation: Any, sizes: int, case: Case) -> Any:
     """Sizes of the groups of a product (m, k) by (g, k, n), or of one (k, m) by (m, n) into groups."""
     import numpy as np
 

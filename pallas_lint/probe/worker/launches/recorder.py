@@ -46,9 +46,10 @@ class Record:
     again: list[dict[str, Any]] = field(
         default_factory=list
     )  # parameters of those that count as it: a kernel traced anew
-    # What its cost is predicted with where sizes of groups are not known: values of operands in the likely case, the
-    # least and the most. Nothing else is judged by it.
+    # What its cost is predicted with where sizes of groups or lengths of sequences are not known: values of operands in
+    # the likely case, the least and the most, and what that assumes. Nothing else is judged by it.
     assumed: list[list[Any]] = field(default_factory=list)
+    assumption: str = ""
 
     @property
     def kind(self) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...cost.handed_on import ASSUMED
 from ...cost.prediction import Line, Prediction, in_all_cases, predict
 from ...cost.program import TICKS
 from ...cost.results import Cost, LineCost, Pipeline
@@ -113,7 +112,7 @@ def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules)
         predict(found[kernel], uses.get(kernel, ""), target.device, {**_words(case, module), **_words(values, module)})
         for case in launch.record.assumed or [values]
     ]
-    prediction = with_names(in_all_cases(cases, ASSUMED), launch)
+    prediction = with_names(in_all_cases(cases, launch.record.assumption), launch)
     others = sorted({*found} - {kernel})
     if others and prediction.microseconds is not None:
         outside = f"what XLA does to operands or results is not in it: {', '.join(others)}"

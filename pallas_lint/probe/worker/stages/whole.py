@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,7 @@ from ...cost.xla_program import Operation, XlaProgram, read
 from .. import devices
 from ..devices import DeviceTarget, Missing
 from ..inputs.toplevel import compiler_options
+from ..launches import known as known_values
 from ..launches.launch import describe
 from ..launches.recorder import LaunchRecorder, Record
 from . import cost, lowering
@@ -42,13 +43,15 @@ def examine(
     the cost is that of one of them.
     """
     with schedules.kept(folder, target) as alone:
-        alone.keep(compiled(call, leaves, target, spread=spread))
+        text, traced = compiled(call, leaves, target, spread=spread)
+        alone.keep(text)
     texts = dict(schedules.texts(folder, target))
     try:
         program = read(texts.get(cost.PROGRAM, ""))
     except UnknownForm as error:
         raise Missing(str(error)) from error
-    total = cost_of(program, target.device, _Predictions(program, texts, records, target))
+    turns = cache(lambda: known_values.turns(traced))
+    total = cost_of(program, target.device, _Predictions(program, texts, records, target), turns)
     known = not total.missing
     return {
         "function": name,
@@ -79,8 +82,8 @@ def without_cost(function: str, reason: str) -> AgainstCost:
     return {"function": function, "microseconds": None, "low": None, "high": None, "missing": [reason], "doubts": []}
 
 
-def compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarget, *, spread: bool) -> str:
-    """The text of the program that a function is compiled to."""
+def compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarget, *, spread: bool) -> tuple[str, Any]:
+    """The text of the program that a function is compiled to, and its jaxpr."""
     import jax
 
     # Results have a device where no array is left among the arguments, all of which have values.
@@ -101,7 +104,7 @@ def compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarg
     finally:
         recorder.remove()
     moved = lowering.on_several(lowered, target) if spread else lowered
-    return moved.compile(compiler_options=begun.options or None).as_text() or ""
+    return moved.compile(compiler_options=begun.options or None).as_text() or "", traced.jaxpr
 
 
 class _Predictions:
@@ -144,7 +147,7 @@ class _Predictions:
         if operation.is_kernel:
             launches = self._launches(operation.name, operands)
             cases = [predict(schedule, use, self.device, given) for given in _cases(launches, operands)]
-            found = in_all_cases(cases, ASSUMED)
+            found = in_all_cases(cases, launches[0].assumption if launches else "")
             return cost.with_names(found, describe(launches[0])) if launches else found
         if operation.value == "tpu_custom_call":
             return self._predict_case_by_case(operation, schedule, use)
