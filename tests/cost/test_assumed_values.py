@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pallas_lint.probe.worker.launches import known, paged_attention
+from pallas_lint.probe.worker.launches import known, ragged_attention
 
 pytestmark = pytest.mark.slow
 jax = pytest.importorskip("jax")
@@ -49,11 +49,11 @@ def test_sequences_that_fill_their_pages(case: Any, lengths: list[int]) -> None:
     )
     (call,) = program.eqns
     inner = call.params["jaxpr"]
-    *_, found, pages, begins, kinds = paged_attention.assumed(call, inner, [None] * 6, case) or []
+    *_, found, pages, begins, kinds = ragged_attention.assumed(call, inner, [None] * 6, case) or []
     assert found.tolist() == lengths and pages.tolist() == [0, 1, 2, 3]
     assert begins.tolist() == [0, 1, 2] and kinds.tolist() == [2, 2, 2], "all sequences decode"
     given = [None, None, np.asarray([7, 9]), None, None, None]
-    kept = paged_attention.assumed(call, inner, given, case)
+    kept = ragged_attention.assumed(call, inner, given, case)
     assert kept is not None and kept[2] is given[2], "what is known stays"
     all_known = [None, None, np.asarray(lengths), pages, begins, kinds]
-    assert paged_attention.assumed(call, inner, all_known, case) is None
+    assert ragged_attention.assumed(call, inner, all_known, case) is None

@@ -11,7 +11,8 @@ from pallas_lint.probe.cost.sparse_cores import offload
 from pallas_lint.probe.cost.sparse_cores import predict as predict_offload
 from pallas_lint.probe.cost.values import UndeterminedSchedule, UnknownNumber
 from pallas_lint.probe.cost.xla_program import Operation, XlaProgram, read
-from pallas_lint.probe.worker.stages.whole import assumed_indices
+from pallas_lint.probe.worker.launches.recorder import Record
+from pallas_lint.probe.worker.stages.whole import _is_called, assumed_indices
 
 PROGRAM = """\
 HloModule jit_around, is_scheduled=true, entry_computation_layout={()->()}
@@ -528,3 +529,19 @@ def test_indices_that_are_assumed_lie_within_the_array() -> None:
     distinct, alike = assumed_indices(operands)
     assert distinct.keys() == alike.keys() == {1} and len(distinct[1]) >= 300
     assert set(distinct[1]) == set(range(8)) and set(alike[1]) == {0}
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "called"),
+    [
+        ("kernel", "kernel", True),
+        ("kernel.1", "kernel", True),
+        ("MLA-vmem_100.1", "MLA-vmem_100.0", True),  # XLA counts on from the number at the end
+        ("MLA-d.1", "MLA-d.0", True),
+        ("MLA-bd.1", "MLA-d.0", False),
+        ("kernel_of", "kernel", False),
+        ("kernel", "", False),
+    ],
+)
+def test_operations_have_the_names_of_launches(operation: str, name: str, called: bool) -> None:
+    assert _is_called(operation, Record(None, {"name": name}, [], [])) is called

@@ -34,6 +34,7 @@ _DIVISION = re.compile(r"(.*\S)\s+(kDiv|kRem|kDivAndRem)", re.DOTALL)
 # Addresses are below 2^31: operands lie at 2^20, 2 x 2^20 and so on, and then allocations of up to 2^18 words each.
 _ALLOCATION_BITS = 18
 _MAX_ALLOCATIONS = 7_000
+_OF_VECTORS = "it hangs on a number that is taken out of a vector"
 _FARTHEST_SLOT = 12  # bundles behind a branch that are issued whether it is taken or not: certainly fewer
 
 _COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -237,6 +238,8 @@ class _Translation:
         base = code.partition(".")[0]
         if code == "spop.drf" and register is not None:
             step.results.append((register, f"load({self.divided[operands[0]].pop(0)})"))
+        elif code == "spop" and register is not None:
+            step.results.append((register, f"UnknownNumber({_OF_VECTORS!r})"))
         elif base in ("dma", "sst", "vsyncadd", "vwait"):
             step.effects += self._effect(at, code, base, operands, rest, predicate)
         elif register is None:

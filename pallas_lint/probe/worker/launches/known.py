@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...cost.handed_on import ASSUMED, CASES, Case, sizes_of
-from . import locate, paged_attention
+from . import locate, ragged_attention
 from .launch import equations, jaxprs_in, scan_counts
 from .recorder import PRIMITIVES, Record
 
@@ -133,7 +133,7 @@ class _KnownValues:
     def _assumed(self, equation: Any, inner: Any, values: list[Any]) -> list[Any]:
         """The operands of a call, with those that are assumed."""
         assert self.case is not None
-        made, why = paged_attention.assumed(equation, inner, values, self.case), paged_attention.ASSUMED
+        made, why = ragged_attention.assumed(equation, inner, values, self.case), ragged_attention.ASSUMED
         at = None if made is not None else _sizes_of_groups(equation, values)
         if at is not None:
             made, why = [*values[:at], _assumed_sizes(equation, at, self.case), *values[at + 1 :]], ASSUMED

@@ -26,6 +26,7 @@ from . import cost, lowering
 from .module import laid_out
 
 _DIMENSIONS = re.compile(r"\w+\[([\d,]*)\]")
+_NUMBERED = re.compile(r"\.\d+$")
 _UNUSUAL = re.compile(r"[^\w.\-]")  # in names of operations
 _SCALAR = re.compile(r"[su]\d+\[\]")
 _INTEGERS = re.compile(r"[su]32\[\d")
@@ -227,8 +228,8 @@ def assumed_indices(operands: Sequence[str]) -> Iterator[dict[int, list[int]]]:
 
 
 def _is_called(operation: str, record: Record) -> bool:
-    """Whether an operation of the program ("kernel.1") has its name of a launch's."""
-    name = _UNUSUAL.sub("_", str(record.params.get("name") or ""))
+    """Whether an operation of the program ("kernel.1") has its name of a launch's, the number at whose end is XLA's."""
+    name = _NUMBERED.sub("", _UNUSUAL.sub("_", str(record.params.get("name") or "")))
     rest = operation.removeprefix(name)
     return bool(name) and operation.startswith(name) and (not rest or (rest[0] == "." and rest[1:2].isdigit()))
 
