@@ -488,6 +488,28 @@ def test_the_upper_half_of_a_product() -> None:
     assert predict(text.replace("smov 20", "smov 4294967295"), "", "v5e").read == (2**29 - 1) * 32
 
 
+def test_a_number_that_goes_through_a_vector() -> None:
+    """As an operand of one number does that a kernel reads in VMEM."""
+    before, _, _ = DIVIDED.partition("   0x1 ")
+    text = f"""{before}   0x1   :  {{ %v2_v0 = vstv %s1_s1 }}
+   0x2   :  {{ %3 = vst [vmem:[#allocation3] sm:$0x1] /*src=*/%v2_v0  ;;  %4 = vst [vmem:[#allocation4]] %v2_v0 }}
+   0x3   :  {{ %v5_v1 = vld [vmem:[#allocation3] sm:$0x1] }}
+   0x4   :  {{ %6 = vpush %v5_v1 }}
+   0x5   :  {{ %s7_s2 = spop %6 }}
+   0x6   :  {{ %9 = dma.hbm_to_vmem %s55_s0, %s7_s2, [#allocation1], [#allocation2] }}
+   0x7   :  {{ %10 = dma.done.wait [#allocation2], %s7_s2 }}
+"""
+    assert predict(text, "", "v5e").read == 20 * 32
+    why = ("it hangs on a number that is taken out of a vector",)
+    for old, new in (
+        ("%v2_v0 = vstv", "%v1_v0 = vstv"),  # another vector is stored
+        ("%4 = vst [vmem:[#allocation4]]", "%4 = vst [vmem:[#allocation3]]"),  # and so is something else there
+        ("[vmem:[#allocation3] sm:$0x1] }", "[vmem:[#allocation3 + $0x8] sm:$0x1] }"),
+        ("vpush %v5_v1", "vpush %v8_v1"),
+    ):
+        assert old in text and predict(text.replace(old, new), "", "v5e").doubts == why
+
+
 def test_results_of_divisions_are_popped() -> None:
     assert predict(DIVIDED, "", "v5e").read == 3 * 32
     assert predict(DIVIDED.replace("smov 20", "smov 21"), "", "v5e").read == 0

@@ -34,6 +34,9 @@ _DIVISION = re.compile(r"(.*\S)\s+(kDiv|kRem|kDivAndRem)", re.DOTALL)
 # Addresses are below 2^31: operands lie at 2^20, 2 x 2^20 and so on, and then allocations of up to 2^18 words each.
 _ALLOCATION_BITS = 18
 _MAX_ALLOCATIONS = 7_000
+_ALLOCATION = re.compile(r"#allocation\w*")
+_IN_CELL = re.compile(r"\[vmem:\[(#\w+)\] sm:\$0x\w+\](?:\s*(%\w+))?\s*$")
+_WHOLE_CELL = re.compile(r"%\w+ = v(?:ld|st) \[vmem:\[#\w+\] sm:\$0x\w+\](?:\s*%\w+)?\s*$")
 _OF_VECTORS = "it hangs on a number that is taken out of a vector"
 _FARTHEST_SLOT = 12  # bundles behind a branch that are issued whether it is taken or not: certainly fewer
 
@@ -112,6 +115,8 @@ class _Translation:
         self.branches: dict[int, tuple[str, int]] = {}
         self.memories: dict[str, str] = {}  # that pointers point into, by the result
         self.divided: dict[str, list[int]] = {}  # where results of a division wait to be popped, in that order
+        self.cells = _cells_of_numbers(listing)
+        self.first: dict[str, int] = {}  # by vector, or what was pushed of it: where its first number is kept
         self.program = Program([], "")
 
     def run(self) -> Program:
@@ -192,6 +197,8 @@ class _Translation:
 
     def _instruct(self, at: int, result: str | None, code: str, rest: str, step: _Step) -> None:
         register = self._register(result) if result else None
+        if self.cells and code.startswith("v"):
+            self._follow(result, code, rest, step)
         if code == "sphi":
             return  # its inputs are in the register already
         if code.startswith("sbr"):
@@ -239,7 +246,7 @@ class _Translation:
         if code == "spop.drf" and register is not None:
             step.results.append((register, f"load({self.divided[operands[0]].pop(0)})"))
         elif code == "spop" and register is not None:
-            step.results.append((register, f"UnknownNumber({_OF_VECTORS!r})"))
+            step.results.append((register, self._first_of(operands[0])))
         elif base in ("dma", "sst", "vsyncadd", "vwait"):
             step.effects += self._effect(at, code, base, operands, rest, predicate)
         elif register is None:
@@ -266,6 +273,26 @@ class _Translation:
             value = f"word({form}({one}, {other}))"
             step.results.append((f"M[{place}]", f"chosen({predicate}, {value}, 0)" if predicate else value))
             self.divided[result].append(place)
+
+    def _follow(self, result: str | None, code: str, rest: str, step: _Step) -> None:
+        """Keep the first number of vectors that hold one of the scalar unit's: an operand of one number goes from there
+        to VMEM, and a kernel that reads it takes it back."""
+        if code == "vstv" and result:
+            step.results.append((f"M[{self._kept(result)}]", self._operand(rest)))
+        elif code == "vpush" and result and rest in self.first:
+            self.first[result] = self.first[rest]
+        elif (match := _IN_CELL.match(rest)) and match[1] in self.cells:
+            place = self._allocation(match[1])
+            if code == "vld" and result:
+                step.results.append((f"M[{self._kept(result)}]", f"load({place})"))
+            elif code == "vst":
+                step.results.append((f"M[{place}]", self._first_of(match[2])))
+
+    def _kept(self, vector: str) -> int:
+        return self.first.setdefault(vector, -(1 << 40) - len(self.first))  # no address of the program's
+
+    def _first_of(self, vector: str) -> str:
+        return f"load({self.first[vector]})" if vector in self.first else f"UnknownNumber({_OF_VECTORS!r})"
 
     def _given_operand(self, register: str | None, code: str, rest: str, step: _Step) -> None:
         match = _OPERAND_NUMBER.search(rest)
@@ -375,6 +402,19 @@ class _Translation:
         if number >= _MAX_ALLOCATIONS:
             raise UnknownForm("a schedule with thousands of allocations")
         return str((1 << 26) + (number << _ALLOCATION_BITS))
+
+
+def _cells_of_numbers(listing: Listing) -> set[str]:
+    """The allocations in VMEM that numbers are pushed out of, and that are only loaded and stored as a whole."""
+    texts = [text for bundle in listing.bundles for text in bundle.instructions]
+    pushed = {text.rpartition(" ")[2] for text in texts if " = vpush %" in text}
+    loads = (text.partition(" = vld ") for text in texts if pushed and " = vld " in text)
+    cells = {match[1] for name, _, rest in loads if name in pushed and (match := _IN_CELL.match(rest))}
+    for text in texts if cells else ():
+        found = {*_ALLOCATION.findall(text)} & cells
+        if found and not _WHOLE_CELL.match(text):
+            cells -= found
+    return cells
 
 
 def _why(code: str) -> str:
