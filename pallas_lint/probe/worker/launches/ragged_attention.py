@@ -18,6 +18,7 @@ ASSUMED = (
 )
 _NAME = re.compile(r"paged_attention|ragged_(?:mqa|mha|gqa|attention)")
 _ROLES = {
+    "queries": re.compile(r"q|quer(?:y|ies)|ql?_nope"),
     "lengths": re.compile(r"kv_lens|seq_lens|context_lens|lengths"),
     "pages": re.compile(r"page_indices|block_tables?|page_tables?"),
     "begins": re.compile(r"cu_q_lens"),
@@ -39,7 +40,7 @@ def assumed(equation: Any, inner: Any, values: list[Any], case: Case) -> list[An
     at = {role: number for number, name in enumerate(names) for role, known in _ROLES.items()
           if known.fullmatch(str(name))}  # fmt: skip
     shapes = [tuple(getattr(atom.aval, "shape", ())) for atom in equation.invars]
-    if len(names) != len(shapes) or "lengths" not in at or len(shapes[at["lengths"]]) != 1:
+    if len(names) != len(shapes) or not {"queries", "lengths"} <= at.keys() or len(shapes[at["lengths"]]) != 1:
         return None
     room = _room(at, shapes, split="mla" in str(equation.params["name"]))
     if room is None:
@@ -62,7 +63,7 @@ def _room(at: dict[str, int], shapes: list[tuple[int, ...]], *, split: bool) -> 
         keys = shapes[at["keys"]] if "keys" in at else ()
         return (sequences, keys[1], 1) if len(keys) >= 3 and keys[0] == sequences else None
     cache = shapes[at["cache"]] if "cache" in at else shapes[at["k_cache"]][1:] if "k_cache" in at else ()
-    if len(cache) < 3 or sequences > cache[0]:  # or of pages that sequences share
+    if len(cache) < 3 or not 0 < sequences <= cache[0]:  # or of pages that sequences share
         return None
     each = min(math.prod(shapes[at["pages"]]), cache[0]) // sequences
     return cache[0], math.prod(cache[1:3]) if split and len(cache) == 4 else cache[1], max(each, 1)
@@ -74,7 +75,7 @@ def _made(
     """The values of all roles, as far as others are not known."""
     import numpy as np
 
-    sequences, tokens = shapes[at["lengths"]][0], shapes[0][0]
+    sequences, tokens = shapes[at["lengths"]][0], shapes[at["queries"]][0]
     begins = _or(values, at.get("begins"), np.arange(sequences + 1) * tokens // sequences)
     new = np.maximum(np.diff(begins), 1)
     lengths = _or(values, at["lengths"], new if case == "least" else np.maximum(new, each * page))
