@@ -2,58 +2,104 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.probe.worker.launches import known, ragged_attention
+from pallas_lint.probe import client
+from tests.rules.interpreted import python
 
-pytestmark = pytest.mark.slow
-jax = pytest.importorskip("jax")
-np = pytest.importorskip("numpy")
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SCRIPT = """
+import importlib, json, sys
+
+sys.path[:0] = sys.argv[1:]
+import main
+
+main.load_package()
+environment, known, ragged_attention, whole = (
+    importlib.import_module(f"{main.WORKER}.{name}")
+    for name in ("environment", "launches.known", "launches.ragged_attention", "stages.whole")
+)
+environment.set_variables()
+environment.import_jax()
+
+import jax
+import numpy as np
+
+sys.path.append(".")
+import functions
 
 
-def test_turns_that_known_values_tell() -> None:
-    begins = np.asarray([0, 3, 5, 9])
-
-    def function(x: Any, unknown: Any) -> Any:
-        def of_one(at: Any, x: Any) -> Any:
-            ends = jax.numpy.asarray(begins)
-            return jax.lax.fori_loop(ends[at], ends[at + 1], lambda _, x: x + 1, x)  # inner
-
-        x = jax.lax.fori_loop(0, jax.numpy.asarray(begins)[1], of_one, x)  # outer
-        return jax.lax.fori_loop(0, unknown, lambda _, x: x * 2, x)
-
-    program = jax.make_jaxpr(function)(np.ones(8), 3)
-    first = function.__code__.co_firstlineno
-    assert known.turns(program) == {(__file__, first + 3): 3.0, (__file__, first + 5): 3.0}, "of nine, three at a time"
+def array(*shape, dtype="int32"):
+    return jax.ShapeDtypeStruct(shape, dtype)
 
 
-@pytest.mark.parametrize(
-    ("case", "lengths"), [("likely", [256, 256]), ("least", [1, 1]), ("most", [256, 256])]
-)  # fmt: skip
-def test_sequences_that_fill_their_pages(case: Any, lengths: list[int]) -> None:
-    """Two of two pages each, of 128 tokens; each has one new token."""
+def lists(values):
+    return None if values is None else [None if value is None else value.tolist() for value in values]
 
-    @jax.jit
-    def ragged_paged_attention(q: Any, kv_cache: Any, kv_lens: Any, page_indices: Any, cu_q_lens: Any,
-                               distribution: Any) -> Any:  # fmt: skip
-        return q + kv_cache.sum() + kv_lens.sum() + page_indices.sum() + cu_q_lens.sum() + distribution.sum()
 
-    def numbers(*shape: int) -> Any:
-        return jax.ShapeDtypeStruct(shape, "int32")
+loops = known.turns(jax.make_jaxpr(functions.loops)(np.ones(8), 3))
+cache = array(4, 128, 2, 128, dtype="float32")
+program = jax.make_jaxpr(functions.ragged_paged_attention)(
+    array(2, 128, dtype="float32"), cache, array(2), array(4), array(3), array(3)
+)
+(call,) = program.eqns
 
-    cache = jax.ShapeDtypeStruct((4, 128, 2, 128), "float32")
-    program = jax.make_jaxpr(ragged_paged_attention)(
-        jax.ShapeDtypeStruct((2, 128), "float32"), cache, numbers(2), numbers(4), numbers(3), numbers(3)
-    )
-    (call,) = program.eqns
-    inner = call.params["jaxpr"]
-    *_, found, pages, begins, kinds = ragged_attention.assumed(call, inner, [None] * 6, case) or []
-    assert found.tolist() == lengths and pages.tolist() == [0, 1, 2, 3]
-    assert begins.tolist() == [0, 1, 2] and kinds.tolist() == [2, 2, 2], "all sequences decode"
-    given = [None, None, np.asarray([7, 9]), None, None, None]
-    kept = ragged_attention.assumed(call, inner, given, case)
-    assert kept is not None and kept[2] is given[2], "what is known stays"
-    all_known = [None, None, np.asarray(lengths), pages, begins, kinds]
-    assert ragged_attention.assumed(call, inner, all_known, case) is None
+
+def assumed(case, *integers):
+    return ragged_attention.assumed(call, call.params["jaxpr"], [None, None, *integers], case)
+
+
+found = {case: assumed(case, None, None, None, None) for case in ("likely", "least", "most")}
+print(json.dumps({
+    "turns": {line: turns for (_, line), turns in loops.items()},
+    **{case: lists(values) for case, values in found.items()},
+    "known lengths": lists(assumed("likely", np.asarray([7, 9]), None, None, None)),
+    "indices": [*whole.assumed_indices(["f32[64,8,1]{2,1,0}", "s32[300]{0:T(128)}", "s32[]", "f32[300]{0}"])],
+    "all known": assumed("likely", *found["likely"][2:]),
+}))
+"""
+FUNCTIONS = """
+import jax, jax.numpy as jnp, numpy as np
+
+BEGINS = np.asarray([0, 3, 5, 9])
+
+
+def loops(x, unknown):
+    def of_one(at, x):
+        begins = jnp.asarray(BEGINS)
+        return jax.lax.fori_loop(begins[at], begins[at + 1], lambda _, x: x + 1, x)  # three, two and four times
+
+    x = jax.lax.fori_loop(0, jnp.asarray(BEGINS)[1], of_one, x)  # three times
+    return jax.lax.fori_loop(0, unknown, lambda _, x: x * 2, x)
+
+
+@jax.jit
+def ragged_paged_attention(queries, kv_cache, kv_lens, page_indices, cu_q_lens, distribution):
+    return queries + kv_cache.sum() + kv_lens.sum() + page_indices.sum() + cu_q_lens.sum() + distribution.sum()
+"""
+
+
+@pytest.mark.slow
+def test_what_known_values_tell_and_what_is_assumed(tmp_path: Path) -> None:
+    """Two sequences of two pages each, of 128 tokens; each has one new token."""
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    command = [python(), "-c", _SCRIPT, str(client.MAIN.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
+    assert not done.returncode, done.stderr
+    reported = json.loads(done.stdout)
+    lines = {text: str(at) for at, text in enumerate(FUNCTIONS.splitlines(), 1)}
+    loops = [lines[text] for text in lines if text.endswith(" times")]
+    assert reported["turns"] == dict.fromkeys(loops, 3.0) and len(loops) == 2
+    decoding = [[0, 1, 2, 3], [0, 1, 2], [2, 2, 2]]
+    assert reported["likely"] == reported["most"] == [None, None, [256, 256], *decoding]
+    assert reported["least"] == [None, None, [1, 1], *decoding]
+    assert reported["known lengths"] == [None, None, [7, 9], *decoding] and reported["all known"] is None
+    distinct, alike = reported["indices"]  # within the shortest dimension
+    assert distinct.keys() == alike.keys() == {"1"} and len(distinct["1"]) >= 300
+    assert set(distinct["1"]) == set(range(8)) and set(alike["1"]) == {0}

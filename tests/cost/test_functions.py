@@ -12,7 +12,7 @@ from pallas_lint.probe.cost.sparse_cores import predict as predict_offload
 from pallas_lint.probe.cost.values import UndeterminedSchedule, UnknownNumber
 from pallas_lint.probe.cost.xla_program import Operation, XlaProgram, read
 from pallas_lint.probe.worker.launches.recorder import Record
-from pallas_lint.probe.worker.stages.whole import _is_called, assumed_indices
+from pallas_lint.probe.worker.stages.whole import _is_called
 
 PROGRAM = """\
 HloModule jit_around, is_scheduled=true, entry_computation_layout={()->()}
@@ -543,14 +543,6 @@ def test_a_lookup_is_known_by_what_is_fused() -> None:
     program = read(LOOKUP)
     (*_, fusion) = program.computations["main"]
     assert program.runs(fusion, {"gather", "scatter"}) and not program.runs(fusion, {"scatter"})
-
-
-def test_indices_that_are_assumed_lie_within_the_array() -> None:
-    pytest.importorskip("numpy")  # which the slow tests have
-    operands = ["f32[64,8,1]{2,1,0}", "s32[300]{0:T(128)}", "s32[]", "f32[300]{0}"]
-    distinct, alike = assumed_indices(operands)
-    assert distinct.keys() == alike.keys() == {1} and len(distinct[1]) >= 300
-    assert set(distinct[1]) == set(range(8)) and set(alike[1]) == {0}
 
 
 @pytest.mark.parametrize(
