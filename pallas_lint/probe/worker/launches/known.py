@@ -24,6 +24,7 @@ from .recorder import PRIMITIVES, Record
 
 _LAUNCHES = frozenset(name.removesuffix("_p") for _, name in PRIMITIVES)
 _MAX_ELEMENTS = 1 << 20  # elements of a result that is computed
+_MAX_ELEMENTS_OF_LOOPS = 1 << 14  # of one in a loop, which is computed again each time
 _MAX_TURNS = 500  # of loops whose turns are counted one by one
 _MAX_DEVICES = 64  # of a mesh whose devices are looked at one by one
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "remat_opt", "checkpoint"}
@@ -87,6 +88,7 @@ class _KnownValues:
         self.place = place
         self.case = case
         self.assumes: list[str] = []  # what was assumed
+        self.largest = _MAX_ELEMENTS
 
     def closed(self, program: Any, values: list[Any]) -> list[Any]:
         """The results of a jaxpr; None where an operand's or result's value is not known."""
@@ -126,7 +128,7 @@ class _KnownValues:
             return [_index(equation.params["axis_name"], self.place)]
         if within or equation.effects or name in _LEFT or any(value is None for value in values):
             return unknown
-        if any(getattr(var.aval, "size", _MAX_ELEMENTS + 1) > _MAX_ELEMENTS for var in equation.outvars):
+        if any(getattr(var.aval, "size", self.largest + 1) > self.largest for var in equation.outvars):
             return unknown
         return computed(equation, values)
 
@@ -198,6 +200,7 @@ class _CountedLoops(_KnownValues):
 
     def __init__(self) -> None:
         super().__init__([])
+        self.largest = _MAX_ELEMENTS_OF_LOOPS
         self.runs: dict[int, list[int | None]] = {}
         self.left = _MAX_TURNS
 
