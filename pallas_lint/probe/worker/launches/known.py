@@ -212,7 +212,7 @@ class _CountedLoops(_KnownValues):
         first = for_test + params["body_nconsts"]
         test, body, state = values[:for_test], values[for_test:first], values[first:]
         for count in itertools.count():
-            (goes_on,) = self.closed(params["cond_jaxpr"], [*test, *state])
+            (goes_on,) = self._turn(params["cond_jaxpr"], [*test, *state])
             if goes_on is None or self.left == 0:
                 self.runs.setdefault(id(equation), []).append(None)
                 return [None] * len(equation.outvars)
@@ -220,8 +220,11 @@ class _CountedLoops(_KnownValues):
                 self.runs.setdefault(id(equation), []).append(count)
                 break
             self.left -= 1
-            state = self.closed(params["body_jaxpr"], [*body, *state])
+            state = self._turn(params["body_jaxpr"], [*body, *state])
         return state
+
+    def _turn(self, program: Any, values: list[Any]) -> list[Any]:
+        return self.closed(program, _without_references(program, values))
 
 
 def _integers(record: Record) -> list[Any]:
@@ -301,11 +304,14 @@ def _handed_on(equation: Any, jaxpr: Any, values: list[Any]) -> list[Any]:
     elif name == "cond" and values[0] is not None:
         taken = min(max(int(values[0]), 0), len(params["branches"]) - 1)
         handed = values[1:] if jaxpr is params["branches"][taken] else []
+    handed += [None] * (len(getattr(jaxpr, "jaxpr", jaxpr).invars) - len(handed))
+    return _without_references(jaxpr, handed) if name in _LOOPS else handed
+
+
+def _without_references(jaxpr: Any, values: list[Any]) -> list[Any]:
+    """What a round of a loop is given that is known: what is in references is what the last round left there."""
     variables = getattr(jaxpr, "jaxpr", jaxpr).invars
-    handed += [None] * (len(variables) - len(handed))
-    if name in _LOOPS:  # what is in references is what the last round left there
-        return [None if _is_reference(var) else value for var, value in zip(variables, handed)]
-    return handed
+    return [None if _is_reference(var) else value for var, value in zip(variables, values)]
 
 
 def _splits(equation: Any) -> list[dict[int, tuple[str, ...]]]:
