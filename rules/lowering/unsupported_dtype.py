@@ -346,8 +346,8 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
         operation = _REDUCTIONS.get(op.name) or _OPERATIONS.get(op.short, "")
         if given != result.dtype and operation not in ("sum", "compare", "equal"):
             return  # the operands are brought to another dtype before
-    if given is None or not operation:
-        return
+    if given is None or not operation or (operation == "floor_divide" and op.args[1:] == (Const(1),)):
+        return  # by 1 nothing is divided
 
     found = failure(context, partial(_lacks, operation, given))
     outcome = None

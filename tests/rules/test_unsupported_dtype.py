@@ -300,6 +300,7 @@ def compiled(body: str, dtype: str, target: str, version: str) -> list[str]:
         ("lax.rem(a, jnp.full_like(a, 3))", "uint16", "tpu:tpu7x", "0.11.2", "0.12.0.1"),
         ("lax.div(a, a)", "uint8", "tpu:v5e", "0.12.0.1", None),
         ("a // 2", "uint8", "tpu:v6e", "0.11.2", "0.12.0.1"),
+        ("a // 3", "int16", "tpu:v4", "0.12.0.1", None),
         ("jnp.abs(a)", "int4", "tpu:v5e", "0.10.2", None),
         ("jnp.abs(a)", "int16", "tpu:v6e", "0.9.2", "0.10.2"),
         ("-a", "uint8", "tpu:tpu7x", "0.11.2", None),
@@ -312,6 +313,10 @@ def test_single_operations(body: str, dtype: str, target: str, failing: str, pas
     (text,) = compiled(body, dtype, target, failing)
     assert text.startswith("ERROR")
     assert passing is None or compiled(body, dtype, target, passing) == []
+
+
+def test_a_division_by_1_is_none() -> None:
+    assert compiled("a // 1", "int16", "tpu:v5e", "0.12.0.1") == []
 
 
 @pytest.mark.parametrize(
