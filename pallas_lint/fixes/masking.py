@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Severity
 from pallas_lint.kernels.grid.grid_points import axis_of
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
+from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.kernels.model.values import Array
 from pallas_lint.syntax import nodes
 
@@ -41,6 +42,8 @@ def _edit(padded: Padded, neutral: str, context: Context) -> tuple[Edit, ...] | 
     dims, shape, indices = block.dims, block.array_shape, block.indices
     if dims is None or shape is None or indices is None or not isinstance(site.node, nodes.Subscript):
         return None
+    if not is_full_index(padded.load.index):
+        return None  # what is read has other dimensions than the ref
     size, length, index = dims[padded.dimension].size, shape[padded.dimension], indices[padded.dimension]
     origin = index.origin if isinstance(index, Array) else None
     grid_axis = None if origin is None or origin.name != PROGRAM_ID else axis_of(origin, block.grid.launch)

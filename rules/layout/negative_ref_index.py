@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.api import (
     ELLIPSIS,
+    Access,
     Array,
     CallResult,
     Const,
@@ -17,6 +18,7 @@ from pallas_lint.api import (
     Fix,
     IndexMap,
     KernelTrace,
+    Ref,
     Rule,
     Seq,
     Severity,
@@ -26,6 +28,7 @@ from pallas_lint.api import (
     nodes,
 )
 from pallas_lint.compat.versions import parse
+from pallas_lint.kernels.facts.copies import copies_of
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
 from pallas_lint.kernels.grid.index_ranges import always_holds
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
@@ -59,8 +62,9 @@ class NegativeRefIndex(Rule):
     `ref[:-1]` are counted from the end at trace time and are right.
 
     An index such as `pl.program_id(0) - 1` is -1 in the first step of the grid. That is flagged where no
-    condition stands around it: a warning for a store, an info for a load, the value of which may be thrown
-    away. A condition that lets every step through, such as `i >= 0`, is none; behind it loads are a warning, too.
+    condition stands around it: a warning for a store and for a copy, an info for a load, the value of which
+    may be thrown away. A condition that lets every step through, such as `i >= 0`, is none; behind it loads are
+    a warning, too.
 
     ## How to fix
 
@@ -181,11 +185,12 @@ class NegativeRefIndex(Rule):
         conditions = conditions_in(indexing.event.guards)
         if steps is not None and all(always_holds(guard, trace.launch) for guard in conditions):
             spelled = indexing.site.code.partition("\n")[0]
+            certain = indexing.writes or conditions or _is_copied(indexing, trace)
             yield context.finding(
                 indexing.site,
                 f"`{spelled}`: the index is {steps[0]} in the first {steps[1]}, before the buffer",
                 help="put it under `pl.when`, or start the index at 0 with `jnp.maximum`",
-                severity=Severity.WARNING if indexing.writes or conditions else Severity.INFO,
+                severity=Severity.WARNING if certain else Severity.INFO,
                 op=indexing.event,
             )
 
@@ -218,6 +223,18 @@ class NegativeRefIndex(Rule):
                     )
                 ],
             )
+
+
+def _is_copied(indexing: RefIndexing, trace: KernelTrace) -> bool:
+    """Whether a copy that starts in every step takes the view: TPUs stop at one that leaves its array."""
+    if isinstance(indexing.event, Access) or trace.launch.backend == "mosaic_gpu":
+        return False
+    return any(
+        isinstance(ref, Ref) and ref.indexer is indexing.index
+        for start in copies_of(trace).of("start")
+        for ref in (start.source, start.target)
+        if start.op.certain and all(always_holds(guard, trace.launch) for guard in conditions_in(start.op.guards))
+    )
 
 
 def negative_constant(value: Value) -> int | None:

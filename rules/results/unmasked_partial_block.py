@@ -30,8 +30,8 @@ class UnmaskedPartialBlock(Rule):
     An error only where block, array and grid are given in numbers and the last block is visited, a hint where the grid
     is `pl.cdiv(n, block)` for names and nothing takes a remainder of `n`. Whatever goes through a `where` or `select`
     counts as masked, except under `index <= n` (a warning), which lets the first element of the padding through.
-    Blocks that are read in part, reshaped or handed to unseen code are not followed. Silent for Mosaic GPU, whose
-    copies fill with zeros.
+    Blocks of which slices are read, and those that are reshaped or handed to unseen code, are not followed. Silent for
+    Mosaic GPU, whose copies fill with zeros.
 
     ## References
 

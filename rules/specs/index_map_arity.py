@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pallas_lint.api import Const, Context, Example, Finding, Fix, IndexMap, Launch, Rule, Severity, Span, nodes
 from pallas_lint.compat.versions import parse
+from pallas_lint.kernels.grid.index_maps import index_maps_of
 from pallas_lint.kernels.launches.signatures import count_of, signature_of
 from pallas_lint.syntax.descent import walk
 
@@ -27,7 +29,8 @@ class IndexMapArity(Rule):
 
     The usual causes are a grid that gained a dimension while the maps did not, and a `grid` replaced by
     `PrefetchScalarGridSpec`: each map then needs a parameter for each prefetch operand, used or not. A map with the
-    prefetch ref first has the right number, and indexes a grid index, a scalar: `IndexError: Too many indices`.
+    prefetch ref first has the right number, and indexes a grid index, a scalar: `IndexError: Too many indices`. A map
+    that names two prefetch refs in another order than the other maps gets each for the other: a warning.
 
     ## How to fix
 
@@ -141,6 +144,7 @@ class IndexMapArity(Rule):
             return
         if signature.takes(rank + prefetch) is not False:
             yield from _indexed_grid_indices(index_map, rank, prefetch, context)
+            yield from _exchanged(index_map, launch, rank, prefetch, context)
             return
         if signature.keyword_only:
             names = ", ".join(f"`{name}`" for name in signature.keyword_only)
@@ -181,6 +185,38 @@ def _indexed_grid_indices(index_map: IndexMap, rank: int, prefetch: int, context
                 related=[(index_map.spec.site, "used by this spec")],
             )
             return
+
+
+def _exchanged(index_map: IndexMap, launch: Launch, rank: int, prefetch: int, context: Context) -> Iterator[Finding]:
+    """Prefetched operands that are named in another order than in the other index maps and the kernel."""
+    mine = _prefetched(index_map, rank, prefetch)
+    if prefetch < 2 or mine is None:
+        return
+    orders = [_prefetched(each, rank, prefetch) for each in index_maps_of(launch, context.analysis)]
+    for body in launch.bodies:
+        parameters = body.node.params.positional[len(body.bound) :][:prefetch]
+        orders.append(tuple(parameter.name.value for parameter in parameters))
+    counts = Counter(order for order in orders if order is not None and set(order) == set(mine))
+    usual = counts.most_common(1)[0][0]  # of those that are equally many the first
+    moved = {name for name, other in zip(mine, usual, strict=True) if name != other}
+    for node in index_map.subscripts:
+        if isinstance(node.value, nodes.Name) and node.value.value in moved:
+            name = node.value.value
+            yield context.finding(
+                index_map.site_of(node),
+                f"`{name}` is prefetched operand {mine.index(name)} here, and {usual.index(name)} in the other index"
+                " maps: they come by position",
+                help=f"name them in one order, that of the operands: `{', '.join(usual)}`",
+                severity=Severity.WARNING,
+                related=[(index_map.spec.site, "used by this spec")],
+            )
+            return
+
+
+def _prefetched(index_map: IndexMap, rank: int, prefetch: int) -> tuple[str, ...] | None:
+    """The names that an index map gives to the prefetched operands; None where it does not name each."""
+    names = tuple(param.name.value for param in index_map.parameters[rank:])
+    return names if len(names) == prefetch and len(set(names)) == prefetch else None
 
 
 def _grid_rank(launch: Launch) -> int | None:

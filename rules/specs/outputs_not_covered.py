@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pallas_lint.api import Context, Example, Finding, KernelTrace, Launch, Rule, Severity, blocks_of
+from pallas_lint.api import (
+    Access,
+    Const,
+    Context,
+    Example,
+    Finding,
+    KernelTrace,
+    Launch,
+    Op,
+    Rule,
+    Severity,
+    blocks_of,
+)
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.coverage import Tail, Unvisited, unwritten
-from pallas_lint.kernels.facts.named_axes import gpu_axes_in
+from pallas_lint.kernels.facts.named_axes import gpu_axes_in, indices_in
+from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
 from pallas_lint.kernels.facts.writes import gap, outputs_of
+from pallas_lint.kernels.model.values import as_tuple
 
 
 class OutputsNotCovered(Rule):
@@ -30,8 +44,8 @@ class OutputsNotCovered(Rule):
     counts are quotients of one size: `n // 256` or `n // 128 - 1` steps along `n // 128` blocks. Of `n // 64` steps,
     rounded down, where the code itself asks for multiples of a smaller number, `n % 8 == 0`; not where it asks for
     nothing. Silent where the index map reads a prefetch operand whose values are not known, and for outputs that alias
-    an input. Of a Mosaic GPU kernel, which takes its rows by the names of the grid's axes, all stores and copies to the
-    output have to be understood.
+    an input. Of kernels that take their rows by the names of axes, on Mosaic GPU and on the vector subcores of a
+    SparseCore, all stores and copies to the output have to be understood.
 
     ## References
 
@@ -204,16 +218,42 @@ class OutputsNotCovered(Rule):
             )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        """Parts of an output that a Mosaic GPU kernel, which takes them by the names of its axes, never writes."""
-        axes, aliased = gpu_axes_in(trace), aliased_outputs(trace.launch)
+        """Parts of an output that a kernel, which takes them by the names of its axes, never writes."""
+        subcores = _subcores(trace, context)
+        axes, aliased = subcores or gpu_axes_in(trace), aliased_outputs(trace.launch)
         if not axes or aliased is None:
             return
         for ref in outputs_of(trace):
-            found = gap(trace, ref, context.analysis) if ref.index not in aliased else None
-            if found is not None and found.certain:
-                sizes = ", ".join(f"{axis}: {size}" for axis, size in axes.items())
-                yield context.finding(
-                    found.access.site,
-                    f"the whole grid ({sizes}) writes a part of output `{ref.parameter}` only",
-                    help="it keeps whatever the memory held; cover it, or alias an input that holds its values",
-                )
+            found = gap(trace, ref, context.analysis, axes) if ref.index not in aliased else None
+            if found is None or not found.certain:
+                continue
+            sizes = ", ".join(f"{axis}: {size}" for axis, size in axes.items())
+            writing = f"all subcores together ({sizes}) write" if subcores else f"the whole grid ({sizes}) writes"
+            number = _worker(found.access, axes) if subcores else None
+            yield context.finding(
+                found.access.site if number is None else number.site,
+                f"{writing} a part of output `{ref.parameter}` only"
+                + ("" if number is None else ": their number leaves an axis out"),
+                help="it keeps whatever the memory held; cover it, or alias an input that holds its values"
+                if number is None
+                else f"number the subcores along {' and '.join(f'`{axis}`' for axis in axes)}",
+                related=[] if number is None else [(found.access.site, "stored here")],
+            )
+
+
+def _subcores(trace: KernelTrace, context: Context) -> dict[str, int] | None:
+    """The axes of a mesh of subcores, where their sizes are those of the mesh or of the chip that is the target."""
+    devices = {target.device for target in context.settings.target}
+    return axes_of_subcores(trace.launch, devices.pop() if len(devices) == 1 else None, exact=True)
+
+
+def _worker(access: Access, axes: dict[str, int]) -> Op | None:
+    """The only index along an axis that goes into a store, where another axis has more than one subcore."""
+    index = access.index if access.ref.indexer is None else access.ref.indexer
+    found = {each.origin for part in as_tuple(index) for each in indices_in(part) if each.origin is not None}
+    if len(found) != 1:
+        return None
+    (op,) = found
+    axis = op.argument("axis_name", 0)
+    named = axis.value if isinstance(axis, Const) else None
+    return op if named in axes and any(size > 1 for each, size in axes.items() if each != named) else None

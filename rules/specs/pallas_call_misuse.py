@@ -14,6 +14,7 @@ from pallas_lint.api import (
     Fix,
     Func,
     Launch,
+    Op,
     Rule,
     Seq,
     Severity,
@@ -25,7 +26,7 @@ from pallas_lint.api import (
 )
 from pallas_lint.checker.api_names import api_name, keywords, reached
 from pallas_lint.kernels.launches.signatures import count_of
-from pallas_lint.kernels.model.known_names import PALLAS, is_integer, is_shape_struct, is_spec
+from pallas_lint.kernels.model.known_names import PALLAS, integer, is_integer, is_shape_struct, is_spec
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -54,6 +55,7 @@ class PallasCallMisuse(Rule):
       which takes operands by position only;
     - a keyword that no jax ever had (those that some release has or had are PAL701's and PAL703's);
     - a function of Pallas without an argument that it needs: `pltpu.roll(x, 1)` lacks its axis;
+    - a negative shift or axis of `pltpu.roll`, which counts neither from the end, unlike `jnp.roll`;
     - `grid`, `in_specs`, `out_specs` or `scratch_shapes` beside `grid_spec`, which has them;
     - `in_specs` that is not a list or tuple with one element for each operand, `out_specs` that is built otherwise
       than `out_shape`.
@@ -76,13 +78,15 @@ class PallasCallMisuse(Rule):
     ## References
 
     - jax documentation, `jax.experimental.pallas.pallas_call`.
-    - Each of these raises on jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.
+    - `pltpu.roll`, lowered with jax 0.6.2, 0.9.2, 0.10.2 and 0.12.0.1: `ValueError` in each.
+    - Each of the others raises on jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.
     """
 
     code = "PAL305"
     name = "pallas-call-misuse"
     severity = Severity.ERROR
     fix = "safe"
+    ops = (f"{PALLAS}.tpu.roll",)
     invalid = (
         Example(
             """
@@ -130,6 +134,15 @@ class PallasCallMisuse(Rule):
                 o_ref[...] = pltpu.roll(x_ref[...], 1)  #!
             """,
             jax="0.12.0.1",
+        ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                o_ref[...] = pltpu.roll(x_ref[...], -1, axis=1)  #!
+
+            def run(x):
+                return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+            """
         ),
     )
     valid = (
@@ -243,6 +256,29 @@ class PallasCallMisuse(Rule):
         )
 
     # -- what the values show --------------------------------------------------------------------------------------
+
+    def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
+        """A shift or an axis that `pltpu.roll` does not take."""
+        array, shift, axis = op.argument("x", 0), integer(op.argument("shift", 1)), integer(op.argument("axis", 2))
+        shape = array.shape if isinstance(array, Array) else None
+        rank = None if shape is None else len(shape)
+        if shift is not None and shift < 0:
+            size = shape[axis] if shape is not None and axis is not None and 0 <= axis < len(shape) else None
+            whole = f"write `{size + shift}`" if isinstance(size, int) and size + shift >= 0 else "add the axis's size"
+            yield context.finding(
+                op.site,
+                f"`pltpu.roll` by {shift}: the shift has to be 0 or more",
+                help=f"{whole}: elements that leave the array come back at its other end",
+                op=op,
+            )
+        elif axis is not None and (axis < 0 or (rank is not None and axis >= rank)):
+            dimensions = "" if rank is None else f" of an array of {count_of(rank, 'dimension')}"
+            yield context.finding(
+                op.site,
+                f"`pltpu.roll` along axis {axis}{dimensions}: axes are counted from 0 on",
+                help="name the axis by its index from the front",
+                op=op,
+            )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         if not launch.is_pallas:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pallas_lint.api import (
     Array,
+    CallResult,
     Concretization,
     Context,
     Example,
@@ -13,12 +14,18 @@ from pallas_lint.api import (
     Fix,
     IndexMap,
     KernelTrace,
+    Launch,
     Ref,
     Rule,
+    Seq,
     Severity,
+    Site,
+    Sym,
+    Value,
 )
 from pallas_lint.fixes.when_rewrites import branch_as_when, sliced_by_ds
 from pallas_lint.kernels.library.concretizations import traced_concretizations
+from pallas_lint.kernels.model.launch import block_spec
 
 _KEYWORDS = {
     "if": "if", "while": "while", "assert": "assert", "ternary": "if ... else", "and": "and", "or": "or",
@@ -64,13 +71,17 @@ class PythonControlFlow(Rule):
     functions of `math` and numpy need one, and raise `TracerBoolConversionError`, `TracerIntegerConversionError`,
     `ConcretizationTypeError` or `TracerArrayConversionError`, whatever the backend. The same holds for index maps.
 
+    So do shapes: arguments of a function under `jax.jit` are traced unless `static_argnames` or `static_argnums` name
+    them, and a block, an output or scratch cannot have a traced size. A default that no caller replaces is not traced.
+
     Shapes, dtypes, `ref is None`, arguments bound by `functools.partial`, and `pl.num_programs` on a grid of Python
     numbers are known while tracing: branching on them is how kernels are specialised.
 
     ## How to fix
 
     Guard stores with `@pl.when(condition)`, choose values with `jnp.where` or `lax.cond`, loop with `lax.fori_loop`,
-    combine conditions with `&`, `|` and `jnp.logical_not`, and slice refs with `pl.ds(start, size)`.
+    combine conditions with `&`, `|` and `jnp.logical_not`, and slice refs with `pl.ds(start, size)`. Name arguments
+    that make shapes in `static_argnames`.
 
     ## Fix safety
 
@@ -88,6 +99,8 @@ class PythonControlFlow(Rule):
     - 66 constructs traced with jax 0.4.35, 0.5.3, 0.6.2, 0.7.2, 0.8.3, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1: all
       versions agree on each.
     - jax documentation, "Control flow and logical operators with JIT".
+    - Sizes of blocks, outputs and scratch that `jax.jit` traces, lowered for TPU with jax 0.6.2, 0.9.2, 0.10.2 and
+      0.12.0.1: `ValueError` or `TypeError` in each; sizes of the grid lower.
     """
 
     code = "PAL502"
@@ -127,6 +140,26 @@ class PythonControlFlow(Rule):
                     out_specs=pl.BlockSpec((1, 128), lambda i: (i, 0)),
                     out_shape=jax.ShapeDtypeStruct((4, 128), x.dtype),
                 )(n, x)
+            """
+        ),
+        Example(
+            """
+            import functools
+
+            def kernel(x_ref, o_ref):
+                o_ref[...] = x_ref[...] * 2
+
+            @functools.partial(jax.jit, static_argnames="interpret")
+            def run(x, block, interpret=False):  #!
+                spec = pl.BlockSpec((block, x.shape[1]), lambda i: (i, 0))
+                return pl.pallas_call(
+                    kernel,
+                    grid=(pl.cdiv(x.shape[0], block),),
+                    in_specs=[spec],
+                    out_specs=spec,
+                    out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+                    interpret=interpret,
+                )(x)
             """
         ),
     )
@@ -179,6 +212,27 @@ class PythonControlFlow(Rule):
         if trace is not None:
             yield from self._report(trace, context, sure=index_map.sure, given="a grid index")
 
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        """Shapes of blocks, outputs and scratch that hang on an argument which `jax.jit` traces."""
+        if not launch.is_pallas:
+            return
+        reported = set()
+        for size, what, site in _sizes(launch):
+            for symbol in _traced(size):
+                func = next((each for each in reversed(launch.callers) if symbol.text in each.jitted), None)
+                if func is None or func.module is not launch.module or symbol.text in reported:
+                    continue
+                reported.add(symbol.text)
+                parameter = next(each for each in func.node.params.named if each.name.value == symbol.text)
+                yield context.finding(
+                    Site(func.piece, parameter.name),
+                    f"`{symbol.text}` is traced by the `jax.jit` around `{func.name}`, and is a size of {what}: shapes"
+                    " need Python numbers",
+                    help=f'name it in `static_argnames="{symbol.text}"`',
+                    certain=launch.certain,
+                    related=[(site, f"the shape of {what}")],
+                )
+
     def _report(
         self, trace: KernelTrace, context: Context, *, sure: bool, given: str = "what the loop or branch passes on"
     ) -> Iterator[Finding]:
@@ -201,6 +255,30 @@ class PythonControlFlow(Rule):
                 certain=concretization.certain,
                 fixes=_fixes(concretization, [other for other, _ in concretizations], context),
             )
+
+
+def _sizes(launch: Launch) -> Iterator[tuple[Value, str, Site]]:
+    """The sizes of blocks, outputs and scratch of a launch, what has them, and where."""
+    for specs in (launch.in_specs, launch.out_specs):
+        for spec in map(block_spec, specs.items if specs is not None else ()):
+            if spec is not None and spec.block_shape is not None:
+                yield from ((size, "a block", spec.site) for size in spec.block_shape.items)
+    shapes = launch.out_shapes.items if launch.out_shapes is not None else ()
+    scratch = launch.scratch.items if isinstance(launch.scratch, Seq) else ()
+    for what, declared in (*(("an output", each) for each in shapes), *(("scratch", each) for each in scratch)):
+        shape = declared.argument("shape", 0) if isinstance(declared, CallResult) else None
+        if isinstance(declared, CallResult) and isinstance(shape, Seq):
+            yield from ((size, what, declared.site) for size in shape.items)
+
+
+def _traced(size: Value) -> Iterator[Sym]:
+    """The arguments under `jax.jit` from which a size is computed."""
+    if isinstance(size, Sym):
+        if size.operation is not None:
+            yield from _traced(size.operation[1])
+            yield from _traced(size.operation[2])
+        elif size.traced:
+            yield size
 
 
 def _message(concretization: Concretization, sources: list[str]) -> str:

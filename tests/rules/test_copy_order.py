@@ -373,3 +373,38 @@ def test_buffers_of_no_known_rank(semaphore: int, before: str, after: str, wrong
     """A wait on a semaphore of its own is for one copy, whatever its size; on a shared one, sizes have to be known."""
     found = lint(_OF_ANY_RANK.format(semaphore=semaphore, before=before, after=after), select="PAL422")
     assert [each.severity.name for each in found] == ["WARNING"] * wrong
+
+
+def test_a_loop_of_loads_of_unknown_number() -> None:
+    """It hides no copy beside it."""
+    code = """
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_hbm, n_ref, o_ref, buf, sem):
+    copy = pltpu.make_async_copy(x_hbm, buf, sem)
+    copy.start()
+    WAIT
+    o_ref[...] = buf[...]
+
+    def body(i, total):
+        return total + buf[0, 0]
+
+    o_ref[0, 0] = jax.lax.fori_loop(0, n_ref[0], body, 0.0)
+    copy.wait()
+
+def run():
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pl.ANY), pl.BlockSpec(memory_space=pltpu.SMEM)],
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+        scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA],
+    )(jnp.ones((8, 128)), jnp.ones((1,), jnp.int32))
+"""
+    first = next(number for number, line in enumerate(code.strip().splitlines(), 1) if "o_ref[...] = buf" in line)
+    found = [each for each in lint(code.replace("WAIT", "pass"), target="tpu") if each.code == "PAL422"]
+    assert [each.span.start.line for each in found] == [first]
+    waits = code.replace("WAIT", "copy.wait()").replace("0.0)\n    copy.wait()", "0.0)")
+    assert "PAL422" not in {each.code for each in lint(waits, target="tpu")}

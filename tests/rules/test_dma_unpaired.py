@@ -423,3 +423,39 @@ COUNTED = {
 def test_counted(name: str) -> None:
     body, prelude = COUNTED[name]
     assert not lint(module(body, prelude), select="PAL415")
+
+
+@pytest.mark.parametrize(
+    ("body", "flagged"),
+    [
+        ("pl.semaphore_signal(sem, device_id=1 - me)\n    pl.semaphore_wait(sem, 2)", True),
+        ("pl.semaphore_signal(sem, device_id=1 - me)\n    pl.semaphore_wait(sem)", False),
+        ("pl.semaphore_signal(sem, 2, device_id=1 - me)\n    pl.semaphore_wait(sem)", False),  # more are left
+        (
+            "@pl.when(me == 0)\n    def _():\n        pl.semaphore_signal(sem, 2, device_id=1 - me)\n"
+            "    pl.semaphore_wait(sem, 2)",
+            False,
+        ),
+        ("pl.semaphore_signal(sem, device_id=1 - me)\n    pl.semaphore_wait(sem, 2, decrement=False)", False),
+    ],
+)
+def test_waits_for_more_than_all_devices_signal(body: str, flagged: bool) -> None:
+    code = f"""
+import jax
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+def kernel(x_gmem, o_gmem, sem):
+    me = lax.axis_index("x")
+    {body}
+    o_gmem[...] = x_gmem[...]
+
+def run(x):
+    return plgpu.kernel(
+        kernel,
+        out_type=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        scratch_types=[plgpu.SemaphoreType.REGULAR],
+    )(x)
+"""
+    assert bool(lint(code, target="mosaic_gpu", select="PAL415")) is flagged

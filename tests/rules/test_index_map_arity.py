@@ -162,3 +162,19 @@ def gather(rows, x):
 def test_a_grid_index_that_is_indexed(names: str, body: str, wrong: bool) -> None:
     found = lint(_PREFETCH.format(names=names, body=body), "0.12.0.1", "tpu", "PAL302")
     assert [each.severity for each in found] == [Severity.ERROR] * wrong
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "flagged"),
+    [
+        ("i, batch, block: (batch[i], 0)", "i, block, batch: (block[i], 0)", True),
+        ("i, batch, block: (batch[i], 0)", "i, block, batch: (i, 0)", False),  # neither is read
+        ("i, batch, block: (batch[i], 0)", "i, batch, block: (block[i], 0)", False),
+        ("i, batch, block: (batch[i], 0)", "i, rows, batch: (batch[i], 0)", False),  # other names: it may be meant
+        ("i, batch, block: (batch[i], 0)", "i, *refs: (refs[0][i], 0)", False),
+    ],
+)
+def test_prefetched_operands_in_another_order(first: str, second: str, flagged: bool) -> None:
+    code = LAUNCH.replace("lambda {}: ({}, 0)", f"lambda {first}").replace("lambda i, *_: (i, 0)", f"lambda {second}")
+    found = [finding for finding in lint(code, target="tpu") if finding.code == "PAL302"]
+    assert [finding.severity for finding in found] == ([Severity.WARNING] if flagged else [])

@@ -142,3 +142,42 @@ def test_no_fix_through_a_name() -> None:
 def test_conditions_around_a_load_of_the_row_before(condition: str, severities: list[Severity]) -> None:
     body = f"i = pl.program_id(0)\n@pl.when({condition})\ndef _():\n    o_ref[...] = x_ref[i - 1]"
     assert found(body) == severities
+
+
+@pytest.mark.parametrize(
+    ("start", "guard", "severity"),
+    [
+        ("i * 8 - 8", "if True:", Severity.WARNING),  # TPUs stop at a copy that leaves its array
+        ("i * 8 - 8", "@pl.when(i > 0)\n    def _():", Severity.INFO),
+        ("i * 8", "if True:", None),
+    ],
+)
+def test_a_copy_from_before_the_array(start: str, guard: str, severity: Severity | None) -> None:
+    code = f"""
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_hbm, o_ref, buf, sem):
+    i = pl.program_id(0)
+    copy = pltpu.make_async_copy(x_hbm.at[pl.ds({start}, 8)], buf, sem)
+
+    {guard}
+        copy.start()
+        copy.wait()
+
+    o_ref[...] = buf[...]
+
+def run(x):
+    return pl.pallas_call(
+        kernel,
+        grid=(8,),
+        in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct((64, 128), jnp.float32),
+        scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA],
+    )(x)
+"""
+    found = [finding.severity for finding in lint(code, target="tpu") if finding.code == "PAL210"]
+    assert found == ([] if severity is None else [severity])

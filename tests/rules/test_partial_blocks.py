@@ -226,3 +226,42 @@ def test_a_mask_that_lets_one_element_through(mask: str, column: str, n: int, wr
     found = lint(code, "0.12.0.1", "tpu", select="PAL413")
     assert ["lets padding through" in each.message for each in found] == [True] * wrong
     assert all(each.severity.name == "WARNING" for each in found)
+
+
+@pytest.mark.parametrize(
+    ("weights", "values", "flagged"),
+    [
+        ("p", "v_ref[0]", "PAL414"),
+        ("p", "v_ref[0, ...]", "PAL414"),
+        ("p", "jnp.where(rows < 300, v_ref[0], 0)", None),
+        ("jnp.exp(p_ref[...])", "v_ref[0]", "PAL413"),
+        ("p", "v_ref[0, pl.ds(0, 128)]", None),  # a slice may leave the padding out
+    ],
+)
+def test_blocks_read_at_an_index(weights: str, values: str, flagged: str | None) -> None:
+    code = f"""
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.experimental import pallas as pl
+
+MASK = -0.7 * float(np.finfo(np.float32).max)
+
+def kernel(p_ref, v_ref, o_ref):
+    j = pl.program_id(1)
+    columns = j * 128 + lax.broadcasted_iota(jnp.int32, (16, 128), 1)
+    rows = j * 128 + lax.broadcasted_iota(jnp.int32, (128, 128), 0)
+    p = jnp.exp(jnp.where(columns < 300, p_ref[...], MASK))
+    o_ref[0] = jnp.dot({weights}, {values}, preferred_element_type=jnp.float32)
+
+def run():
+    return pl.pallas_call(
+        kernel,
+        grid=(2, 3),
+        in_specs=[pl.BlockSpec((16, 128), lambda b, j: (0, 0)), pl.BlockSpec((1, 128, 128), lambda b, j: (b, j, 0))],
+        out_specs=pl.BlockSpec((1, 16, 128), lambda b, j: (b * 3 + j, 0, 0)),
+        out_shape=jax.ShapeDtypeStruct((6, 16, 128), jnp.float32),
+    )(jnp.ones((16, 128)), jnp.ones((2, 300, 128)))
+"""
+    assert [each for each, _, _ in found(code)] == ([] if flagged is None else [flagged])

@@ -531,3 +531,22 @@ def run(other, starts, x):
 def test_an_array_of_offsets_has_one_more_than_there_are_groups(steps: str, given: str, wrong: bool) -> None:
     found = lint(_OFFSETS.format(steps=steps, given=given), "0.12.0.1", "tpu", "PAL412")
     assert bool(found) is wrong
+
+
+@pytest.mark.parametrize("specs", ["", "in_specs=[pl.no_block_spec], out_specs=pl.no_block_spec,"])
+def test_a_range_in_arrays_without_blocks(specs: str) -> None:
+    code = f"""
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, o_ref):
+    here = pl.program_id(0) * 256 + jnp.arange(256)
+    o_ref[here] = x_ref[here] * 2
+
+def run():
+    return pl.pallas_call(
+        kernel, grid=(4,), {specs} out_shape=jax.ShapeDtypeStruct((1000,), jnp.float32)
+    )(jnp.ones((1000,)))
+"""
+    assert len(lint(code, target="triton", select="PAL412")) == 2

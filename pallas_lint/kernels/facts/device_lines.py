@@ -181,7 +181,12 @@ class _Layout:
                 continue
             if not any(self._matters(event) for _, event in inside):
                 continue
-            index, steps = self._steps(loops[depth], inside, point)
+            counted = self._steps(loops[depth], inside, point)
+            if counted is None:
+                if any(isinstance(event, Op) and self._matters(event) for _, event in inside):
+                    raise _NotLaidOut  # it is not known how often they are
+                continue  # accesses alone: what is left out cannot go wrong
+            index, steps = counted
             recorded, carried = recorded_iterations(inside, depth), self._carried(loops[depth])
             carry = {op: point.value(op.args[0]) for op in carried}
             for iteration in steps:
@@ -215,8 +220,11 @@ class _Layout:
 
     def _steps(
         self, loop: Guard, events: Sequence[tuple[int, Access | Op]], point: DevicePoint
-    ) -> tuple[set[Op], range]:
-        """The index of a loop, as it occurs in the events, and what it counts; a `while_loop` has none."""
+    ) -> tuple[set[Op], range] | None:
+        """The index of a loop, as it occurs in the events, and what it counts; a `while_loop` has none.
+
+        None where the number of iterations is not known.
+        """
         own = self.indices.get(ById(loop))
         if own is None:
             found = {op for _, event in events for value in _values_of(event) for op in loops_in(value)}
@@ -225,11 +233,9 @@ class _Layout:
             return own, range(_MAX_ITERATIONS)
         bounds = {(point.value(op.args[0]), point.value(op.args[1])) for op in own}
         if len(bounds) != 1:
-            raise _NotLaidOut  # the number of iterations is not known
+            return None
         [(first, end)] = bounds
-        if not isinstance(first, int) or not isinstance(end, int):
-            raise _NotLaidOut
-        return own, range(first, end)
+        return (own, range(first, end)) if isinstance(first, int) and isinstance(end, int) else None
 
     # -- events ----------------------------------------------------------------------------------------------------
 

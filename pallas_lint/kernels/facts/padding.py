@@ -15,9 +15,10 @@ from pallas_lint.kernels.facts.dataflow import SELECTING, operands
 from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import axes_in
 from pallas_lint.kernels.grid.index_ranges import divided, number
+from pallas_lint.kernels.library.indexing import is_scalar_index
 from pallas_lint.kernels.model.known_names import PROGRAM_ID, named
 from pallas_lint.kernels.model.trace import Access, Op, is_full_index
-from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, Value, as_tuple, from_dim
+from pallas_lint.kernels.model.values import ELLIPSIS, Array, Const, Seq, Sym, Value, as_tuple, from_dim
 from pallas_lint.records import define, evolve, field, frozen
 
 if TYPE_CHECKING:
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
 
 Certainty = Literal["sure", "likely", "possible"]
 
-_REDUCING = named(
+REDUCING = named(
     "sum mean max min amax amin prod var std argmax argmin any all logsumexp cumsum softmax"
     " reduce_sum reduce_max reduce_min reduce_prod"
 )
-_ELEMENTWISE = named(
+ELEMENTWISE = named(
     "add subtract multiply true_divide divide sub mul div maximum minimum power pow exp exp2 log sqrt rsqrt square abs"
     " negative neg tanh sigmoid logistic relu silu gelu astype convert_element_type asarray stop_gradient integer_pow"
 )
-_DOTS = named("dot matmul") | {"jax.experimental.pallas.dot"}
+DOTS = named("dot matmul") | {"jax.experimental.pallas.dot"}
 _ZERO = named("zeros zeros_like")
 _COMPARING = named("less less_equal greater greater_equal equal not_equal lt le gt ge eq ne logical_and bitwise_and")
 
@@ -93,9 +94,13 @@ class _Padding:
 
     def _load(self, access: Access, block: Block, partial: dict[int, Certainty]) -> None:
         value = access.value
-        if not is_full_index(access.index) or access.ref.view or not isinstance(value, Array) or block.dims is None:
+        if access.ref.view or not isinstance(value, Array) or block.dims is None:
             return
-        kept = [at for at, each in enumerate(block.dims) if each.kind != "squeezed"]
+        seen = [at for at, each in enumerate(block.dims) if each.kind != "squeezed"]
+        loaded = _loaded(access.index, len(seen))
+        if loaded is None:
+            return
+        kept = [seen[at] for at in loaded]
         self.values[ById(value)] = tuple(
             Padded(kept.index(at), block, at, access, certainty) for at, certainty in partial.items() if at in kept
         )
@@ -106,15 +111,15 @@ class _Padding:
             self._let_through(op)
         if op.name in SELECTING or op.open:
             return
-        if op.name in _REDUCING:
+        if op.name in REDUCING:
             yield from self._reduce(op)
-        elif op.name in _DOTS and len(op.args) >= 2:
+        elif op.name in DOTS and len(op.args) >= 2:
             yield from self._dot(op, op.args[0], op.args[1], None)
         elif op.name == "jax.lax.dot_general" and len(op.args) >= 2:
             yield from self._dot(op, op.args[0], op.args[1], op.argument("dimension_numbers", 2))
         elif op.name == "jax.numpy.einsum" and len(op.args) == 3:
             yield from self._einsum(op)
-        elif op.name in _ELEMENTWISE:
+        elif op.name in ELEMENTWISE:
             self._elementwise(op)
         elif op.name == "jax.numpy.transpose" and len(op.args) == 1:
             rank = _rank(op.args[0])
@@ -157,7 +162,7 @@ class _Padding:
         elif op.short in ("multiply", "mul", "true_divide", "div") and self.is_weight(values[0]):
             if not self.of(values[1]):
                 self.weights.add(op)
-        elif op.name in _ELEMENTWISE and any(self._is_selected(value) for value in values):
+        elif op.name in ELEMENTWISE and any(self._is_selected(value) for value in values):
             self.selected.add(op)
 
     def _is_selected(self, value: Value) -> bool:
@@ -214,7 +219,7 @@ class _Padding:
             flags = [op.argument(name) == Const(True) for name in ("trans_a", "trans_b")]
             pairs = {(first - 2 if flags[0] else first - 1, second - 1 if flags[1] else max(second - 2, 0))}
         else:
-            found = _contracted(numbers)
+            found = contracted(numbers)
             if found is None:
                 return
             pairs = found
@@ -240,6 +245,24 @@ class _Padding:
         if one or other:
             masked = (not one and self.is_weight(left)) or (not other and self.is_weight(right))
             yield Mixed(op, (*one, *other), masked or any(axis.weighted for axis in (*one, *other)))
+
+
+def _loaded(index: Value, rank: int) -> list[int] | None:
+    """The dimensions that a load takes whole, where it takes one index of each other one: those of `ref[0]`."""
+    if is_full_index(index):
+        return list(range(rank))
+    if isinstance(index, Seq) and index.open:
+        return None
+    parts = list(as_tuple(index))
+    if ELLIPSIS not in parts:
+        parts.append(ELLIPSIS)
+    at, missing = parts.index(ELLIPSIS), rank - (len(parts) - 1)
+    if missing < 0:
+        return None
+    parts = [*parts[:at], *[ELLIPSIS] * missing, *parts[at + 1 :]]
+    if not all(is_full_index(part) or is_scalar_index(part) for part in parts):
+        return None
+    return [at for at, part in enumerate(parts) if is_full_index(part)]
 
 
 def _is_at_end(axis: Padded, index: Value, bound: Value) -> bool:
@@ -332,7 +355,7 @@ def _is_filled(op: Op) -> bool:
     return op.short in ("full", "full_like") and len(op.args) > 1
 
 
-def _contracted(numbers: Value) -> set[tuple[int, int]] | None:
+def contracted(numbers: Value) -> set[tuple[int, int]] | None:
     """The pairs of contracted axes of `(((1,), (0,)), ((), ()))`."""
     if not isinstance(numbers, Seq) or not numbers.items or not isinstance(numbers.items[0], Seq):
         return None

@@ -24,7 +24,7 @@ _SIGNALS = tuple(f"{PALLAS}.{module}semaphore_signal" for module in ("", "tpu.")
 _WAITS = tuple(f"{PALLAS}.{module}semaphore_wait" for module in ("", "tpu.", "mosaic_gpu."))
 _WAIT_METHODS = tuple(f"_copy.{method}" for method in ("wait", "wait_send", "wait_recv"))
 _COUNTED = {*_SIGNALS, *_WAITS}
-_ELSEWHERE = ("device_id", "core_index", "device_id_type")  # of a signal to another device or core
+_OTHERWISE = ("core_index", "decrement")  # of a signal to another core, of a wait that leaves the count as it is
 Kind = Literal["DMA", "REGULAR", "BARRIER"]
 
 
@@ -113,7 +113,7 @@ def unbalanced(trace: KernelTrace) -> Iterator[Misuse]:
                 f"this wait never ends: nothing signals `{ref.parameter}`",
                 "signal it before, with `pl.semaphore_signal`",
             )
-        elif not on_gpu and (left := _left(of_it)) is not None:  # there, all blocks of the grid share it
+        elif (left := _left(of_it)) is not None and (left[0] < left[1] or not on_gpu):
             signalled, waited = left
             last = next(op for op in reversed(of_it) if op.name in (_SIGNALS if signalled > waited else _WAITS))
             problem = f"`{ref.parameter}` is signalled {signalled} times in all, and {waited} are waited for"
@@ -123,11 +123,15 @@ def unbalanced(trace: KernelTrace) -> Iterator[Misuse]:
 
 
 def _left(ops: list[Op]) -> tuple[int, int] | None:
-    """How often a semaphore is signalled and waited for, where both are known and differ."""
+    """How often a semaphore is signalled and waited for, where both are known and differ.
+
+    Signals to other devices count: these run the same code, and signal as often in all as they wait. So do the blocks
+    of a grid on a GPU, which share the semaphore.
+    """
     counts = {True: 0, False: 0}
     for op in ops:
         count = integer(op.argument("inc" if op.name in _SIGNALS else "value", 1) or Const(1))
-        if count is None or op.guards or any(op.argument(name) not in (None, NONE) for name in _ELSEWHERE):
+        if count is None or op.guards or any(op.argument(name) not in (None, NONE) for name in _OTHERWISE):
             return None
         counts[op.name in _SIGNALS] += count
     return None if counts[True] == counts[False] else (counts[True], counts[False])

@@ -91,8 +91,11 @@ class Gap:
     written: Box | None = None  # where there is one store only
 
 
-def gap(trace: KernelTrace, ref: Ref, analysis: Analysis) -> Gap | None:
-    """What of an output is certainly, or very likely, left unwritten; None where all may be written."""
+def gap(trace: KernelTrace, ref: Ref, analysis: Analysis, axes: dict[str, int] | None = None) -> Gap | None:
+    """What of an output is certainly, or very likely, left unwritten; None where all may be written.
+
+    `axes`: the named axes along which the kernel runs, where it is not over blocks.
+    """
     stores = writes_to(trace, ref)
     if not stores or any(_region(store) is None for store in stores):
         return None
@@ -101,7 +104,7 @@ def gap(trace: KernelTrace, ref: Ref, analysis: Analysis) -> Gap | None:
     shape = ref.shape
     if shape is None:
         return None
-    steps, certain = _steps(trace, ref, analysis)
+    steps, certain = _steps(trace, ref, analysis, gpu_axes_in(trace) if axes is None else axes)
     if len(steps) * len(stores) > _MAX_STEPS:
         return None
     sizes, exact, symbols = _sizes(shape, stores)
@@ -142,10 +145,11 @@ def _region(store: Access) -> tuple[Value, Shape | None] | None:
     return ref.indexer, ref.parent.shape
 
 
-def _steps(trace: KernelTrace, ref: Ref, analysis: Analysis) -> tuple[list[tuple[Point, tuple[int, ...]]], bool]:
+def _steps(
+    trace: KernelTrace, ref: Ref, analysis: Analysis, axes: dict[str, int]
+) -> tuple[list[tuple[Point, tuple[int, ...]]], bool]:
     """The grid steps with the block of `ref` that each sees, and whether they are those that really run."""
     blind: list[tuple[Point, tuple[int, ...]]] = [(Point((), ()), ())]
-    axes = gpu_axes_in(trace)
     if axes:
         places = axis_points([], trace.launch, axes)
         return [(place, ()) for place in places] or blind, bool(places)

@@ -351,11 +351,11 @@ def _aligned(ref: Ref, index: Value, access: Access) -> Iterator[SliceUse]:
             parts[at : at + 1] = [ELLIPSIS] * (rank - len(parts) + 1)
     for axis, part in enumerate(parts):
         if part != ELLIPSIS:
-            found = _as_slice(part)
+            found = as_slice(part)
             yield SliceUse(ref, axis, part if found is None else found, access, found is not None)
 
 
-def _as_slice(index: Value) -> Slice | None:
+def as_slice(index: Value) -> Slice | None:
     """`start + jnp.arange(n)`, in one dimension or in one of several, as the slice of the same elements."""
     start: Value = Const(0)
     op = index.origin if isinstance(index, Array) and index.shape not in ((), None) else None

@@ -215,6 +215,8 @@ def _cast(kind: type) -> Model:
                 return UNKNOWN
         if isinstance(value, Array):
             interp.op(name, node, arguments, UNKNOWN)
+            if kind is float and value.host and value.shape == ():
+                return Array((), "f64", weak=True, host=True)
         if not isinstance(value, Sym):
             return UNKNOWN
         # What is computed with integers stays what it is; a quotient does not.

@@ -9,7 +9,7 @@ from pallas_lint.kernels.library.host import classes, command_lines, known_numbe
 from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
-from pallas_lint.kernels.model.known_names import LOOP_INFO, is_shape_struct, public_name
+from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS, is_shape_struct, public_name
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
@@ -108,6 +108,8 @@ def _external_attribute(interp: Tracer, owner: External, name: str, node: nodes.
         return number
     if dotted == "sys.argv":
         return command_lines.ARGUMENTS
+    if dotted == f"{PALLAS}.no_block_spec":
+        return CallResult(f"{PALLAS}.BlockSpec", (), (), interp.site(node))  # what a launch makes of it
     if interp.frame.piece is not None and not owner.name.startswith(("jax", "numpy", "builtins", "functools")):
         value = _project_attribute(interp, owner.name, name)
         if value is not None:

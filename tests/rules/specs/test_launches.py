@@ -160,3 +160,34 @@ def test_misuse_is_not_seen(code: str) -> None:
 def test_functions_need_their_arguments(call: str, lacking: str) -> None:
     found = messages(f"def kernel(x):\n    {call}", "PAL305")
     assert [message.partition(" without ")[2] for message in found] == [lacking][: bool(lacking)]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("pltpu.roll(x, -1, axis=1)", "`pltpu.roll` by -1: the shift has to be 0 or more"),
+        ("pltpu.roll(x, shift=-3, axis=0)", "`pltpu.roll` by -3: the shift has to be 0 or more"),
+        ("pltpu.roll(x, 1, -1)", "`pltpu.roll` along axis -1 of an array of 2 dimensions: axes are counted from 0 on"),
+        ("pltpu.roll(x, 1, 2)", "`pltpu.roll` along axis 2 of an array of 2 dimensions: axes are counted from 0 on"),
+        ("pltpu.roll(x, x.shape[1] - 1, 1)", None),
+        ("pltpu.roll(x, 300, 1)", None),
+        ("pltpu.roll(x, pl.program_id(0) - 1, 1)", None),
+        ("jnp.roll(x, -1, axis=-1)", None),
+    ],
+)
+def test_roll(call: str, message: str | None) -> None:
+    code = f"""
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, o_ref):
+    x = x_ref[...]
+    o_ref[...] = {call}
+
+def run():
+    return pl.pallas_call(kernel, grid=(2,), out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32))(jnp.ones((8, 128)))
+"""
+    found = [finding.message for finding in lint(code, target="tpu") if finding.code == "PAL305"]
+    assert found == ([] if message is None else [message])

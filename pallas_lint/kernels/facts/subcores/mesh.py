@@ -18,10 +18,11 @@ _AXES = {
 }
 
 
-def axes_of_subcores(launch: Launch, device: str | None) -> dict[str, int] | None:
+def axes_of_subcores(launch: Launch, device: str | None, *, exact: bool = False) -> dict[str, int] | None:
     """The axes of the launch's mesh with their sizes, cores first; None where it is no mesh of subcores that is known.
 
-    Where the mesh leaves a size to the chip, it is that of the device, or the least of all chips.
+    Where the mesh leaves a size to the chip, it is that of the device, or the least of all chips. `exact`: None where
+    chips differ.
     """
     mesh = launch.argument("mesh")
     if not isinstance(mesh, CallResult) or mesh.open or last_part(mesh.function) not in _AXES:
@@ -30,8 +31,10 @@ def axes_of_subcores(launch: Launch, device: str | None) -> dict[str, int] | Non
     found: dict[str, int] = {}
     for name, count in _AXES[last_part(mesh.function)]:
         axis, given = mesh.argument(name), mesh.argument(count)
-        least = min((chip.cores if count == "num_cores" else chip.subcores for chip in chips), default=0)
-        size = least if given is None else integer(given)
+        sizes = {chip.cores if count == "num_cores" else chip.subcores for chip in chips}
+        if exact and given is None and len(sizes) > 1:
+            return None
+        size = min(sizes, default=0) if given is None else integer(given)
         if not isinstance(axis, Const) or not isinstance(axis.value, str) or not size:
             return None
         found[axis.value] = size
