@@ -12,6 +12,7 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.launch_forms import FORMS
+from pallas_lint.kernels.model.result import Cotangents
 from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, Func, Seq, Value, as_tuple, options
 from pallas_lint.records import evolve
 from pallas_lint.syntax.outline import DERIVATIVE
@@ -109,7 +110,12 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
         if isinstance(result, Seq) and len(result.items) == 2 and not result.open:
             output, residuals = result.items
             if len(_parameters(backward)) == len(static) + 2 or backward.node.params.star_arg is not None:
-                interp.call_function(backward, Arguments([*static, residuals, like(output)]))
+                returned = interp.call_function(backward, Arguments([*static, residuals, like(output)]))
+                names = _parameters(func)
+                if len(names) == len(given) and not (named or interp.fails_on_purpose or interp.is_caught):
+                    kept = [at for at in range(len(names)) if at not in (func.nondiff or ())]
+                    parameters, wanted = tuple(names[at] for at in kept), tuple(given[at] for at in kept)
+                    interp.effects.cotangents.append(Cotangents(backward, parameters, wanted, returned))
 
 
 def _default(interp: Tracer, func: Func, name: str) -> Value:

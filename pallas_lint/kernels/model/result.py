@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.known_names import is_spec
-from pallas_lint.records import define, field
+from pallas_lint.records import define, field, frozen
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _MAX_CONTEXTS = 2  # of one foreign call
-_LISTS = ("specs_made", "differentiated", "not_entered", "launches_elsewhere", "outside")
+_LISTS = ("specs_made", "differentiated", "cotangents", "not_entered", "launches_elsewhere", "outside")
 _SETS = (
     "reinterpreted",
     "derived",
@@ -43,12 +43,23 @@ _collections = attrgetter(*_LISTS, *_SETS)
 _Key = tuple["Piece", str, int]
 
 
+@frozen(eq=False)
+class Cotangents:
+    """What the backward function of a `jax.custom_vjp` returns for a call, and the arguments that it is to be like."""
+
+    backward: Func
+    parameters: tuple[str, ...]
+    arguments: tuple[Value, ...]
+    returned: Value
+
+
 @define(eq=False)
 class Effects:
     """The side effects of one run, or of one lookup; lists are in order of execution."""
 
     specs_made: list[CallResult] = field(factory=list)  # every BlockSpec constructed, used by a launch or not
     differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions passed to `jax.grad` and its like
+    cotangents: list[Cotangents] = field(factory=list)  # of calls of functions with derivatives of their own
     not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers of other modules, their callers
     launches_elsewhere: list[Launch] = field(factory=list)  # of other modules, in a `shard_map` of this one
     outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls outside kernels that only kernels may make
