@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.api import Array, Context, Example, Finding, Rule, Seq, Severity, Site, Value, nodes
 from pallas_lint.kernels.launches.signatures import count_of
+from pallas_lint.kernels.model.dtypes import is_float
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.result import Cotangents
@@ -33,7 +34,8 @@ class CotangentMismatch(Rule):
     ## References
 
     - Differentiated with jax 0.6.2, 0.10.2 and 0.12.0.1: a `ValueError` for another shape, a number among them, and a
-      `TypeError` for another count or an array in place of the tuple; lists, None and other dtypes pass.
+      `TypeError` for another count or an array in place of the tuple; lists, None and other dtypes pass, and anything
+      in the place of an argument of integers.
     - jax documentation, "Custom derivative rules for JAX-transformable Python functions".
     """
 
@@ -147,6 +149,8 @@ def _mismatch(call: Cotangents) -> tuple[str, int | None] | None:
     if len(returned.items) != len(wanted):
         return f"{count_of(len(returned.items), 'cotangent')} for {arguments} that are differentiated", None
     for at, (cotangent, argument) in enumerate(zip(returned.items, wanted, strict=True)):
+        if not isinstance(argument, Array) or argument.dtype is None or not is_float(argument.dtype):
+            continue  # of integers jax takes whatever is returned
         have, want = _shape(cotangent), _shape(argument)
         if have is not None and want is not None and have != want:
             return f"the cotangent of `{call.parameters[at]}` has shape {have}, and the argument {want}", at

@@ -86,3 +86,8 @@ def test_it_is_not_reported_where_the_failure_is_expected() -> None:
         "    return jax.grad", "    import pytest\n    with pytest.raises(ValueError):\n        return jax.grad"
     )
     assert "PAL512" not in {finding.code for finding in lint(code)}
+
+
+def test_in_the_place_of_integers_anything_may_be_returned() -> None:
+    code = CODE.replace("BODY", "return g * w, jnp.zeros(3)").replace("jnp.ones((1, 128))", "jnp.ones((1, 128), int)")
+    assert "PAL512" not in {finding.code for finding in lint(code)}
