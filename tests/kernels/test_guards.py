@@ -204,6 +204,8 @@ ON_CPU = [
     "    if jax.default_backend() == 'cpu':\n        return\n",
     "    if is_cpu():\n        pytest.skip('slow')\n",
     "    if jax.default_backend() not in ('cpu',):\n    ",
+    "    if jax.devices()[0].platform == 'cpu':\n        return\n",
+    "    if jax.local_devices()[0].platform not in ('cpu',):\n    ",
 ]
 
 

@@ -11,6 +11,7 @@ from pallas_lint.kernels.interpreter import iteration
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.library import arrays, indexing, members
+from pallas_lint.kernels.library.host import machine
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.model.arguments import Arguments
@@ -216,7 +217,7 @@ def _unary(interp: Tracer, node: nodes.UnaryOperation, env: Env) -> Value:
     if isinstance(node.operator, nodes.Not):
         interp.concretize("not", value, node.expression)
         known = truth(value)
-        return UNKNOWN if known is None else Const(not known)
+        return (machine.computed(interp, (value,), node) or UNKNOWN) if known is None else Const(not known)
     name = UNARY[node.operator.__class__]
     if isinstance(value, Array):
         return interp.op(
@@ -258,7 +259,8 @@ def _boolean(interp: Tracer, node: nodes.BooleanOperation, env: Env) -> Value:
         return left
     if known is not None:
         return interp.evaluate(node.right, env)
-    with interp.under(Guard("if", left, interp.site(node.left), not is_and), uncertain=True):
+    uncertain = interp.kernel is not None or not machine.is_of_machine(left)
+    with interp.under(Guard("if", left, interp.site(node.left), not is_and), uncertain=uncertain):
         right = interp.evaluate(node.right, env)
     # The left side would be as false, or as true: where it is, `x or 128` may be another number, `x or True` is a flag.
     if truth(right) is False if is_and else right == _TRUE:
@@ -294,7 +296,8 @@ def _if_expression(interp: Tracer, node: nodes.IfExp, env: Env) -> Value:
     values = []
     for negated, branch in enumerate((node.body, node.orelse)):
         env.vars, env.facts = {**before, **narrowings[negated]}, {**certain, **facts[negated]}
-        with interp.under(Guard("if", condition, interp.site(node.test), negated=bool(negated)), uncertain=True):
+        guard = Guard("if", condition, interp.site(node.test), negated=bool(negated))
+        with interp.under(guard, uncertain=interp.kernel is not None or not machine.is_of_machine(condition)):
             values.append(interp.evaluate(branch, env))
         env.vars, env.facts = before, certain
     return join(*values)

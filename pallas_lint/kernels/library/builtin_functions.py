@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, members
-from pallas_lint.kernels.library.host import known_numbers, type_tests
+from pallas_lint.kernels.library.host import known_numbers, machine, type_tests
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.indexing import product
 from pallas_lint.kernels.library.operators import binary
@@ -218,7 +218,7 @@ def _cast(kind: type) -> Model:
             if kind is float and value.host and value.shape == ():
                 return Array((), "f64", weak=True, host=True)
         if not isinstance(value, Sym):
-            return UNKNOWN
+            return machine.computed(interp, (value,), node) or UNKNOWN
         # What is computed with integers stays what it is; a quotient does not.
         same = kind is int and not _divides(value)
         usual = default_number(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.library.host import tables
+from pallas_lint.kernels.library.host import machine, tables
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import integer, is_integer
@@ -75,6 +75,8 @@ def subscript(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value)
         return UNKNOWN
     if isinstance(owner, External):
         return UNKNOWN
+    if (computed := machine.computed(interp, (owner, *_bounds(index)), node)) is not None:
+        return computed
     if isinstance(owner, OneOf):
         result_value: Value | None = None
         with interp.maybe():
@@ -83,6 +85,10 @@ def subscript(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value)
                 result_value = value if result_value is None else join(result_value, value)
         return UNKNOWN if result_value is None else result_value
     return UNKNOWN
+
+
+def _bounds(index: Value) -> tuple[Value, ...]:
+    return (index.start, index.stop, index.step) if isinstance(index, Slice) and index.size is None else (index,)
 
 
 def concretize_indices(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, derivatives, host_numbers, indexing
-from pallas_lint.kernels.library.host import classes, command_lines, known_numbers, tables, torch_tensors, tpu_fields
+from pallas_lint.kernels.library.host import (
+    classes,
+    command_lines,
+    known_numbers,
+    machine,
+    tables,
+    torch_tensors,
+    tpu_fields,
+)
 from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
@@ -201,7 +209,7 @@ def _made_attribute(interp: Tracer, owner: CallResult, name: str, node: nodes.No
         return owner.argument(name) or UNKNOWN
     if owner.short == "ArgSpec" and name == "args":
         return owner.argument(name, 0) or UNKNOWN
-    known = tpu_fields.field(interp, owner, name)
+    known = tpu_fields.field(interp, owner, name) or machine.attribute(interp, owner, name)
     return known if known is not None else CallResult(f"method:{name}", (owner,), (), interp.site(node))
 
 
@@ -338,6 +346,8 @@ def _made_method(interp: Tracer, owner: CallResult, name: str, arguments: Argume
         return interp.op(f"{owner.function}.{name}", node, arguments, UNKNOWN, "method")
     if owner.function in host_numbers.GENERATORS and (drawn := host_numbers.random(name, arguments)) is not None:
         return drawn
+    if (computed := machine.computed(interp, (owner, *arguments.positional), node)) is not None:
+        return computed
     interp.escape(arguments, node)
     return CallResult(
         f"{owner.function}.{name}", (owner, *arguments.positional), tuple(arguments.keywords.items()), interp.site(node)

@@ -6,6 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.library import arrays, products
+from pallas_lint.kernels.library.host import machine
 from pallas_lint.kernels.library.host.jax_version import compare_version
 from pallas_lint.kernels.library.operands import as_may_be
 from pallas_lint.kernels.model.arguments import Arguments
@@ -109,7 +110,7 @@ def compare(interp: Tracer, node: nodes.Node, how: nodes.BaseCompOp, left: Value
         if there is None:
             _note_compared(interp, left, right)
             _note_dtypes(interp, left, _members(right))
-            return UNKNOWN
+            return machine.computed(interp, (left, right), node) or UNKNOWN
         return Const(there is isinstance(how, nodes.In))
     function, name = _COMPARISONS[how.__class__]
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
@@ -137,7 +138,7 @@ def compare(interp: Tracer, node: nodes.Node, how: nodes.BaseCompOp, left: Value
         return Const(function(0, 0))
     _note_compared(interp, left, right)
     _note_dtypes(interp, left, (right,))
-    return UNKNOWN
+    return machine.computed(interp, (left, right), node) or UNKNOWN
 
 
 def _note_dtypes(interp: Tracer, value: Value, compared: Iterable[Value]) -> None:
@@ -196,7 +197,7 @@ def equal(left: Value, right: Value) -> bool | None:
         return bool(left.value == right.value)
     if isinstance(left, Sym) and left == right:
         return True
-    if Const("cpu") in (left, right) and any(name_of(value) == "jax.default_backend" for value in (left, right)):
+    if Const("cpu") in (left, right) and (machine.names_backend(left) or machine.names_backend(right)):
         return False  # kernels are judged as an accelerator runs them
     if isinstance(left, External) and isinstance(right, External):
         return _same_class(left.name, right.name)

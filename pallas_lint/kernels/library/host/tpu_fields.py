@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.tracer import Tracer
 
-_INFO = ("jax.experimental.pallas.tpu.get_tpu_info", "jax.experimental.pallas.tpu_info.get_tpu_info")
+INFO = ("jax.experimental.pallas.tpu.get_tpu_info", "jax.experimental.pallas.tpu_info.get_tpu_info")
 _SPARSE = "method:sparse_core"
 
 
@@ -30,7 +30,7 @@ def sublane_tiling(interp: Tracer, owner: CallResult, arguments: Arguments) -> V
 
 
 def _known(interp: Tracer, owner: Value, name: str) -> Value | None:
-    if not isinstance(owner, CallResult) or owner.function not in _INFO:
+    if not isinstance(owner, CallResult) or owner.function not in INFO:
         return None
     found = field_of(name, interp.chips, interp.versions)
     return None if not found else NONE if found[0] is None else Const(found[0])

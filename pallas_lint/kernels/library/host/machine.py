@@ -1,0 +1,81 @@
+"""Values that depend on the machine alone: `jax.devices()[0].device_kind`, and what is computed from it.
+
+Which machine it is may be open. Each branch of a condition on it is taken on some machine, whatever a call passes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pallas_lint.kernels.library.host.tpu_fields import INFO
+from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.values import CallResult, Const, OneOf, Seq, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pallas_lint.kernels.model.tracer import Tracer
+    from pallas_lint.syntax import nodes
+
+_DEVICES = frozenset(("jax.devices", "jax.local_devices"))
+_BACKEND = "jax.default_backend"
+_BACKENDS = frozenset(("jax.extend.backend.get_backend", "jax.lib.xla_bridge.get_backend"))
+_READ = frozenset((*_DEVICES, _BACKEND, *_BACKENDS, *INFO))
+_COMPUTED = "a value of the machine"  # made of such values and constants
+# By the TPU of a target: `device_kind` in jax's topologies of these chips.
+_KINDS = {"v4": "TPU v4", "v5e": "TPU v5 lite", "v5p": "TPU v5", "v6e": "TPU v6 lite", "tpu7x": "TPU7x"}
+
+
+def is_of_machine(value: Value) -> bool:
+    """Whether a value that is not known depends on nothing but the machine."""
+    if isinstance(value, OneOf):
+        return any(map(is_of_machine, value.options)) and _all_fixed(value.options)
+    if not isinstance(value, CallResult) or value.open:
+        return False
+    if value.function in _READ:
+        return True
+    parts = (*value.args, *(part for _, part in value.keywords))
+    inner = value.function == _COMPUTED or value.function.startswith("method:")
+    return inner and any(map(is_of_machine, parts)) and _all_fixed(parts)
+
+
+def _all_fixed(values: Iterable[Value]) -> bool:
+    return all(_is_fixed(value) or is_of_machine(value) for value in values)
+
+
+def _is_fixed(value: Value) -> bool:
+    return isinstance(value, Const) or (isinstance(value, Seq) and not value.open and all(map(_is_fixed, value.items)))
+
+
+def computed(interp: Tracer, operands: Iterable[Value], node: nodes.Node) -> CallResult | None:
+    """What is computed from values of the machine and constants; None where another value takes part."""
+    given = list(operands)
+    if not any(map(is_of_machine, given)) or not _all_fixed(given):
+        return None
+    return interp.opaque_call(_COMPUTED, Arguments(given), node)
+
+
+def attribute(interp: Tracer, owner: CallResult, name: str) -> Value | None:
+    """`device.device_kind`, where all targets are one TPU; None where it is not known."""
+    if name != "device_kind" or len(interp.chips) != 1 or not _is_device(owner):
+        return None
+    kind = _KINDS.get(interp.chips[0])
+    return None if kind is None else Const(kind)
+
+
+def _is_device(value: Value) -> bool:
+    """`jax.devices()[0]`."""
+    return isinstance(value, CallResult) and value.function == _COMPUTED and _has(value.args, _DEVICES)
+
+
+def _has(values: tuple[Value, ...], functions: frozenset[str]) -> bool:
+    return len(values) > 0 and isinstance(values[0], CallResult) and values[0].function in functions
+
+
+def names_backend(value: Value) -> bool:
+    """`jax.default_backend()`, `jax.devices()[0].platform`."""
+    if not isinstance(value, CallResult):
+        return False
+    if value.function != "method:platform":
+        return value.function == _BACKEND
+    return _has(value.args, _BACKENDS) or any(map(_is_device, value.args))
