@@ -144,6 +144,7 @@ EXPRESSIONS: list[str] = [
     "jnp.broadcast_to(s, (8, 128))",
     "jnp.broadcast_to(v, f.shape)", "lax.broadcast(v, (16,))", "lax.broadcast_in_dim(v, (16, 128), (1,))",
     "jnp.concatenate([f, f])", "jnp.concatenate([f, h], axis=1)", "jnp.stack([f, f])", "jnp.stack((v, v), axis=-1)",
+    "jnp.block([[f, f], [f, f]])", "jnp.block([v, v])",
     "jnp.hstack([f, f])", "jnp.vstack([f, f])", "jnp.concatenate((i, b), axis=-1)", "lax.concatenate([f, f], 0)",
     "jnp.tile(f, (2, 1))", "jnp.tile(v, 2)", "jnp.tile(v, (16, 1))", "jnp.repeat(f, 2, axis=0)", "jnp.repeat(v, 2)",
     "jnp.pad(f, ((0, 0), (1, 1)))", "jnp.pad(v, 4)", "jnp.roll(f, 1, axis=0)", "jnp.flip(f, 0)", "jnp.split(f, 2)[0]",

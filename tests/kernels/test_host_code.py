@@ -48,6 +48,9 @@ KNOWN = [
     "found = []\nfor b in (1, 2, 3):\n    for c in (1, 2, 3):\n        if c > b:\n            break\n"
     "        found.append((b, c))\nreturn found",
     "b = 512\nwhile 384 % b:\n    b //= 2\nreturn b",
+    # calls of itself
+    "def power(n, base=2):\n    return 1 if n == 0 else base * power(n - 1)\nreturn power(7)",
+    "def gcd(a, b):\n    if b == 0:\n        return a\n    return gcd(b, a % b)\nreturn gcd(720, 528)",
     "b = 1\nwhile True:\n    b *= 2\n    if b > 100:\n        break\nreturn b",
     "b = n = 1\nwhile b < 9:\n    b += b\n    if b == 8:\n        continue\n    n += 1\nelse:\n    n = 9\nreturn b, n",
     "for key in {'a': 1, 'b': 2}:\n    last = key\nreturn last",

@@ -380,7 +380,8 @@ class Interpreter(Recorder):
         return UNKNOWN if result is NEVER else result
 
     def _result_of(self, func: Func, arguments: Arguments) -> Value:
-        if len(self.frame.stack) >= _MAX_DEPTH or sum(other.node is func.node for other in self.frame.stack) >= 2:
+        running = sum(other.node is func.node for other in self.frame.stack)
+        if len(self.frame.stack) >= _MAX_DEPTH or (running >= 2 and not (self.kernel is None and _ends(arguments))):
             self.mark_untracked()
             return UNKNOWN
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
@@ -565,6 +566,12 @@ class Interpreter(Recorder):
         node = next((node for node in piece.body if isinstance(node, nodes.ClassDef)), None)
         bases = () if node is None else tuple(self.evaluate(base.value, env) for base in node.bases)
         env.bind(name, Class(name, node, piece, env.module, Env(env.module, env, is_class=True), bases))
+
+
+def _ends(arguments: Arguments) -> bool:
+    """Whether a recursive call decides its own conditions: it gets numbers and texts alone."""
+    given = (*arguments.positional, *arguments.keywords.values())
+    return not arguments.open and all(isinstance(value, Const) for value in given)
 
 
 def _is_abstract(func: Func) -> bool:

@@ -393,6 +393,7 @@ def _register_numpy(how: Literal["alike", "promoted"], names: str) -> None:
 for _name, _rule in (*RESHAPING.items(), *REDUCTIONS.items()):
     _register(_rule, _name)
 _register(RESHAPING["split"], "split", makes=True)
+_register(RESHAPING["block"], "block", makes=True)
 _register(
     _elementwise,
     "add subtract sub multiply mul maximum minimum rem div bitwise_and"

@@ -228,6 +228,14 @@ def unmodelled(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node
     return interp.opaque_call(name, arguments, node)
 
 
+def _to_pallas_key(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
+    """`pltpu.to_pallas_key(key)`: a key for each of jax's, whose old ones are rows of uint32."""
+    key = arguments.get("key", 0)
+    if interp.kernel is not None or not isinstance(key, Array) or key.shape is None:
+        return unmodelled(interp, name, arguments, node)
+    return Array(key.shape[:-1] if key.dtype == "u32" else key.shape)
+
+
 PALLAS_FUNCTIONS: dict[str, Model] = {}
 
 
@@ -239,6 +247,7 @@ _register(_program_id, "program_id", "num_programs")
 _register(_slice, "ds", "dslice")
 _register(_multiple_of, "multiple_of", "max_contiguous", "triton.max_contiguous", "triton.multiple_of")
 _register(_constrained, "tpu.with_memory_space_constraint")
+_register(_to_pallas_key, "tpu.to_pallas_key")
 _register(_cdiv, "cdiv", "triton.cdiv")
 _register(_align, "align_to")
 _register(_next_power_of_2, "next_power_of_2")

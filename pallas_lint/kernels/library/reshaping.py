@@ -159,6 +159,20 @@ def concatenate(name: str, args: list[Value], keywords: Keywords) -> Value:
     return Array((*first[: at[0]], dim(total), *first[at[0] + 1 :]), dtype, weak)
 
 
+def block(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """`jnp.block([[a, b], [c, d]])`: the innermost lists along the last axis, those around along the ones before."""
+    return _joined(args[0] if args else keywords.get("arrays", Array()))[0]
+
+
+def _joined(parts: Value) -> tuple[Value, int]:
+    """What lists in lists are joined to, and how deep they are; of several ranks, the shape is not known."""
+    if not isinstance(parts, Seq) or parts.open or not parts.items:
+        return parts, 0
+    inner = [_joined(item) for item in parts.items]
+    depth = inner[0][1] + 1
+    return concatenate("jax.numpy.concatenate", [Seq(tuple(part for part, _ in inner)), Const(-depth)], {}), depth
+
+
 def _times(size: Dim, count: Dim) -> Dim:
     return dim(arithmetic("*", from_dim(size), from_dim(count)))
 
@@ -380,6 +394,7 @@ RESHAPING: dict[str, Callable[[str, list[Value], Keywords], Value]] = {
     "hstack": concatenate,
     "vstack": concatenate,
     "append": append,
+    "block": block,
     "tile": tile,
     "repeat": repeat,
     "pad": pad,
