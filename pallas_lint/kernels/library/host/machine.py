@@ -30,13 +30,13 @@ def is_of_machine(value: Value) -> bool:
     """Whether a value that is not known depends on nothing but the machine."""
     if isinstance(value, OneOf):
         return any(map(is_of_machine, value.options)) and _all_fixed(value.options)
-    if not isinstance(value, CallResult) or value.open:
+    if not isinstance(value, CallResult):
         return False
-    if value.function in _READ:
-        return True
-    parts = (*value.args, *(part for _, part in value.keywords))
-    inner = value.function == _COMPUTED or value.function.startswith("method:")
-    return inner and any(map(is_of_machine, parts)) and _all_fixed(parts)
+    if value.function == _COMPUTED:
+        return True  # nothing else took part: looked at when it was made, and not again
+    if value.function.startswith("method:"):
+        return is_of_machine(value.args[0])
+    return value.function in _READ and not value.open
 
 
 def _all_fixed(values: Iterable[Value]) -> bool:
