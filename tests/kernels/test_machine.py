@@ -63,6 +63,19 @@ def test_a_branch_for_some_machine_counts(condition: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("condition", "severity"),
+    [
+        ("return launch(x)", "ERROR"),
+        ("if tpu_version() >= 5:\n        return launch(x)", "WARNING"),
+        ("rows = 8 if tpu_version() >= 5 else 16\n    print(rows)\n    return launch(x)", "ERROR"),
+    ],
+)
+def test_what_some_machines_alone_run_is_a_step_less_severe(condition: str, severity: str) -> None:
+    found = [each for each in lint(CODE.format(condition=condition), select="PAL509") if each.known_call is not None]
+    assert [each.severity.name for each in found] == [severity]
+
+
+@pytest.mark.parametrize(
     "condition",
     [
         "if flag:\n        return launch(x)",

@@ -259,8 +259,7 @@ def _boolean(interp: Tracer, node: nodes.BooleanOperation, env: Env) -> Value:
         return left
     if known is not None:
         return interp.evaluate(node.right, env)
-    uncertain = interp.kernel is not None or not machine.is_of_machine(left)
-    with interp.under(Guard("if", left, interp.site(node.left), not is_and), uncertain=uncertain):
+    with interp.in_branch(Guard("if", left, interp.site(node.left), not is_and)):
         right = interp.evaluate(node.right, env)
     # The left side would be as false, or as true: where it is, `x or 128` may be another number, `x or True` is a flag.
     if truth(right) is False if is_and else right == _TRUE:
@@ -296,8 +295,7 @@ def _if_expression(interp: Tracer, node: nodes.IfExp, env: Env) -> Value:
     values = []
     for negated, branch in enumerate((node.body, node.orelse)):
         env.vars, env.facts = {**before, **narrowings[negated]}, {**certain, **facts[negated]}
-        guard = Guard("if", condition, interp.site(node.test), negated=bool(negated))
-        with interp.under(guard, uncertain=interp.kernel is not None or not machine.is_of_machine(condition)):
+        with interp.in_branch(Guard("if", condition, interp.site(node.test), negated=bool(negated))):
             values.append(interp.evaluate(branch, env))
         env.vars, env.facts = before, certain
     return join(*values)

@@ -17,6 +17,7 @@ from pallas_lint.kernels.interpreter.narrowing import facts_of_unpacking
 from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import derivatives, externals, jit, members, sharding, wrappers
 from pallas_lint.kernels.library.host import classes, dispatch
+from pallas_lint.kernels.library.host.machine import is_of_machine
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.frame import Frame, ShardingContext, StackEntry
 from pallas_lint.kernels.model.joins import join
@@ -271,6 +272,17 @@ class Interpreter(Recorder):
     def under(self, guard: Guard, *, uncertain: bool = False) -> AbstractContextManager[None]:
         """Add `guard` to events within; `uncertain`: whether they happen at all is not known at trace time."""
         return _Under(self, guard, uncertain)
+
+    @contextmanager
+    def in_branch(self, guard: Guard) -> Iterator[None]:
+        """Run a branch of a condition that is not known. On the host, some machine takes it if nothing else decides."""
+        on_machine, before = self.kernel is None and is_of_machine(guard.condition), self.frame.for_some_machines
+        self.frame.for_some_machines |= on_machine
+        try:
+            with self.under(guard, uncertain=not on_machine):
+                yield
+        finally:
+            self.frame.for_some_machines = before
 
     @contextmanager
     def maybe(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.iteration import element_of
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.library import members, products, sharding
-from pallas_lint.kernels.library.host import machine, type_tests
+from pallas_lint.kernels.library.host import type_tests
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.operators import equal
 from pallas_lint.kernels.model.arguments import Arguments
@@ -215,14 +215,13 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
 
     left: list[bool] = []
     raised = False
-    on_machine = interp.kernel is None and machine.is_of_machine(condition)
 
     def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
         def taken() -> bool:
             nonlocal raised
             env.vars.update(narrowings[negated])
             env.facts = {**env.facts, **facts[negated]}
-            with interp.under(Guard("if", condition, site, negated), uncertain=not on_machine):
+            with interp.in_branch(Guard("if", condition, site, negated)):
                 ended = run()
             if ended and not env.fails:
                 left.append(negated)
@@ -236,7 +235,7 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
     _note_guarded(interp, before, env, rejects=not left)
     if ended:
         return True
-    understood = on_machine or any((*narrowings, *facts))  # then what comes after it is for the arguments that pass
+    understood = any((*narrowings, *facts))  # then what comes after it is for the arguments that pass
     if interp.kernel is None and interp.running_callers and not understood and _reads_variable(node.test, env):
         interp.frame.may_be_left |= bool(left)
         if raised:

@@ -76,7 +76,7 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
         callers=interp.frame.stack,
         entries=interp.frame.entries,
         attempted=interp.running_callers and interp.is_caught,
-        may_be_unreached=interp.frame.may_be_left or bool(interp.effects.open_guards),
+        may_be_unreached=interp.frame.may_be_left or interp.frame.for_some_machines or bool(interp.effects.open_guards),
         certain=interp.frame.uncertain == 0,
         program_point=interp.frame.module.program_point,
         made_by=interp.current_run,

@@ -68,6 +68,7 @@ class Frame:
     guards: tuple[Guard, ...] = ()
     uncertain: int = 0  # the number of undecided branches or unknown callers around the code
     may_be_left: bool = False  # a known call may have returned before: whether it has is open
+    for_some_machines: bool = False  # a condition around the code hangs on the machine, and on nothing else
     allocation: Allocation | None = None  # the innermost one
     iterations: int = 1  # how often the enclosing loops run the code
     entries: tuple[StackEntry, ...] = ()  # the calls of `stack`, where callers of launchers run

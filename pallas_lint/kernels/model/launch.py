@@ -138,7 +138,7 @@ class Launch:
     callers: tuple[Func, ...] = ()  # the stack of the launching call, outermost function first
     entries: tuple[StackEntry, ...] = ()  # ... and their calls, where callers of launchers run
     attempted: bool = False  # by a known call in a `try`, which goes on where it fails
-    may_be_unreached: bool = False  # by its known call: whether a guard before it lets that pass is open
+    may_be_unreached: bool = False  # by its known call: whether a guard lets that pass, or this machine, is open
     certain: bool = True  # False: it depends on a branch that the text does not decide
     program_point: ProgramPoint | None = None  # where names of the module are bound more than once
     scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # the kernel's enclosing scopes at its first call
