@@ -280,7 +280,7 @@ def run_entered(
 ) -> None:
     """Run from a root, which `begin` enters, then the kernels that it launches."""
     interp.begin()
-    interp.named, interp.mapped_functions = {}, {}
+    interp.named, interp.mapped_functions, interp.outdated = {}, {}, frozenset()
     interp.contexts = Counter()
     interp.derived = Counter()
     interp.current_run, interp.current_root = object(), piece

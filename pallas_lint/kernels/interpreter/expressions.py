@@ -7,6 +7,7 @@ import contextlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.identity import ById
 from pallas_lint.kernels.interpreter import iteration
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.launches import launching
@@ -38,6 +39,7 @@ from pallas_lint.kernels.model.values import (
     Sym,
     Value,
     as_tuple,
+    of_any_items,
     truth,
     weight_of,
 )
@@ -102,7 +104,12 @@ def _name(interp: Tracer, node: nodes.Name, env: Env) -> Value:
         return NAMED_NUMBERS.get(value.name) or External(public_name(value.name), interp.site(node))
     if interp.kernel is not None and isinstance(value, Array | Sym) and env.captures(node.value, interp.kernel):
         interp.record(Capture(node.value, value, interp.site(node)))
-    return value
+    return _up_to_date(interp, value) if interp.outdated else value
+
+
+def _up_to_date(interp: Tracer, value: Value) -> Value:
+    """A value that was looked up: what is in a list or dictionary that was changed under another name is not known."""
+    return of_any_items(value) if isinstance(value, Seq | Dictionary) and ById(value) in interp.outdated else value
 
 
 def _number(interp: Tracer, node: nodes.Integer | nodes.Float | nodes.Imaginary, env: Env) -> Value:
@@ -207,6 +214,8 @@ def augmented(interp: Tracer, node: nodes.AugAssign, env: Env) -> None:
     current = interp.evaluate(node.target, env)
     if isinstance(current, Seq) and symbol == "+":
         more = operand if isinstance(operand, Seq) else Seq((), open=True)
+        if current.kind == "list":
+            interp.outdated |= {ById(current)}  # under another name it is the same list
         interp.assign(node.target, Seq(current.items + more.items, current.kind, current.open or more.open), env)
         return
     interp.assign(node.target, binary(interp, node, symbol, name, current, operand), env)
@@ -358,7 +367,7 @@ def _call(interp: Tracer, node: nodes.Call, env: Env) -> Value:
 
 
 def _attribute(interp: Tracer, node: nodes.Attribute, env: Env) -> Value:
-    return members.attribute_of(interp, interp.evaluate(node.value, env), node.attr.value, node)
+    return _up_to_date(interp, members.attribute_of(interp, interp.evaluate(node.value, env), node.attr.value, node))
 
 
 def _index(interp: Tracer, node: nodes.Subscript, env: Env) -> Value:
@@ -393,7 +402,7 @@ def _subscript(interp: Tracer, node: nodes.Subscript, env: Env) -> Value:
             sizes = _index(interp, node, env)
             return CallResult(owner.name, as_tuple(sizes), (), interp.site(node))
         return owner  # a generic alias in an annotation
-    return indexing.subscript(interp, node, owner, _index(interp, node, env))
+    return _up_to_date(interp, indexing.subscript(interp, node, owner, _index(interp, node, env)))
 
 
 def store(interp: Tracer, target: nodes.Subscript, value: Value, env: Env) -> None:
@@ -411,7 +420,7 @@ def store(interp: Tracer, target: nodes.Subscript, value: Value, env: Env) -> No
     if replaced is not None:
         weight = weight_of(replaced)
         interp.count(weight // _COPIED)
-        members.rebind(interp, target.value, replaced if weight <= MAX_WEIGHT else UNKNOWN, env)
+        members.rebind(interp, target.value, owner, replaced if weight <= MAX_WEIGHT else UNKNOWN, env)
 
 
 def _yield(interp: Tracer, node: nodes.Yield | nodes.Await, env: Env) -> Value:

@@ -152,6 +152,7 @@ class Interpreter(Recorder):
     call_failed: bool = False  # the call of a function that ended last certainly raised an exception
     failed_call: nodes.Call | None = None  # an expression that called such a function
     mutations: int = 0  # how often an attribute of a value, or the kernel of a launch, was mutated
+    outdated: frozenset[ById] = frozenset()  # lists and dictionaries that this run changed, under whichever name
     _calls: CallCache = field(factory=CallCache)
     # Functions of a module's top level that a function outside kernels named, by the nodes of both.
     named: dict[tuple[nodes.Node, nodes.Node], Func] = field(factory=dict)

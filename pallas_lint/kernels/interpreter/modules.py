@@ -32,9 +32,9 @@ from pallas_lint.kernels.model.queries import (
 )
 from pallas_lint.kernels.model.result import Effects
 from pallas_lint.kernels.model.scope import Env
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, External, Func, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, Dictionary, External, Func, Seq, Value, of_any_items
 from pallas_lint.memo.query_cache import Memo
-from pallas_lint.records import define, field
+from pallas_lint.records import define, evolve, field
 from pallas_lint.syntax import Outline, Piece, outline
 from pallas_lint.syntax.update import updated
 from pallas_lint.text.paths import shown_path
@@ -58,6 +58,12 @@ _INNER_IMPORT = re.compile(
 # Assignments in a block (a loop, a branch): an over-estimate, since they may be in a function there.
 _ASSIGNED = re.compile(r"^[ \t]+(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
 _GLOBAL = re.compile(r"global[ \t]+([\w \t,]+)")
+# What changes a list or dictionary in a function: an over-estimate, since a variable there may have the same name.
+_CHANGED = re.compile(
+    r"^[ \t]+(?:del[ \t]+)?(\w+)(?:\.(?:append|extend|insert|remove|pop|popitem|clear|reverse|sort|add|discard|update"
+    r"|setdefault)\(|\[[^\n=]*\](?:[ \t]*[-+*/|]?=(?!=)|[ \t]*$))",
+    re.MULTILINE,
+)
 # The budget for the bookkeeping of names that are bound repeatedly.
 _MOVES_PER_STEP = 8  # names whose value is replaced in one step
 _STEPS_PER_MERGE = 4  # steps for merging the effects of one earlier lookup
@@ -245,8 +251,9 @@ class Module:
         if self.memo is not None and self.memo.persistent:
             self._record_lookup(name)
         value = self.env.vars.get(name)
-        if value.__class__ is Const and value == NONE and self._is_bound_by_functions(name):
-            return UNKNOWN  # `_MESH = None` until a function is called that sets it
+        if value is not None and _is_changeable(value) and self._is_changed_by_functions(name):
+            # `_MESH = None` until a function is called that sets it, `SPECS = []` until one adds what is needed.
+            value = evolve(value, open=True) if isinstance(value, Dictionary) else of_any_items(value)
         if isinstance(value, Func) and value.env is self.env:
             interpreter.record_name(value)
         for effects in self._effects.get(name, ()):
@@ -255,16 +262,17 @@ class Module:
             interpreter.merge_effects(effects)
         return value
 
-    def _is_bound_by_functions(self, name: str) -> bool:
+    def _is_changed_by_functions(self, name: str) -> bool:
         if self.memo is not None and self.memo.persistent:
             self.memo.record_dependency(GLOBAL, name)
-        return name in self._bound_by_functions
+        return name in self._changed_by_functions
 
     @cached_property
-    def _bound_by_functions(self) -> frozenset[str]:
-        """The names in `global` statements."""
+    def _changed_by_functions(self) -> frozenset[str]:
+        """The names in `global` statements, and those of what functions change in place."""
         found = statements_with("global", _GLOBAL.match, self.source.text, indented=True)
-        return frozenset(name.strip() for match in found for name in match[1].split(","))
+        bound = (name.strip() for match in found for name in match[1].split(","))
+        return frozenset((*bound, *(match[1] for match in _CHANGED.finditer(self.source.text))))
 
     def _record_lookup(self, name: str) -> None:
         """Record a dependency on all pieces that bind a name, and on how many of them have run."""
@@ -362,7 +370,7 @@ class Module:
         memo.register_query(WHEN, self._bindings_before)
         memo.register_query(MENTIONS, self.mentions)
         memo.register_query(REGISTERED, self._registered_with)
-        memo.register_query(GLOBAL, lambda name: name in self._bound_by_functions)
+        memo.register_query(GLOBAL, lambda name: name in self._changed_by_functions)
         memo.register_query(
             MEMBER, lambda piece, name: tuple(member for member in piece.members if member.may_bind(name))
         )
@@ -587,3 +595,10 @@ class ModuleGraph:
 
     def _shown(self, file: Path) -> str:
         return file.as_posix() if self.cwd is None else shown_path(file, self.cwd)
+
+
+def _is_changeable(value: Value) -> bool:
+    """Whether functions may change what a global is without a new value for it, or have yet to set it."""
+    if value.__class__ is Const:
+        return value == NONE
+    return value.__class__ is Dictionary or (isinstance(value, Seq) and value.kind != "tuple")

@@ -27,13 +27,16 @@ from pallas_lint.kernels.model.values import (
     CallResult,
     Class,
     Const,
+    Dictionary,
     External,
     Func,
     Instance,
     Ref,
+    Seq,
     Sym,
     Value,
     as_tuple,
+    of_any_items,
     truth,
 )
 from pallas_lint.syntax import nodes
@@ -122,6 +125,10 @@ def _delete(interp: Tracer, node: nodes.Del, env: Env) -> None:
         if isinstance(expression, nodes.BaseExpression):
             for ref in refs_in(interp.evaluate(expression, env)):
                 interp.access("delete", ref, UNKNOWN, node)
+        if isinstance(expression, nodes.Subscript):
+            owner = interp.evaluate(expression.value, env)
+            if isinstance(owner, Seq | Dictionary):
+                members.rebind(interp, expression.value, owner, of_any_items(owner), env)
 
 
 def _assert(interp: Tracer, node: nodes.Assert, env: Env) -> bool:
@@ -215,14 +222,17 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
 
     left: list[bool] = []
     raised = False
+    current = outdated = interp.outdated
 
     def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
         def taken() -> bool:
-            nonlocal raised
+            nonlocal raised, outdated
             env.vars.update(narrowings[negated])
             env.facts = {**env.facts, **facts[negated]}
             with interp.in_branch(Guard("if", condition, site, negated)):
                 ended = run()
+            outdated |= interp.outdated
+            interp.outdated = current  # in the other branch, what this one changes is as it was
             if ended and not env.fails:
                 left.append(negated)
             raised |= ended and env.fails
@@ -232,6 +242,7 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
 
     before = env.facts
     ended = fork(env, [branch(lambda: interp.suite(node.body, env), False), branch(otherwise, True)])
+    interp.outdated = outdated
     _note_guarded(interp, before, env, rejects=not left)
     if ended:
         return True

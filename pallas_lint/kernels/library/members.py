@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pallas_lint.identity import ById
 from pallas_lint.kernels.library import arrays, derivatives, host_numbers, indexing
 from pallas_lint.kernels.library.host import (
     classes,
@@ -41,6 +42,7 @@ from pallas_lint.kernels.model.values import (
     Unknown,
     Value,
     from_dim,
+    of_any_items,
     shape_of,
 )
 from pallas_lint.records import evolve
@@ -368,23 +370,29 @@ def _sequence_method(interp: Tracer, owner: Seq, name: str, arguments: Arguments
         elif name == "pop" and not owner.open and owner.items and not arguments.positional:
             changed = Seq(owner.items[:-1], owner.kind)
     elif name == "copy":
-        return owner
+        return evolve(owner)
     if changed is not None:
-        _rebind_owner(interp, node, changed, env)
+        _rebind_owner(interp, node, owner, changed, env)
         return owner.items[-1] if name == "pop" and owner.items and not owner.open else UNKNOWN
     return UNKNOWN
 
 
-def _rebind_owner(interp: Tracer, call: nodes.Node, changed: Value, env: Env) -> None:
+def _rebind_owner(interp: Tracer, call: nodes.Node, owner: Value, changed: Value, env: Env) -> None:
     """What a method has changed its owner into, where the owner stands."""
-    if isinstance(call, nodes.Call) and isinstance(call.func, nodes.Attribute):
-        rebind(interp, call.func.value, changed, env)
+    place = call.func.value if isinstance(call, nodes.Call) and isinstance(call.func, nodes.Attribute) else None
+    rebind(interp, place, owner, changed, env)
 
 
-def rebind(interp: Tracer, place: nodes.BaseExpression, changed: Value, env: Env) -> None:
-    """What a list or dictionary has become, where it stands: under a name, in an object, in another list."""
+def rebind(interp: Tracer, place: nodes.BaseExpression | None, owner: Value, changed: Value, env: Env) -> None:
+    """What a list or dictionary has become, where it stands: under a name, in an object, in another list.
+
+    Wherever else it is, nothing is known of it any more.
+    """
+    if changed is not owner and env.parent is not None:
+        interp.outdated |= {ById(owner)}
     if isinstance(place, nodes.Name):
-        env.bind(place.value, changed)
+        runs_once = not interp.frame.uncertain and env is interp.frame.scope
+        env.change(place.value, changed, changed if runs_once else of_any_items(changed))
     elif isinstance(place, nodes.Attribute | nodes.Subscript):
         interp.assign(place, changed, env)
 
@@ -399,12 +407,12 @@ def _dictionary_method(
     if name == "keys":
         return Seq(tuple(key for key, _ in owner.items), "list", owner.open)
     if name in _CHANGING:
-        _rebind_owner(interp, node, _changed(owner, name, arguments), env)
+        _rebind_owner(interp, node, owner, _changed(owner, name, arguments), env)
     if name in ("get", "pop", "setdefault") and arguments.positional and isinstance(node, nodes.Call):
         default = arguments.positional[1] if len(arguments.positional) > 1 else Const(None)
         table = node.func.value if isinstance(node.func, nodes.Attribute) else node.func
         return tables.look_up(interp, owner, arguments.positional[0], interp.frame.piece.code(table), default)
-    return owner if name == "copy" else UNKNOWN
+    return evolve(owner) if name == "copy" else UNKNOWN
 
 
 _CHANGING = frozenset({"setdefault", "update", "pop", "popitem", "clear"})

@@ -77,6 +77,16 @@ class Env:
                 env = env.parent
         self.vars[name] = value
 
+    def change(self, name: str, value: Value, elsewhere: Value) -> None:
+        """Bind a name, where it is bound, to what its value was changed into: `elsewhere` in an enclosing function."""
+        env = self
+        while env.parent is not None:
+            if name in env.vars and (env is self or not env.is_class):
+                env.vars[name] = value if env is self else elsewhere
+                return
+            env = env.parent
+        self.bind(name, value)
+
     def known(self) -> Facts:
         """The facts established here and in enclosing functions."""
         outer = {} if self.parent is None else self.parent.known()

@@ -78,6 +78,7 @@ class Tracer(Protocol):
 
     frame: Frame
     mutations: int
+    outdated: frozenset[ById]
     call_failed: bool
     failed_call: nodes.Call | None
     short_circuit_rhs: tuple[nodes.Node, Value] | None

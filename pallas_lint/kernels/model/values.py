@@ -458,6 +458,13 @@ def options(value: Value) -> tuple[Value, ...]:
 _Given = TypeVar("_Given")
 
 
+def of_any_items(value: Value) -> Value:
+    """A list, set or dictionary of which it is not known what is in it any more."""
+    if isinstance(value, Seq):
+        return Seq((), value.kind, open=True)
+    return Dictionary((), open=True) if isinstance(value, Dictionary) else UNKNOWN
+
+
 def as_tuple(value: _Given) -> tuple[Value | _Given, ...]:
     """The items of a tuple or list, or the value alone: `x[i]` has the index of `x[i,]`."""
     return value.items if isinstance(value, Seq) else (value,)
