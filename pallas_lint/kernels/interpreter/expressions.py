@@ -215,7 +215,7 @@ def augmented(interp: Tracer, node: nodes.AugAssign, env: Env) -> None:
     if isinstance(current, Seq) and symbol == "+":
         more = operand if isinstance(operand, Seq) else Seq((), open=True)
         if current.kind == "list":
-            interp.outdated |= {ById(current)}  # under another name it is the same list
+            interp.mark_outdated(current)
         interp.assign(node.target, Seq(current.items + more.items, current.kind, current.open or more.open), env)
         return
     interp.assign(node.target, binary(interp, node, symbol, name, current, operand), env)

@@ -11,6 +11,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pallas_lint.identity import ById
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.call_cache import CallCache
 from pallas_lint.kernels.interpreter.narrowing import facts_of_unpacking
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from pallas_lint.identity import ById
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.result import Effects
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 14  # nested calls
 _MAX_STEPS = 200_000  # evaluated expressions of one root; the largest real kernels (2,500 lines) need a fifth
 # ... of all roots of a module and of rules, then nothing runs: two seconds, and real files need a twentieth.
+_MAX_OUTDATED = 256  # lists and dictionaries, which are held
 _MAX_TOTAL_STEPS = 300_000
 _WEIGHT_OF_A_STEP = 64  # parts of a new value, or characters of a string, that count as a step
 _MAX_HELPER_LINES = 15  # of a helper in another module that is always entered
@@ -273,6 +274,11 @@ class Interpreter(Recorder):
     def under(self, guard: Guard, *, uncertain: bool = False) -> AbstractContextManager[None]:
         """Add `guard` to events within; `uncertain`: whether they happen at all is not known at trace time."""
         return _Under(self, guard, uncertain)
+
+    def mark_outdated(self, value: Value) -> None:
+        """Note that a list or dictionary was changed in place: wherever else it is, it is not what it was."""
+        if len(self.outdated) < _MAX_OUTDATED:
+            self.outdated |= {ById(value)}
 
     @contextmanager
     def in_branch(self, guard: Guard) -> Iterator[None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.identity import ById
 from pallas_lint.kernels.library import arrays, derivatives, host_numbers, indexing
 from pallas_lint.kernels.library.host import (
     classes,
@@ -389,7 +388,7 @@ def rebind(interp: Tracer, place: nodes.BaseExpression | None, owner: Value, cha
     Wherever else it is, nothing is known of it any more.
     """
     if changed is not owner and env.parent is not None:
-        interp.outdated |= {ById(owner)}
+        interp.mark_outdated(owner)
     if isinstance(place, nodes.Name):
         runs_once = not interp.frame.uncertain and env is interp.frame.scope
         env.change(place.value, changed, changed if runs_once else of_any_items(changed))
