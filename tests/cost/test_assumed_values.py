@@ -52,7 +52,16 @@ program = jax.make_jaxpr(functions.ragged_paged_attention)(
 
 
 def assumed(case, *integers):
-    return ragged_attention.assumed(call, call.params["jaxpr"], [None, None, *integers], case)
+    found = ragged_attention.assumed(call, call.params["jaxpr"], [None, None, *integers], case)
+    return found and found[0]
+
+
+def of_other(function, *operands):
+    # What is assumed of a call with types alone, in each case, and why.
+    (call,) = jax.make_jaxpr(function)(*operands).eqns
+    none = [None] * len(operands)
+    cases = [ragged_attention.assumed(call, call.params["jaxpr"], none, case) for case in ("likely", "least", "most")]
+    return [lists(values) for values, _ in cases], cases[0][1]
 
 
 found = {case: assumed(case, None, None, None, None) for case in ("likely", "least", "most")}
@@ -60,6 +69,10 @@ print(json.dumps({
     "turns": {line: turns for (_, line), turns in loops.items()},
     **{case: lists(values) for case, values in found.items()},
     "known lengths": lists(assumed("likely", np.asarray([7, 9]), None, None, None)),
+    "packed": of_other(functions.varlen_attention, array(8, 128, dtype="float32"), array(5), array(1)),
+    "slices": of_other(
+        functions.kv_cache_update, array(8, 2, 128), array(3, 4), array(64, 2, 128), array(1)
+    ),
     "indices": [*whole.assumed_indices(["f32[64,8,1]{2,1,0}", "s32[300]{0:T(128)}", "s32[]", "f32[300]{0}"])],
     "all known": assumed("likely", *found["likely"][2:]),
 }))
@@ -82,6 +95,16 @@ def loops(x, unknown):
 @jax.jit
 def ragged_paged_attention(queries, kv_cache, kv_lens, page_indices, cu_q_lens, distribution):
     return queries + kv_cache.sum() + kv_lens.sum() + page_indices.sum() + cu_q_lens.sum() + distribution.sum()
+
+
+@jax.jit
+def varlen_attention(q, cu_seqlens, num_seqs):
+    return q + cu_seqlens.sum() + num_seqs
+
+
+@jax.jit
+def kv_cache_update(new_kv, slices, kv_cache, num_slices):
+    return kv_cache + new_kv.sum() + slices.sum() + num_slices
 """
 
 
@@ -100,6 +123,11 @@ def test_what_known_values_tell_and_what_is_assumed(tmp_path: Path) -> None:
     assert reported["likely"] == reported["most"] == [None, None, [256, 256], *decoding]
     assert reported["least"] == [None, None, [1, 1], *decoding]
     assert reported["known lengths"] == [None, None, [7, 9], *decoding] and reported["all known"] is None
+    equal, one = [None, [0, 2, 4, 6, 8], [4]], [None, [0, 8, 8, 8, 8], [1]]
+    assert reported["packed"][0] == [equal, equal, one] and "packed" in reported["packed"][1]
+    each_two, of_one = ([[0, 2, 4, 6], [0, 2, 4, 6], lengths] for lengths in ([2, 2, 2, 2], [2, 0, 0, 0]))
+    written, first = [None, each_two, None, [4]], [None, of_one, None, [1]]
+    assert reported["slices"][0] == [written, first, written] and "slices" in reported["slices"][1]
     distinct, alike = reported["indices"]  # within the shortest dimension
     assert distinct.keys() == alike.keys() == {"1"} and len(distinct["1"]) >= 300
     assert set(distinct["1"]) == set(range(8)) and set(alike["1"]) == {0}

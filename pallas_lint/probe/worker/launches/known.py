@@ -135,7 +135,7 @@ class _KnownValues:
     def _assumed(self, equation: Any, inner: Any, values: list[Any]) -> list[Any]:
         """The operands of a call, with those that are assumed."""
         assert self.case is not None
-        made, why = ragged_attention.assumed(equation, inner, values, self.case), ragged_attention.ASSUMED
+        made, why = ragged_attention.assumed(equation, inner, values, self.case) or (None, "")
         at = None if made is not None else _sizes_of_groups(equation, values)
         if at is not None:
             made, why = [*values[:at], _assumed_sizes(equation, at, self.case), *values[at + 1 :]], ASSUMED

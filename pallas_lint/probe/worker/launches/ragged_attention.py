@@ -1,4 +1,5 @@
-"""Arguments that are assumed of attention over a cache: lengths of sequences, and which of its pages they have.
+"""Arguments that are assumed of attention over a cache or packed sequences, and of what writes to such a cache: lengths
+of sequences and of slices, how many there are, and which pages they have.
 
 They are recognised by the names of the parameters, which the libraries share (jax, MaxText, sglang-jax, tokamax,
 tpu-inference).
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from ...cost.handed_on import Case
@@ -16,7 +18,16 @@ ASSUMED = (
     "lengths of sequences are not known, and taken to be the longest that the cache has room for, each page used once; "
     "the range begins with sequences of their new tokens alone"
 )
-_NAME = re.compile(r"paged_attention|ragged_(?:mqa|mha|gqa|attention)")
+ASSUMED_PACKED = (
+    "lengths of packed sequences are not known, and taken to be equal; the range goes to one sequence of all tokens"
+)
+ASSUMED_SLICES = (
+    "how many slices of the cache are written is not known: all that there is room for, of equal lengths, are assumed; "
+    "the range begins with one slice"
+)
+_OF_A_CACHE = re.compile(r"paged_attention|ragged_(?:mqa|mha|gqa|attention)")
+_PACKED = re.compile(r"varlen_attention")
+_UPDATE = re.compile(r"kv_cache_update")
 _ROLES = {
     "queries": re.compile(r"q|quer(?:y|ies)|ql?_nope"),
     "lengths": re.compile(r"kv_lens|seq_lens|context_lens|lengths"),
@@ -28,59 +39,65 @@ _ROLES = {
     "cache": re.compile(r"kv_cache|cache_kv|kv_pages|kv_cache_fused"),
     "k_cache": re.compile(r"k_pages"),  # of which the first dimension is that of heads
     "keys": re.compile(r"k|keys?"),  # of sequences, not in pages
+    "packed_begins": re.compile(r"cu_seqlens"),
+    "new": re.compile(r"new_kv"),
+    "slices": re.compile(r"slices"),  # of each where it begins in the cache and among the new ones, and its length
+    "slice_count": re.compile(r"num_(?:kv_update_)?slices"),
 }
 
 
-def assumed(equation: Any, inner: Any, values: list[Any], case: Case) -> list[Any] | None:
-    """The operands of a call of such a function, those that are not known filled in; None for other functions, or
-    where nothing is to be assumed. `inner`: its jaxpr."""
-    if not _NAME.search(str(equation.params.get("name", ""))):
-        return None
+def assumed(equation: Any, inner: Any, values: list[Any], case: Case) -> tuple[list[Any], str] | None:
+    """The operands of a call of such a function, those that are not known filled in, and what was assumed; None for
+    other functions, or where nothing is to be assumed. `inner`: its jaxpr."""
+    called = str(equation.params.get("name", ""))
+    kind = next((kind for kind in _KINDS if kind.search(called)), None)
     names = getattr(getattr(getattr(inner, "jaxpr", inner), "debug_info", None), "arg_names", None) or ()
+    shapes = [tuple(getattr(atom.aval, "shape", ())) for atom in equation.invars]
+    if kind is None or len(names) != len(shapes):
+        return None
     at = {role: number for number, name in enumerate(names) for role, known in _ROLES.items()
           if known.fullmatch(str(name))}  # fmt: skip
-    shapes = [tuple(getattr(atom.aval, "shape", ())) for atom in equation.invars]
-    if len(names) != len(shapes) or not {"queries", "lengths"} <= at.keys() or len(shapes[at["lengths"]]) != 1:
-        return None
-    room = _room(at, shapes, split="mla" in str(equation.params["name"]))
-    if room is None:
-        return None
-    made = _made(at, shapes, values, case, *room)
+    make, why = _KINDS[kind]
+    made = make(_Call(called, at, shapes, values, case))
     wanted = {at[role]: value for role, value in made.items() if role in at and values[at[role]] is None}
     types = {number: getattr(equation.invars[number].aval, "dtype", None) for number in wanted}
     if not wanted or any(wanted[number].shape != shapes[number] for number in wanted):
         return None
-    return [wanted[number].astype(types[number]) if number in wanted else value for number, value in enumerate(values)]
+    return [wanted[at].astype(types[at]) if at in wanted else value for at, value in enumerate(values)], why
 
 
-def _room(at: dict[str, int], shapes: list[tuple[int, ...]], *, split: bool) -> tuple[int, int, int] | None:
-    """Pages of the cache, tokens of one, and pages of a sequence; None for a cache of another form.
+@dataclass(frozen=True)
+class _Call:
+    """A call of a function. `at`: the numbers of its operands by role."""
 
-    What is not in pages is one page for each sequence. `split`: a page's tokens have two dimensions.
-    """
-    (sequences,) = shapes[at["lengths"]]
-    if "pages" not in at:
-        keys = shapes[at["keys"]] if "keys" in at else ()
-        return (sequences, keys[1], 1) if len(keys) >= 3 and keys[0] == sequences else None
-    cache = shapes[at["cache"]] if "cache" in at else shapes[at["k_cache"]][1:] if "k_cache" in at else ()
-    if len(cache) < 3 or not 0 < sequences <= cache[0]:  # or of pages that sequences share
-        return None
-    each = min(math.prod(shapes[at["pages"]]), cache[0]) // sequences
-    return cache[0], math.prod(cache[1:3]) if split and len(cache) == 4 else cache[1], max(each, 1)
+    name: str
+    at: dict[str, int]
+    shapes: list[tuple[int, ...]]
+    values: list[Any]
+    case: Case
+
+    def shape(self, role: str) -> tuple[int, ...]:
+        """The shape of an operand; empty where there is none."""
+        return self.shapes[self.at[role]] if role in self.at else ()
+
+    def known(self, role: str, otherwise: Any) -> Any:
+        value = self.values[self.at[role]] if role in self.at else None
+        return otherwise if value is None else value
 
 
-def _made(
-    at: dict[str, int], shapes: list[tuple[int, ...]], values: list[Any], case: Case, pages: int, page: int, each: int
-) -> dict[str, Any]:
-    """The values of all roles, as far as others are not known."""
+def _of_a_cache(call: _Call) -> dict[str, Any]:
+    """The values of all roles in attention over a cache, as far as others are not known; none where its form is not."""
     import numpy as np
 
-    sequences, tokens = shapes[at["lengths"]][0], shapes[at["queries"]][0]
-    begins = _or(values, at.get("begins"), np.arange(sequences + 1) * tokens // sequences)
+    if not call.shape("queries") or len(call.shape("lengths")) != 1 or (room := _room(call)) is None:
+        return {}
+    pages, page, each = room
+    sequences, tokens = call.shape("lengths")[0], call.shape("queries")[0]
+    begins = call.known("begins", np.arange(sequences + 1) * tokens // sequences)
     new = np.maximum(np.diff(begins), 1)
-    lengths = _or(values, at["lengths"], new if case == "least" else np.maximum(new, each * page))
+    lengths = call.known("lengths", new if call.case == "least" else np.maximum(new, each * page))
     decoding = sequences if tokens == sequences else 0
-    table = shapes[at["pages"]] if "pages" in at else ()
+    table = call.shape("pages")
     return {
         "lengths": lengths,
         "pages": np.arange(math.prod(table)).reshape(table) % pages,
@@ -91,5 +108,51 @@ def _made(
     }
 
 
-def _or(values: list[Any], number: int | None, otherwise: Any) -> Any:
-    return otherwise if number is None or values[number] is None else values[number]
+def _room(call: _Call) -> tuple[int, int, int] | None:
+    """Pages of the cache, tokens of one, and pages of a sequence; None for a cache of another form.
+
+    What is not in pages is one page for each sequence.
+    """
+    (sequences,) = call.shape("lengths")
+    if "pages" not in call.at:
+        keys = call.shape("keys")
+        return (sequences, keys[1], 1) if len(keys) >= 3 and keys[0] == sequences else None
+    cache = call.shape("cache") if "cache" in call.at else call.shape("k_cache")[1:]
+    if len(cache) < 3 or not 0 < sequences <= cache[0]:  # or of pages that sequences share
+        return None
+    each = min(math.prod(call.shape("pages")), cache[0]) // sequences
+    split = "mla" in call.name and len(cache) == 4  # a page's tokens have two dimensions
+    return cache[0], math.prod(cache[1:3]) if split else cache[1], max(each, 1)
+
+
+def _packed(call: _Call) -> dict[str, Any]:
+    """The values of all roles in attention within sequences that lie behind each other."""
+    import numpy as np
+
+    if not call.shape("queries") or len(call.shape("packed_begins")) != 1:
+        return {}
+    tokens, room = call.shape("queries")[0], call.shape("packed_begins")[0] - 1
+    count = call.known("count", np.asarray([1 if call.case == "most" else room]))
+    sequences = max(int(np.ravel(count)[0]), 1)
+    equal = np.minimum(np.arange(room + 1) * tokens // sequences, tokens)
+    return {"count": count, "packed_begins": np.where(equal > 0, tokens, 0) if call.case == "most" else equal}
+
+
+def _slices(call: _Call) -> dict[str, Any]:
+    """The values of all roles where new keys and values are written to a cache, slice by slice."""
+    import numpy as np
+
+    new, slices, cache = call.shape("new"), call.shape("slices"), call.shape("cache")
+    leading = {3: 1, 5: 2}.get(len(new))  # dimensions of tokens, or of pages and of tokens in each
+    if leading is None or len(cache) != len(new) or len(slices) != 2 or slices[0] != 3 or not slices[1]:
+        return {}
+    tokens, room = (math.prod(shape[:leading]) for shape in (new, cache))
+    count = call.known("slice_count", np.asarray([1 if call.case == "least" else slices[1]]))
+    length = max(tokens // slices[1], 1)
+    number = np.arange(slices[1])
+    lengths = np.where(number < np.ravel(count)[0], length, 0)
+    begins = [number * length % max(size - length + 1, 1) for size in (room, tokens)]
+    return {"slice_count": count, "slices": np.stack([*begins, lengths])}
+
+
+_KINDS = {_OF_A_CACHE: (_of_a_cache, ASSUMED), _PACKED: (_packed, ASSUMED_PACKED), _UPDATE: (_slices, ASSUMED_SLICES)}
