@@ -539,10 +539,27 @@ ENTRY %main (x: f32[64,128], i: s32[16]) -> f32[16,128] {
 """
 
 
-def test_a_lookup_is_known_by_what_is_fused() -> None:
-    program = read(LOOKUP)
+# One more computation around, which has the array last.
+NESTED = LOOKUP.replace(
+    "ENTRY",
+    """\
+%around (at: s32[16], rows: f32[64,128]) -> f32[16,128] {
+  %at = s32[16]{0} parameter(0)
+  %rows = f32[64,128]{1,0} parameter(1)
+  ROOT %inner = f32[16,128]{1,0} fusion(%rows, %at), kind=kCustom, calls=%fused
+}
+
+ENTRY""",
+).replace("fusion(%x, %i), kind=kCustom, calls=%fused\n", "fusion(%i, %x), kind=kCustom, calls=%around\n")
+
+
+@pytest.mark.parametrize("text", [LOOKUP, NESTED])
+def test_a_lookup_is_known_by_what_is_fused(text: str) -> None:
+    program = read(text)
     (*_, fusion) = program.computations["main"]
-    assert program.runs(fusion, {"gather", "scatter"}) and not program.runs(fusion, {"scatter"})
+    types = program.types("main")
+    assert [*program.arrays(fusion, types, {"gather", "scatter"})] == ["f32[64,128]{1,0}"]
+    assert not [*program.arrays(fusion, types, {"scatter"})]
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,20 @@ class XlaProgram:
         """The types of results, by name."""
         return {each.name: each.result for each in self.computations[computation]}
 
-    def runs(self, operation: Operation, opcodes: Collection[str]) -> bool:
-        """Whether it is an operation of such a kind, or one is fused into it."""
-        inner = self.computations.get(operation.called or "", ())
-        return any(each.opcode in opcodes for each in (operation, *inner))
+    def arrays(
+        self, operation: Operation, types: dict[str, str], opcodes: Collection[str], depth: int = 0
+    ) -> Iterator[str]:
+        """The types of the first operands of such operations: it itself, or any that is fused into it.
+
+        `types`: of the results in its computation.
+        """
+        if operation.opcode in opcodes and operation.operands:
+            yield types.get(operation.operands[0], "")
+        inner = operation.called if operation.called in self.computations and depth < _MAX_DEPTH else None
+        if inner is not None:
+            within = self.types(inner)
+            for each in self.computations[inner]:
+                yield from self.arrays(each, within, opcodes, depth + 1)
 
     def code(self, operation: Operation, types: dict[str, str], depth: int = 0) -> tuple[object, ...]:
         """What decides about an operation's code: the compiler writes that of two alike only once."""

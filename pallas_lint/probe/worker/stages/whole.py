@@ -153,8 +153,10 @@ class _Predictions:
         if operation.value == "tpu_custom_call":
             return self._predict_case_by_case(operation, schedule, use)
         found = self._dearest(schedule, use, guesses(operands))
-        if found.microseconds is None and self.program.runs(operation, _LOOKUPS):
-            cases = [self._dearest(schedule, use, guesses(operands, indices)) for indices in assumed_indices(operands)]
+        arrays = [] if found.microseconds is not None else [*self.program.arrays(operation, types, _LOOKUPS)]
+        if arrays:
+            assumed = assumed_indices(operands, arrays)
+            cases = [self._dearest(schedule, use, guesses(operands, indices)) for indices in assumed]
             found = in_all_cases(cases, WITHIN)
         return found
 
@@ -211,15 +213,14 @@ def guesses(
     return [begins | {at: [value] for at in conditions} for value in ((0, 1) if conditions else (0,))]
 
 
-def assumed_indices(operands: Sequence[str]) -> Iterator[dict[int, list[int]]]:
+def assumed_indices(operands: Sequence[str], arrays: Sequence[str]) -> Iterator[dict[int, list[int]]]:
     """Words of the integers that a gather or scatter is given: all of one place, and of different ones.
 
-    They lie within the array, the first operand, along each of its dimensions.
+    They lie within all `arrays` that it reads or changes, along each of their dimensions.
     """
     import numpy as np
 
-    sizes = _shape(operands[0]) if operands else None
-    shortest = min((size for size in sizes or () if size > 1), default=1)
+    shortest = min((size for each in arrays for size in _shape(each) or () if size > 1), default=1)
     vectors = {at: shape for at, each in enumerate(operands) if _INTEGERS.match(each) and (shape := _shape(each))}
     for places in (shortest, 1):
         values = {at: np.arange(math.prod(shape)).reshape(shape) % places for at, shape in vectors.items()}
