@@ -373,11 +373,32 @@ def test_scatters_on_sparse_cores_run_beside_the_rest(
 )
 def test_gathers_of_long_rows_on_sparse_cores(slices: str, likely: float) -> None:
     gather = Operation("gather", "gather", "bf16[4096,8192]{1,0}", [], attributes=f", offset_dims={{1}}, {slices}")
-    found = offload(XlaProgram("main", {"gathered": [gather]}), "gathered")
+    found = offload(XlaProgram("main", {"gathered": [gather]}), "gathered", "v5p")
     assert found is not None
     took = predict_offload(found, gather, "v5p")
     assert took.likely == pytest.approx(likely, rel=0.01)
     assert took.low < 188 < took.high
+
+
+@pytest.mark.parametrize(
+    ("result", "measured", "likely"),
+    [
+        ("bf16[2,4096,16,256]", 48.9, 54.2),
+        ("bf16[4096,17408]", 104.3, 109.5),
+        ("f32[4096,8192]", 93.7, 103.3),
+        ("bf16[512,8,160,128]", 206.1, 127.9),  # beside an operation that uses HBM, too
+        ("f8e4m3fn[64,1,512]", 4.1, 5.0),
+    ],
+)
+def test_changes_of_layout_on_sparse_cores(result: str, measured: float, likely: float) -> None:
+    copy = Operation("copy", "copy", f"{result}{{0,1}}", ["given"])
+    program = XlaProgram("main", {"copied": [Operation("given", "parameter", result, []), copy]})
+    found = offload(program, "copied", "tpu7x")
+    assert found is not None and "layout" in found.doubt
+    took = predict_offload(found, copy, "tpu7x")
+    assert took.likely == pytest.approx(likely, rel=0.01)
+    assert took.low < measured < took.high
+    assert offload(program, "copied", "v6e") is None  # of which no times are known
 
 
 # As libtpu 0.0.50.1 writes a copy within HBM for a v5e, the end left out.

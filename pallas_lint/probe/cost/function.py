@@ -161,13 +161,13 @@ class _Run:
 
     def _offload(self, operation: Operation) -> None:
         """What SparseCores begin, now or once they have its operands."""
-        found = sparse_cores.offload(self.program, operation.called or "")
+        found = sparse_cores.offload(self.program, operation.called or "", self.device)
         if found is None:
             self._miss(operation, "it runs on SparseCores")
             return
         self.offloads[operation.name] = found
-        if sparse_cores.DOUBT not in self.total.doubts:
-            self.total.doubts.append(sparse_cores.DOUBT)
+        if found.doubt not in self.total.doubts:
+            self.total.doubts.append(found.doubt)
         if operation.operands:  # else they come with an update
             self._begin(operation, found)
 
