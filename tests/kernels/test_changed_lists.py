@@ -57,6 +57,7 @@ def test_what_is_in_them_is_known(body: str) -> None:
         "sizes = [64, 128]\nother = sizes\nother.append(8)",
         "sizes = [64, 128]\nother = sizes\nother += [8]",
         "sizes = [64, 128]\nfill(sizes)",
+        "sizes, other = [64, 128], [64, 128]\nfill(other)\nfill(sizes)",
         "sizes = [64, 128]\nadd = sizes.append\nadd(8)",
         "sizes = [64, 128]\n[sizes.append(size) for size in (8,)]",
         "sizes = [64, 128]\njax.tree.map(lambda size: sizes.append(size), (8,))",

@@ -128,9 +128,12 @@ class CallCache:
         if known is not None and not times:
             known = _replay(interp, interp.kernel, known, parts)
         else:
+            outdated = interp.outdated
             known = self._record(interp, interp.kernel, func, arguments, parts, held, times)
             if known is None:
                 return UNKNOWN
+            if _has_changed(arguments, outdated, interp):
+                return known.result
             self._known[alike] = known
         if here is not None:
             self._known[here] = known
@@ -187,10 +190,13 @@ class CallCache:
                 interp.memo.add_dependencies(known.read)
                 return known.replay_with(parts).value(known.result)
         before = len(interp.outcome.launches), len(interp.outcome.foreign_calls), interp.mutations, interp.effects.count
+        outdated = interp.outdated
         with interp.memo.track_dependencies() as read:
             result = self._run(interp, func, arguments)
         if result is None:
             return UNKNOWN
+        if _has_changed(arguments, outdated, interp):
+            return result
         is_plain = before == (
             len(interp.outcome.launches),
             len(interp.outcome.foreign_calls),
@@ -201,6 +207,14 @@ class CallCache:
             times = 1 if known is None else known.times + 1
             self._known[key] = _RecordedCall(result, parts, held, interp.mutations, is_plain, times=times, read=read)
         return result
+
+
+def _has_changed(arguments: Arguments, outdated: frozenset[ById], interp: Tracer) -> bool:
+    """Whether a call has changed a list or dictionary that it got, as the next call with an equal one will."""
+    if interp.outdated is outdated:
+        return False
+    given = (*arguments.positional, *arguments.keywords.values())
+    return not (interp.outdated - outdated).isdisjoint(map(ById, given))
 
 
 def _captured_values(func: Func, arguments: Arguments) -> _Held:
