@@ -122,7 +122,7 @@ class UnscaledAccumulator(Rule):
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         reported = set()
-        flow = _Flow(trace)
+        flow = _SoftmaxFlow(trace)
         for exp in trace.ops(*_EXP):
             for total, factor in flow.unscaled(exp):
                 if total.site.key not in reported:
@@ -137,7 +137,7 @@ class UnscaledAccumulator(Rule):
 
 
 @frozen
-class _State:
+class _RunningValue:
     """What one iteration leaves for the next, in a ref or a carry: as it comes in, and as it goes out."""
 
     before: frozenset[Key]
@@ -146,13 +146,13 @@ class _State:
 
 
 @define(eq=False, slots=False)
-class _Flow:
+class _SoftmaxFlow:
     """Where the values of one kernel come from."""
 
     trace: KernelTrace
 
     @cached_property
-    def states(self) -> list[_State]:
+    def states(self) -> list[_RunningValue]:
         loads: dict[tuple[str, object], set[Key]] = {}
         for access in self.trace.accesses():
             if access.kind == "load" and isinstance(access.value, Array):
@@ -164,12 +164,14 @@ class _Flow:
                 if isinstance(after, Op) and event.kind == "accumulate":
                     before = {*before, *map(_key, after.args[:1])}  # `ref[...] += x` loads it first
                 if isinstance(after, Op) and before:
-                    found.append(_State(frozenset(before), after, event.ref.buffer))
+                    found.append(_RunningValue(frozenset(before), after, event.ref.buffer))
             elif isinstance(event, Agreement) and event.kind == "carry":
                 entering, returned = (list(tree_leaves(value)) for value in event.values)
                 if len(entering) == len(returned):
                     pairs = ((_root(one), _root(other)) for one, other in zip(entering, returned, strict=True))
-                    found += [_State(frozenset((one,)), other, None) for one, other in pairs if isinstance(other, Op)]
+                    found += [
+                        _RunningValue(frozenset((one,)), other, None) for one, other in pairs if isinstance(other, Op)
+                    ]
         return found
 
     def unscaled(self, exp: Op) -> Iterator[tuple[Op, Op]]:
@@ -199,7 +201,7 @@ class _Flow:
         if rescaled:
             yield from ((total, factors[0]) for total in plain)
 
-    def _is_scaled(self, state: _State, scaled: set[Key]) -> bool:
+    def _is_scaled(self, state: _RunningValue, scaled: set[Key]) -> bool:
         """Whether something that the factor went into is stored to the same buffer."""
         return state.buffer is not None and any(
             access.kind != "load" and access.ref.buffer == state.buffer and _key(access.value) in scaled
@@ -260,7 +262,7 @@ def _minuend(exp: Op) -> Key | None:
     return None if difference is None else _root(difference.args[0])
 
 
-def _is_product(value: Value, state: _State, scaled: set[Key]) -> bool:
+def _is_product(value: Value, state: _RunningValue, scaled: set[Key]) -> bool:
     """Whether it is what the state was before, times something that the factor went into."""
     root = _root(value)
     if not isinstance(root, Op) or root.name not in _SCALE or len(root.args) != 2:

@@ -58,7 +58,7 @@ def assumed(equation: Any, inner: Any, values: list[Any], case: Case) -> tuple[l
     at = {role: number for number, name in enumerate(names) for role, known in _ROLES.items()
           if known.fullmatch(str(name))}  # fmt: skip
     make, why = _KINDS[kind]
-    made = make(_Call(called, at, shapes, values, case))
+    made = make(_AttentionCall(called, at, shapes, values, case))
     wanted = {at[role]: value for role, value in made.items() if role in at and values[at[role]] is None}
     types = {number: getattr(equation.invars[number].aval, "dtype", None) for number in wanted}
     if not wanted or any(wanted[number].shape != shapes[number] for number in wanted):
@@ -67,7 +67,7 @@ def assumed(equation: Any, inner: Any, values: list[Any], case: Case) -> tuple[l
 
 
 @dataclass(frozen=True)
-class _Call:
+class _AttentionCall:
     """A call of a function. `at`: the numbers of its operands by role."""
 
     name: str
@@ -85,7 +85,7 @@ class _Call:
         return otherwise if value is None else value
 
 
-def _of_a_cache(call: _Call) -> dict[str, Any]:
+def _of_a_cache(call: _AttentionCall) -> dict[str, Any]:
     """The values of all roles in attention over a cache, as far as others are not known; none where its form is not."""
     import numpy as np
 
@@ -108,7 +108,7 @@ def _of_a_cache(call: _Call) -> dict[str, Any]:
     }
 
 
-def _room(call: _Call) -> tuple[int, int, int] | None:
+def _room(call: _AttentionCall) -> tuple[int, int, int] | None:
     """Pages of the cache, tokens of one, and pages of a sequence; None for a cache of another form.
 
     What is not in pages is one page for each sequence.
@@ -125,7 +125,7 @@ def _room(call: _Call) -> tuple[int, int, int] | None:
     return cache[0], math.prod(cache[1:3]) if split else cache[1], max(each, 1)
 
 
-def _packed(call: _Call) -> dict[str, Any]:
+def _packed(call: _AttentionCall) -> dict[str, Any]:
     """The values of all roles in attention within sequences that lie behind each other."""
     import numpy as np
 
@@ -138,7 +138,7 @@ def _packed(call: _Call) -> dict[str, Any]:
     return {"count": count, "packed_begins": np.where(equal > 0, tokens, 0) if call.case == "most" else equal}
 
 
-def _slices(call: _Call) -> dict[str, Any]:
+def _slices(call: _AttentionCall) -> dict[str, Any]:
     """The values of all roles where new keys and values are written to a cache, slice by slice."""
     import numpy as np
 
