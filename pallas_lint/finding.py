@@ -111,7 +111,7 @@ class Finding:
 
     page: str | None = None  # the address of the rule's page where the rule is of another package
     core: str | None = None  # of a TPU: "tensor" or "sparse"; None: no TPU, or it holds on both
-    # Of the probe: what tells the launches that it is about from others at their line; empty where that is not known.
+    # Of the probe: what distinguishes its launches from others at their line; empty where that is not known.
     launches: tuple[str, ...] = field(default=(), eq=False)
 
     @property

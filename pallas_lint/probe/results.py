@@ -70,7 +70,7 @@ def types_of(launch: Mapping[str, Any]) -> str:
 
 
 def signature_of(launch: Mapping[str, Any]) -> str:
-    """What tells a launch from others of its kernel at its line, given its facts or its document."""
+    """What distinguishes a launch from others of its kernel at its line, given its facts or its document."""
     blocks = [each.get("block") for each in launch["operands"]]
     return f"({types_of(launch)}) {launch['grid']} {blocks}"
 

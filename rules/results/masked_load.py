@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from pallas_lint.api import NONE, Array, Const, Context, Example, Finding, KernelTrace, Op, Rule, Severity, Value
 from pallas_lint.kernels.facts.dataflow import operands
-from pallas_lint.kernels.facts.padding import DOTS, ELEMENTWISE, REDUCING, contracted
+from pallas_lint.kernels.facts.padding import DOTS, ELEMENTWISE, REDUCING, contracted, reduced_axes
 from pallas_lint.kernels.grid.index_ranges import as_slice, number
 from pallas_lint.kernels.model.known_names import PALLAS, named
-from pallas_lint.kernels.model.values import as_tuple
 from pallas_lint.records import define, field, frozen
 
 _LOADS = (f"{PALLAS}.triton.load", f"{PALLAS}.load")
@@ -141,7 +140,7 @@ class _Lanes:
                 if found is not None:
                     self.values[op] = found
             elif op.name in REDUCING:
-                left_out, axes = self._of(op.args[0]) if op.args else None, _reduced(op)
+                left_out, axes = self._of(op.args[0]) if op.args else None, reduced_axes(op)
                 if left_out is not None and axes is not None and left_out.axes <= axes:
                     yield left_out, op
             elif op.name in DOTS or op.name == "jax.lax.dot_general":
@@ -208,18 +207,6 @@ def _is_mask(value: Value) -> bool:
     if origin is not None and origin.short in ("astype", "convert_element_type") and origin.args:
         return _is_mask(origin.args[0])
     return isinstance(value, Array) and (value.dtype == "bool" or (origin is not None and origin.name in _LESS))
-
-
-def _reduced(op: Op) -> frozenset[int] | None:
-    """The axes of a reduction; None where they are not known, and where it has a mask of its own."""
-    rank = op.args[0].rank if op.args and isinstance(op.args[0], Array) else None
-    if rank is None or op.argument("where") is not None:
-        return None
-    axis = op.argument("axis", 1) or op.argument("axes", 1)
-    if axis in (None, NONE):
-        return frozenset(range(rank))
-    numbers = [number(item) for item in as_tuple(axis)]
-    return None if None in numbers else frozenset(known % rank for known in numbers if known is not None)
 
 
 def _summed(op: Op) -> tuple[frozenset[int], frozenset[int]]:

@@ -192,19 +192,9 @@ class _Padding:
 
     def _reduce(self, op: Op) -> Iterator[Mixed]:
         padded = self.of(op.args[0]) if op.args else ()
-        rank = _rank(op.args[0]) if op.args else None
-        if not padded or rank is None or op.argument("where") is not None:
+        axes = reduced_axes(op) if padded else None
+        if axes is None:
             return
-        axis = op.argument("axis", 1) or op.argument("axes", 1)
-        if axis is None or axis == Const(None):
-            axes = set(range(rank))
-            if op.name.endswith(("softmax",)):
-                axes = {rank - 1}
-        else:
-            numbers = [number(item) for item in as_tuple(axis)]
-            if None in numbers:
-                return
-            axes = {known % rank for known in numbers if known is not None}
         mixed = tuple(axis for axis in padded if axis.axis in axes)
         if mixed:
             yield Mixed(op, mixed, any(axis.weighted for axis in mixed))
@@ -353,6 +343,18 @@ def _is_zero(value: Value) -> bool:
 
 def _is_filled(op: Op) -> bool:
     return op.short in ("full", "full_like") and len(op.args) > 1
+
+
+def reduced_axes(op: Op) -> frozenset[int] | None:
+    """The axes of a reduction; None where they are not known, and where it has a mask of its own."""
+    rank = _rank(op.args[0]) if op.args else None
+    if rank is None or op.argument("where") is not None:
+        return None
+    axis = op.argument("axis", 1) or op.argument("axes", 1)
+    if axis is None or axis == Const(None):
+        return frozenset((rank - 1,) if op.short == "softmax" else range(rank))
+    numbers = [number(item) for item in as_tuple(axis)]
+    return None if None in numbers else frozenset(known % rank for known in numbers if known is not None)
 
 
 def contracted(numbers: Value) -> set[tuple[int, int]] | None:
