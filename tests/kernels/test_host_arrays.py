@@ -381,9 +381,9 @@ def test_a_broadcast_operand_shows_a_block_that_does_not_fit() -> None:
             compiler_params=pltpu.CompilerParams(),
         )(x)
     """
-    (finding,) = (each for each in lint(code, "0.10.2") if each.code == "PAL201")
+    (finding,) = (each for each in lint(code, "0.10.2", select="PAL201"))
     assert "256" in finding.message
-    assert "PAL201" not in codes(lint(code.replace("(8, 100)", "(8, 256)"), "0.10.2"))
+    assert "PAL201" not in codes(lint(code.replace("(8, 100)", "(8, 256)"), "0.10.2", select="PAL201"))
 
 
 @pytest.mark.nightly

@@ -32,7 +32,7 @@ def launch(x):
 
 
 def carries(code: str) -> list[tuple[Severity, str]]:
-    found = [finding for finding in lint(KERNEL + code, "0.12.0.1") if finding.code == "PAL509"]
+    found = lint(KERNEL + code, "0.12.0.1", select="PAL509")
     return [(finding.severity, finding.message.partition(", where ")[2]) for finding in found]
 
 
@@ -85,11 +85,7 @@ def checked(n, dtype, mode):
 def test_a_dtype_that_a_call_has_is_named_by_the_call() -> None:
     guard = "    assert x.dtype in ALLOWED\n"
     call = "\ndef main():\n    checked(jnp.ones((8, 128), jnp.bfloat16))\n"
-    (finding,) = [
-        each
-        for each in lint(f"{KERNEL}\ndef checked(x):\n{guard}    return launch(x)\n{call}", "0.12.0.1")
-        if each.code == "PAL509"
-    ]
+    (finding,) = lint(f"{KERNEL}\ndef checked(x):\n{guard}    return launch(x)\n{call}", "0.12.0.1", select="PAL509")
     assert finding.severity is Severity.ERROR
     assert "as in `main`" in finding.message
 

@@ -82,6 +82,8 @@ def _value(node: ast.expr, names: dict[str, Any]) -> Any:
     """What the expression is worth at the top of its module, or None."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
+        return getattr(_value(node.value, names), node.attr, None)  # most are these: nothing has to be compiled
     try:
         code = ast.fix_missing_locations(ast.Expression(_Samples(names).visit(node)))
         return eval(compile(code, "<pattern>", "eval"), names)

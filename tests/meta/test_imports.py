@@ -138,6 +138,7 @@ def below(name: str, package: str) -> bool:
     return name == package or name.startswith(f"{package}.")
 
 
+@cache
 def room_of(name: str) -> tuple[int, str] | None:
     """The floor and the name of the room that a module is in: the innermost of those that are named."""
     rooms = [(len(room), floor, room) for floor, rooms in enumerate(FLOORS) for room in rooms if below(name, room)]

@@ -15,7 +15,7 @@ _BODY = "i = pl.program_id(0)\nrows = lax.broadcasted_iota(jnp.int32, (16, 128),
 
 def found(line: str, backend: str | None = "tpu", jax: str = "0.12.0.1", extra: str = "grid=(4,), ") -> set[Severity]:
     code = launch(_BODY + line, backend, extra=extra, operand="jnp.ones((16, 128))")
-    return {finding.severity for finding in lint(code, jax) if finding.code == CODE}
+    return {finding.severity for finding in lint(code, jax, select=CODE)}
 
 
 ARRAYS = [
@@ -106,7 +106,7 @@ def test_indices_of_unknown_shape() -> None:
     code = launch(body, operand="x, x, x").replace("(x_ref, o_ref)", "(x_ref, i_ref, s_ref, o_ref)")
     code = code.replace("kernel, comp", "kernel, in_specs=[pl.BlockSpec(), pl.BlockSpec(), SMEM], comp")
     code = code.replace("\n\n\ndef run", "\n\n\nSMEM = pl.BlockSpec(memory_space=pltpu.SMEM)\n\n\ndef run")
-    findings = [finding for finding in lint(code) if finding.code == CODE]
+    findings = lint(code, select=CODE)
     assert [finding.severity for finding in findings] == [Severity.WARNING, Severity.WARNING]
     assert all("loaded from VMEM" in finding.message and "SMEM" in (finding.help or "") for finding in findings)
     # A number at a constant offset compiles; a row does not.
@@ -125,7 +125,7 @@ def test_a_float_whatever_the_operand(index: str, flagged: bool) -> None:
     code = launch(f"o_ref[...] = x_ref[{index}]", operand="x, y, z", extra=specs)
     code = code.replace("(x_ref, o_ref)", "(x_ref, i_ref, s_ref, o_ref)").replace("run(x)", "run(x, y, z)")
     code = code.replace("\n\n\ndef run", "\n\n\nSMEM = pl.BlockSpec(memory_space=pltpu.SMEM)\n\n\ndef run")
-    found = [finding for finding in lint(code) if finding.code == CODE]
+    found = lint(code, select=CODE)
     assert ["a float as index" in finding.message for finding in found] == ([True] if flagged else [])
 
 
@@ -139,7 +139,7 @@ def test_squeezed_dimension() -> None:
 def test_a_name_in_the_block_shape_may_be_none() -> None:
     extra = "grid=(4,), in_specs=[pl.BlockSpec((rows, 16, 128), lambda i: (i, 0, 0))], "
     code = launch("o_ref[...] = x_ref[0, 0, :, :]", extra=extra).replace("def run(x)", "def run(x, rows=None)")
-    assert CODE not in codes(lint(code))
+    assert CODE not in codes(lint(code, select=CODE))
 
 
 def test_reshaped_ref_of_unknown_rank() -> None:
@@ -159,7 +159,7 @@ def test_compare_and_swap_has_no_index() -> None:
     def run():
         return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((), jnp.int32))(jnp.zeros((), jnp.int32))
     """
-    assert CODE not in codes(lint(code))
+    assert CODE not in codes(lint(code, select=CODE))
 
 
 def test_one_number_of_an_operand_of_kernel() -> None:
@@ -181,7 +181,7 @@ def test_one_number_of_an_operand_of_kernel() -> None:
                 offset, sizes, x
             )
     """
-    assert CODE not in codes(lint(code, "0.10.2", "tpu"))
+    assert CODE not in codes(lint(code, "0.10.2", "tpu", select=CODE))
 
 
 def test_a_slice_with_traced_bounds_is_one_finding() -> None:

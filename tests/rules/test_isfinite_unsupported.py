@@ -31,41 +31,41 @@ o_ref[...] = jnp.where(jnp.isfinite(x), 1.0, 0.0)
     ],
 )
 def test_float32_by_version(backend: str, version: str, flagged: bool) -> None:
-    assert (CODE in codes(lint(launch(BODY, backend), version))) is flagged
+    assert (CODE in codes(lint(launch(BODY, backend), version, select=CODE))) is flagged
 
 
 @pytest.mark.parametrize("version", ["0.4.35", "0.8.3", "0.12.0.1"])
 def test_bfloat16_on_tpu_in_every_version(version: str) -> None:
-    (finding,) = [f for f in lint(launch(BFLOAT), version) if f.code == CODE]
+    (finding,) = lint(launch(BFLOAT), version, select=CODE)
     assert finding.severity is Severity.ERROR
     assert finding.dtype in ("bf16", None)
 
 
 def test_bfloat16_needs_no_version() -> None:
-    (finding,) = [f for f in lint(launch(BFLOAT)) if f.code == CODE]
+    (finding,) = lint(launch(BFLOAT), select=CODE)
     assert finding.severity is Severity.ERROR
 
 
 def test_range_names_the_failing_versions() -> None:
-    (finding,) = [f for f in lint(launch(BODY, "triton"), ">=0.7.2,<0.10") if f.code == CODE]
+    (finding,) = lint(launch(BODY, "triton"), ">=0.7.2,<0.10", select=CODE)
     assert finding.jax == "0.7.2 to 0.8.1"
 
 
 def test_integers_are_always_finite() -> None:
     body = "o_ref[...] = jnp.where(jnp.isfinite(x_ref[...].astype(jnp.int32)), 1.0, 0.0)"
-    assert CODE not in codes(lint(launch(body), "0.4.35"))
+    assert CODE not in codes(lint(launch(body), "0.4.35", select=CODE))
 
 
 @pytest.mark.parametrize("call", ["jnp.isinf", "jnp.isnan"])
 def test_relatives_lower_everywhere(call: str) -> None:
     body = f"o_ref[...] = jnp.where({call}(x_ref[...]), 0.0, 1.0)"
     for backend in ("tpu", "triton"):
-        assert CODE not in codes(lint(launch(body, backend), "0.4.35"))
+        assert CODE not in codes(lint(launch(body, backend), "0.4.35", select=CODE))
 
 
 def test_unknown_backend() -> None:
     def severities(version: str) -> list[Severity]:
-        return [f.severity for f in lint(launch(BODY, None), version) if f.code == CODE]
+        return [f.severity for f in lint(launch(BODY, None), version, select=CODE)]
 
     assert severities("0.4.35") == [Severity.ERROR]  # on all three
     assert severities("0.7.2") == [Severity.INFO]  # on Triton and Mosaic GPU
@@ -78,7 +78,7 @@ def test_names() -> None:
         "triton",
         prelude="from jax.numpy import isfinite as finite\n",
     )
-    found = [f for f in lint(code, "0.4.35") if f.code == CODE]
+    found = lint(code, "0.4.35", select=CODE)
     assert {f.message.split("`")[1] for f in found} == {"finite", "lax.is_finite"}
 
 
@@ -95,7 +95,7 @@ def test_helper_partial_and_nested_kernels() -> None:
             return jnp.where(jnp.isfinite(value), value, limit)
         """,
     ).replace("pallas_call(kernel,", "pallas_call(functools.partial(kernel),")
-    assert lines(lint(code, "0.4.35"), CODE) == {line_of(code, "jnp.isfinite")}
+    assert lines(lint(code, "0.4.35", select=CODE), CODE) == {line_of(code, "jnp.isfinite")}
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_fix_keeps_the_meaning(before: str, after: str) -> None:
 
 def test_explicit_form_only_where_it_compiles() -> None:
     def titles(code: str, version: str) -> list[str]:
-        return [fix.title for f in lint(code, version) if f.code == CODE for fix in f.fixes]
+        return [fix.title for f in lint(code, version, select=CODE) for fix in f.fixes]
 
     assert len(titles(launch(BODY, "triton"), "0.4.35")) == 2
     assert len(titles(launch(BODY, "tpu"), "0.4.35")) == 1  # Mosaic of 0.4.35 has no layout for the conjunction

@@ -14,7 +14,7 @@ _EXTRA = "grid=(4,), "
 
 def found(body: str, prelude: str = "", backend: str | None = "tpu", jax: str = "0.12.0.1") -> list[Severity]:
     code = launch(body, backend, extra=_EXTRA, prelude=prelude, operand="jnp.ones((16, 128), jnp.float32)")
-    return [finding.severity for finding in lint(code, jax) if finding.code == CODE]
+    return [finding.severity for finding in lint(code, jax, select=CODE)]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_tuple_of_refs() -> None:
         pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), "float32"))(*xs)
         return pl.pallas_call(other, out_shape=jax.ShapeDtypeStruct((8, 128), "float32"))([xs[0], xs[1]])
     """
-    assert not [finding for finding in lint(code) if finding.code == CODE]
+    assert not lint(code, select=CODE)
 
 
 @pytest.mark.parametrize(("jax", "flagged"), [("0.11.2", False), ("0.12.0.1", True)])
@@ -111,7 +111,7 @@ def test_slices_on_mosaic_gpu(jax: str, flagged: bool) -> None:
 
     f = plgpu.kernel(kernel, out_shape=jax.ShapeDtypeStruct((2, 128), jnp.float32))
     """
-    assert bool([finding for finding in lint(code, jax) if finding.code == CODE]) is flagged
+    assert bool(lint(code, jax, select=CODE)) is flagged
 
 
 @pytest.mark.parametrize(
@@ -179,5 +179,5 @@ def run(x):
         scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA],
     )(x)
 """
-    found = [finding.severity for finding in lint(code, target="tpu") if finding.code == "PAL210"]
+    found = [finding.severity for finding in lint(code, target="tpu", select="PAL210")]
     assert found == ([] if severity is None else [severity])

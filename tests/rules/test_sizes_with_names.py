@@ -226,7 +226,7 @@ class TestNeverRead:
                 )(x, x)
         """
         imports = "import jax\nfrom jax.experimental import pallas as pl\n"
-        assert not [finding for finding in lint(imports + text) if finding.code == "PAL420"]
+        assert not lint(imports + text, select="PAL420")
 
 
 def test_a_multiple_of_a_name() -> None:
@@ -275,7 +275,7 @@ def run(x, bm=64):
         scratch_shapes=[pltpu.SemaphoreType.DMA],
     )(x)
 """
-    assert len([finding for finding in lint(code) if finding.code == "PAL412"]) == count
+    assert len(lint(code, select="PAL412")) == count
 
 
 @examples(60)
