@@ -184,7 +184,7 @@ class PallasCallMisuse(Rule):
                     help=f"write `@functools.partial({use.spelled}, out_shape=...)`",
                 )
             return
-        given = {keyword.name for keyword in use.keywords}
+        given = {_present_name(keyword.name) for keyword in use.keywords}
         twice = [name for name, _ in zip(("kernel", "out_shape"), use.positional, strict=False) if name in given]
         if len(use.positional) > 2 or twice:
             message = f"`{use.spelled}` takes the kernel and `out_shape` by position"
@@ -227,7 +227,7 @@ class PallasCallMisuse(Rule):
                 fixes.append(context.safe(f"write `{near[0]}=`", context.replace(keyword.span, near[0])))
             yield context.finding(
                 keyword.span,
-                f"`{name.spelled}` takes no `{keyword.name}`, in no jax release",
+                f"`{name.spelled}` takes no `{keyword.name}`, in no jax release since {compat.known_versions()[0]}",
                 help=f"did you mean `{near[0]}`?" if near else f"it takes {', '.join(real)}",
                 fixes=fixes,
             )
@@ -350,6 +350,14 @@ def _contradictions(launch: Launch) -> Iterator[tuple[str, str]]:
             "pass one spec for each operand",
         )
     yield from _outputs(shape, launch.argument("out_specs"))
+
+
+def _present_name(keyword: str) -> str:
+    """What a keyword of `pallas_call` is called now: the kernel was `f` once."""
+    replacement = compat.replacement(_CALL, keyword)
+    if replacement is None or replacement.new is None or replacement.how != "keyword":
+        return keyword
+    return replacement.new
 
 
 def _is_direct(launch: Launch) -> bool:

@@ -11,7 +11,13 @@ from pallas_lint.kernels.launches.signatures import signature_of
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import short_name
 from pallas_lint.kernels.model.dtypes import element_of
-from pallas_lint.kernels.model.known_names import is_grid_spec, is_shape_struct, is_spec, takes_prefetch
+from pallas_lint.kernels.model.known_names import (
+    is_default_spec,
+    is_grid_spec,
+    is_shape_struct,
+    is_spec,
+    takes_prefetch,
+)
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
 from pallas_lint.kernels.model.queries import CROWDED
@@ -58,6 +64,7 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
     """Evaluate a launching call: a value that runs the kernel when it is called."""
     named = dict(zip(form.positional, arguments.positional, strict=False))
     named.update(arguments.keywords)
+    _drop_default_specs(named)
     beside = _beside_grid_spec(named)
     open_ = arguments.open
     open_ |= _fold_grid_spec(named)
@@ -131,6 +138,13 @@ def _map_rank(spec: Value) -> int | None:
     return len(index_map.node.params.positional) - len(index_map.bound)
 
 
+def _drop_default_specs(named: dict[str, Value]) -> None:
+    """`in_specs=pl.no_block_spec` is what these are where they are not passed."""
+    for name in ("in_specs", "out_specs"):
+        if is_default_spec(named.get(name)):
+            del named[name]
+
+
 def _beside_grid_spec(named: dict[str, Value]) -> tuple[str, ...]:
     """The arguments that are certainly passed twice: with a grid spec, only the defaults of these are allowed."""
     if not isinstance(named.get("grid_spec"), CallResult):
@@ -160,6 +174,7 @@ def _fold_grid_spec(named: dict[str, Value]) -> bool:
         value = spec.argument(name, at)
         if value is not None:
             named[name] = value
+    _drop_default_specs(named)
     return spec.open
 
 

@@ -118,7 +118,7 @@ def _external_attribute(interp: Tracer, owner: External, name: str, node: nodes.
     if dotted == "sys.argv":
         return command_lines.ARGUMENTS
     if dotted == f"{PALLAS}.no_block_spec":
-        return CallResult(f"{PALLAS}.BlockSpec", (), (), interp.site(node))  # what a launch makes of it
+        return CallResult(dotted, (), (), interp.site(node))
     if interp.frame.piece is not None and not owner.name.startswith(("jax", "numpy", "builtins", "functools")):
         value = _project_attribute(interp, owner.name, name)
         if value is not None:

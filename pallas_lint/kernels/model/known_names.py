@@ -37,7 +37,8 @@ _PUBLIC_MODULES = {
 # Last parts of the names of classes.
 _SHAPE_STRUCT = frozenset(("ShapeDtypeStruct", "ShapedArray"))  # of jax.core, with the same first parameters
 _ARRAY_TYPES = _SHAPE_STRUCT | {"HBM", "MemoryRef"}
-_BLOCK_SPEC = frozenset(("BlockSpec",))
+_DEFAULT_SPEC = frozenset(("no_block_spec",))
+_BLOCK_SPEC = frozenset(("BlockSpec",)) | _DEFAULT_SPEC
 _PREFETCHING = frozenset(("PrefetchScalarGridSpec",))
 _TENSOR_CORES = frozenset(("create_tensorcore_mesh", "TensorCoreMesh"))
 
@@ -63,8 +64,13 @@ def declares_array(value: Value | None) -> TypeGuard[CallResult]:
 
 
 def is_spec(value: Value | None) -> TypeGuard[CallResult]:
-    """`pl.BlockSpec(...)`."""
+    """`pl.BlockSpec(...)`, or `pl.no_block_spec`, which a launch makes one of that has no block."""
     return is_made(value, _BLOCK_SPEC)
+
+
+def is_default_spec(value: Value | None) -> bool:
+    """`pl.no_block_spec`: all specs of a launch may be it, as when none are passed."""
+    return is_made(value, _DEFAULT_SPEC)
 
 
 def is_grid_spec(value: Value | None) -> TypeGuard[CallResult]:

@@ -138,10 +138,21 @@ def test_fix(before: str, after: str | None) -> None:
         "def f(x): return jax.vmap(pl.pallas_call(copy, out_shape=OUT, in_specs=[pl.BlockSpec()]))(x)",
         "PARAMS = pltpu.CompilerParams(dimension_semantics=('parallel',), vmem_limit_bytes=2**20)",
         "BUFFER = pltpu.VMEM(shape=(8, 128), dtype=jnp.float32)",
+        "def f(x): return pl.pallas_call(copy, out_shape=OUT, in_specs=pl.no_block_spec)(x)",
+        "def f(x): return pl.pallas_call(copy, out_shape=[OUT], out_specs=pl.no_block_spec)(x)",
+        "SPEC = pltpu.PrefetchScalarGridSpec(0, in_specs=pl.no_block_spec, out_specs=pl.no_block_spec)\n"
+        "def f(x): return pl.pallas_call(copy, grid_spec=SPEC, out_shape=[OUT], in_specs=pl.no_block_spec)(x)",
+        "def f(x): return pl.pallas_call(f=copy, out_shape=OUT)(x)",
     ],
 )
 def test_misuse_is_not_seen(code: str) -> None:
     assert not messages(code, "PAL305")
+
+
+def test_the_kernel_was_called_otherwise_once() -> None:
+    code = module("def f(x): return pl.pallas_call(f=copy, out_shape=OUT)(x)")
+    assert "`pl.pallas_call` takes no `f`" in next(found.message for found in lint(code) if found.code == "PAL701")
+    assert "pl.pallas_call(kernel=copy, out_shape=OUT)" in fixed(code, select="PAL701")
 
 
 @pytest.mark.parametrize(
