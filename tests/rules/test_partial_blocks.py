@@ -116,6 +116,33 @@ def test_fine(name: str) -> None:
     assert not found(module(FINE[name]))
 
 
+@pytest.mark.parametrize(
+    ("condition", "wrong"), [("j == pl.cdiv(K, B) - 1", True), ("j < K // B", False), ("j == 0", False), ("j > 0", True)]
+)
+def test_only_the_last_step_reads_padding(condition: str, wrong: bool) -> None:
+    body = f"@pl.when({condition})\ndef _():\n    o_ref[...] += jnp.dot(x_ref[...], y_ref[...])"
+    assert bool(found(module(body))) is wrong
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("length", ["300", "100"])
+def test_the_last_step_is_masked_apart(masked: bool, length: str) -> None:
+    body = f"""
+def masked(v, dim):
+    return jnp.where(lax.broadcasted_iota(jnp.int32, v.shape, dim) < K % B, v, 0)
+
+def accumulate(last):
+    x, y = x_ref[...], y_ref[...]
+    if last and {masked}:
+        x, y = masked(x, 1), masked(y, 0)
+    o_ref[...] += jnp.dot(x, y)
+
+last = j == pl.num_programs(0) - 1
+lax.cond(last, lambda: accumulate(True), lambda: accumulate(False))
+"""
+    assert bool(found(module(body, length))) is not masked
+
+
 def test_block_divides() -> None:
     assert not found(module(MIXED["sum"], length="384"))
 

@@ -8,16 +8,19 @@ axis mix it into the result. Anything that goes through `where` or `select` coun
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.dataflow import SELECTING, operands
-from pallas_lint.kernels.grid.blocks import blocks_of
-from pallas_lint.kernels.grid.grid_points import axes_in
+from pallas_lint.kernels.grid.blocks import MAX_POINTS, blocks_of
+from pallas_lint.kernels.grid.grid_points import Point, axes_in
+from pallas_lint.kernels.grid.grid_simulation import tested_axes
 from pallas_lint.kernels.grid.index_ranges import divided, number
 from pallas_lint.kernels.library.indexing import is_scalar_index
 from pallas_lint.kernels.model.known_names import PROGRAM_ID, named
-from pallas_lint.kernels.model.trace import Access, Op, is_full_index
+from pallas_lint.kernels.model.trace import Access, Op, conditions_in, is_full_index
 from pallas_lint.kernels.model.values import ELLIPSIS, Array, Const, Seq, Sym, Value, as_tuple, from_dim
 from pallas_lint.records import define, evolve, field, frozen
 
@@ -293,8 +296,10 @@ def mixed_padding(trace: KernelTrace, analysis: Analysis) -> Iterator[Mixed]:
         partial = dict(_partial(block, launch, analysis))
         if partial:
             found[ref.buffer] = (block, partial)
-    if found:
-        yield from _Padding(trace).run(found)
+    for mixed in _Padding(trace).run(found) if found else ():
+        padded = tuple(axis for axis in mixed.padded if _may_run_there(mixed.op, axis))
+        if padded:
+            yield evolve(mixed, padded=padded)
 
 
 def _partial(block: Block, launch: Launch, analysis: Analysis) -> Iterator[tuple[int, Certainty]]:
@@ -314,6 +319,38 @@ def _partial(block: Block, launch: Launch, analysis: Analysis) -> Iterator[tuple
                 yield at, "sure"
         elif _is_rounded_up(block, at, dim.size, length, analysis):
             yield at, "possible"
+
+
+def _may_run_there(op: Op, axis: Padded) -> bool:
+    """Whether an operation may run where the block is padded, which it does not under `pl.when(step < steps - 1)`."""
+    guards = conditions_in((*axis.load.guards, *op.guards))
+    steps = _padded_steps(axis.block, axis.dimension) if guards else None
+    if steps is None:
+        return True
+    points, axes = steps
+    decided = tuple(guard for guard in guards if axes.issuperset(tested_axes((guard,), axis.block.grid)))
+    return any(point.runs(decided) is not False for point in points)
+
+
+def _padded_steps(block: Block, at: int) -> tuple[list[Point], frozenset[int]] | None:
+    """The steps at which a dimension of the block is padded, and the axes by which they are told apart."""
+    size = block.dims[at].size if block.dims is not None else None
+    length = block.array_shape[at] if block.array_shape is not None else None
+    if block.indices is None or not isinstance(size, int) or not isinstance(length, int):
+        return None
+    axes, complete = axes_in(block.indices[at], block.grid.launch)
+    known = tuple(each if isinstance(each, int) else None for each in block.grid.sizes)
+    counts = [known[axis] if axis in axes else 1 for axis in range(len(known))]
+    if not complete or None in counts or math.prod(count or 0 for count in counts) > MAX_POINTS:
+        return None
+    points = [
+        Point(indices, known, launch=block.grid.launch)
+        for indices in itertools.product(*(range(count or 0) for count in counts))
+    ]
+    reached = [(point, point.value(block.indices[at])) for point in points]
+    if any(not isinstance(index, int) for _, index in reached):
+        return None
+    return [point for point, index in reached if index is not None and (index + 1) * size > length], axes
 
 
 def _is_rounded_up(block: Block, at: int, size: int | Sym, length: int | Sym, analysis: Analysis) -> bool:
