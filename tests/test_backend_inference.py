@@ -254,3 +254,21 @@ def test_without_a_project_neighbouring_files_are_evidence(folder: Path) -> None
 )
 def test_imports_of_backends(line: str, expected: set[str]) -> None:
     assert set(backends_named(line.encode())) == expected
+
+
+@pytest.mark.parametrize(
+    ("jax", "parameters", "backend"),
+    [
+        ("0.8.3", "", None),
+        ("0.10.2", "", "mosaic_gpu"),
+        ("0.12.0.1", "", None),
+        ("0.12.0.1", ", compiler_params=None", None),
+        ("0.12.0.1", ", compiler_params=plgpu.CompilerParams()", "mosaic_gpu"),
+    ],
+)
+def test_the_import_of_mosaic_gpu_is_no_evidence_where_triton_is_the_default(
+    folder: Path, jax: str, parameters: str, backend: str | None
+) -> None:
+    code = UNKNOWN.replace("def kernel", "from jax.experimental.pallas import mosaic_gpu as plgpu\n\n\ndef kernel")
+    write(folder, unknown=code.replace("out_shape=out", f"out_shape=out{parameters}"))
+    assert [each.backend for each in found(folder, jax)] == [backend]

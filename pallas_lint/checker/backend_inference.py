@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.config.targets import InferredBackend
 from pallas_lint.kernels.analysis.project_text import is_project_file, project_files, project_folder
+from pallas_lint.kernels.launches.backend import leaves_backend_open
 from pallas_lint.kernels.model.launch_forms import FORMS
 from pallas_lint.kernels.model.values import CallResult
 from pallas_lint.records import define, field, frozen
@@ -177,7 +178,7 @@ def infer_backends(analysis: Analysis, settings: Settings, project: Project) -> 
     if found is None:
         return {}
     default = _default(versions)
-    return {launch: found for launch in unnamed if found.backend in ("tpu", default) or not _is_bare(launch)}
+    return {launch: found for launch in unnamed if found.backend in ("tpu", default) or not leaves_backend_open(launch)}
 
 
 def _is_unnamed(launch: Launch) -> bool:
@@ -186,10 +187,6 @@ def _is_unnamed(launch: Launch) -> bool:
         return False
     params = launch.argument("compiler_params")
     return not isinstance(params, CallResult) or params.function == "builtins.dict"
-
-
-def _is_bare(launch: Launch) -> bool:
-    return not launch.open and launch.argument("compiler_params", "backend") is None
 
 
 def _of_words(analysis: Analysis, versions: tuple[str, ...]) -> InferredBackend | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.compat.chips import SPARSE, knowing
+from pallas_lint.compat.versions import cuda_default
 from pallas_lint.config.targets import Target
-from pallas_lint.kernels.launches.backend import STRONG
+from pallas_lint.kernels.launches.backend import STRONG, leaves_backend_open
 from pallas_lint.kernels.model.trace import Capture
 from pallas_lint.kernels.model.values import Const, Sym
 from pallas_lint.records import evolve
@@ -36,9 +37,21 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
         return _on_sparse_cores(known)
     requested = tuple(target for target in known if target.core != "sparse")
     if launch.backend is not None and (launch.evidence in STRONG or not settings.target):
+        if not _may_be_compiled_by(launch, settings.jax.versions):
+            return ()
         own = tuple(target for target in requested if target.backend == launch.backend)
         return (own or None) if settings.target else (Target(launch.backend),)
     return requested if requested or not settings.target else None
+
+
+def _may_be_compiled_by(launch: Launch, versions: tuple[str, ...]) -> bool:
+    """Whether a launch that only the imports of its file assign to Mosaic GPU is compiled by it.
+
+    They may be for other launches of the file: without parameters, `pallas_call` takes the default of CUDA.
+    """
+    if launch.backend != "mosaic_gpu" or launch.evidence in STRONG or not leaves_backend_open(launch):
+        return True
+    return all(cuda_default(version) == "mosaic_gpu" for version in versions)
 
 
 def sparse_core(launch: Launch) -> str | None:

@@ -117,7 +117,8 @@ def test_fine(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "wrong"), [("j == pl.cdiv(K, B) - 1", True), ("j < K // B", False), ("j == 0", False), ("j > 0", True)]
+    ("condition", "wrong"),
+    [("j == pl.cdiv(K, B) - 1", True), ("j < K // B", False), ("j == 0", False), ("j > 0", True)],
 )
 def test_only_the_last_step_reads_padding(condition: str, wrong: bool) -> None:
     body = f"@pl.when({condition})\ndef _():\n    o_ref[...] += jnp.dot(x_ref[...], y_ref[...])"

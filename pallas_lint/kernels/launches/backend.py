@@ -71,6 +71,12 @@ def decide(launch: Launch) -> None:
     launch.core = _core(launch)
 
 
+def leaves_backend_open(launch: Launch) -> bool:
+    """Whether it is certainly launched without parameters of a backend."""
+    given = (launch.argument("compiler_params"), launch.argument("backend"))
+    return not launch.open and launch.form.is_over_blocks and all(value in (None, NONE) for value in given)
+
+
 def _evidence(launch: Launch) -> Iterator[tuple[str, set[Backend]]]:
     yield "params", _from_params(launch)
     made_for = set() if launch.form.backend is None else {launch.form.backend}
