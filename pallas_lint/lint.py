@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pallas_lint.checker.backend_inference import infer_backends
 from pallas_lint.checker.context import Context
+from pallas_lint.checker.dropped_operations import compiled_findings
 from pallas_lint.checker.targeting import acts_like_hardware, interpreted_places, targets_of
 from pallas_lint.checker.usable_versions import early_imports
 from pallas_lint.config.targets import Target, chips_of
@@ -314,9 +315,13 @@ class _RuleRunner:
         for trace in launch.traces:
             if trace.launch is not launch:
                 continue  # a pipeline's body: its events are the enclosing kernel's
-            for rule in kernel_rules:
-                yield from self._findings(self._contexts_of(rule, launch, trace, targets), rule.check_kernel, trace)
-            yield from self._operations(launch, trace, targets, by_op)
+            found = [
+                finding
+                for rule in kernel_rules
+                for finding in self._findings(self._contexts_of(rule, launch, trace, targets), rule.check_kernel, trace)
+            ]
+            found += self._operations(launch, trace, targets, by_op)
+            yield from compiled_findings(found, trace, self.settings.jax.versions)
 
     def _operations(
         self,

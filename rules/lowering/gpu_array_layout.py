@@ -7,9 +7,11 @@ from math import prod
 
 from pallas_lint.api import Access, Array, Context, Example, Finding, KernelTrace, Rule, Severity
 from pallas_lint.compat.versions import parse
+from pallas_lint.syntax.unused_results import is_unread
 
 _LANES = 128  # threads of a warpgroup, which hold the elements of an array in equal shares
 _READS_BITS = (0, 11)  # the first release that lowers loads of bool
+_INFERS = (0, 11)  # warpgroup semantics: what nothing uses needs no layout
 _AS_BYTES = "pass it as int8, and compare: `mask[...] != 0`"
 _ROW = 8  # rows and columns of products come in multiples of it, and may be shorter than a warpgroup
 
@@ -37,7 +39,8 @@ class GpuArrayLayout(Rule):
 
     ## Known limits
 
-    Vectors of a multiple of 8 elements are not reported, nor are arrays of which the shape is not known.
+    Vectors of a multiple of 8 elements are not reported, nor are arrays of which the shape is not known. A load that
+    nothing uses lowers from jax 0.11 on.
 
     ## References
 
@@ -115,6 +118,8 @@ def _size(access: Access, context: Context) -> Finding | None:
     """A load of an array that 128 threads do not share equally."""
     shape = _loaded_shape(access)
     if shape is None or prod(shape) % _LANES == 0 or (len(shape) == 1 and shape[0] % _ROW == 0):
+        return None
+    if is_unread(access.site) and all(parse(version) >= _INFERS for version in context.versions):
         return None
     size = prod(shape)
     return context.finding(

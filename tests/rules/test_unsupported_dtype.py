@@ -275,7 +275,7 @@ def compiled(body: str, dtype: str, target: str, version: str) -> list[str]:
     code = (
         "import jax\nimport jax.numpy as jnp\nfrom jax import lax\nfrom jax.experimental import pallas as pl\n"
         "from jax.experimental.pallas import tpu as pltpu\n\n"
-        f"def kernel(x_ref, o_ref):\n    a = x_ref[...]\n    {body}\n\n"
+        f"def kernel(x_ref, o_ref):\n    a = x_ref[...]\n    pl.debug_print('', {body})\n\n"
         f"def run():\n    x = jnp.zeros((64, 256), jnp.{dtype})\n"
         "    out = jax.ShapeDtypeStruct(x.shape, jnp.int32)\n"
         "    return pl.pallas_call(kernel, out_shape=out, compiler_params=pltpu.CompilerParams())(x)\n"
