@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pallas_lint.checker.backend_inference import infer_backends
 from pallas_lint.checker.context import Context
-from pallas_lint.checker.dropped_operations import compiled_findings
+from pallas_lint.checker.dropped_operations import marked_unused
 from pallas_lint.checker.targeting import acts_like_hardware, interpreted_places, targets_of
 from pallas_lint.checker.usable_versions import early_imports
 from pallas_lint.config.targets import Target, chips_of
@@ -321,7 +321,7 @@ class _RuleRunner:
                 for finding in self._findings(self._contexts_of(rule, launch, trace, targets), rule.check_kernel, trace)
             ]
             found += self._operations(launch, trace, targets, by_op)
-            yield from compiled_findings(found, trace, self.settings.jax.versions)
+            yield from marked_unused(found, trace, self.settings.jax.versions)
 
     def _operations(
         self,

@@ -1,11 +1,13 @@
-"""Findings on operations that no compiler gets, since jax drops those of which nothing uses the result."""
+"""Severity of findings on operations that no compiler gets: jax drops those of which nothing uses the result."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pallas_lint.compat.versions import parse
+from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.known_names import PALLAS
+from pallas_lint.records import evolve
 from pallas_lint.syntax.unused_results import is_unused
 
 if TYPE_CHECKING:
@@ -19,10 +21,11 @@ if TYPE_CHECKING:
 # 0.6.2, 0.9.2, 0.10.2, 0.11.2 and 0.12.0.1; its source has the call since 0.9.1. `plgpu.kernel` does not.
 _DROPS = (0, 9, 1)
 _COMPILING = ("PAL1", "PAL2")  # the families of what a compiler refuses or does slowly
+_UNUSED = "not compiled as long as nothing uses the result"
 
 
-def compiled_findings(found: Iterable[Finding], trace: KernelTrace, versions: tuple[str, ...]) -> Iterator[Finding]:
-    """The findings on a kernel without those on lowering and layout of operations that are dropped before."""
+def marked_unused(found: Iterable[Finding], trace: KernelTrace, versions: tuple[str, ...]) -> Iterator[Finding]:
+    """The findings on a kernel; those on lowering and layout are infos where the operation is dropped before."""
     drops = trace.launch.api == f"{PALLAS}.pallas_call" and all(parse(version) >= _DROPS for version in versions)
     places: dict[Span, Site] | None = None
     for finding in found:
@@ -30,6 +33,7 @@ def compiled_findings(found: Iterable[Finding], trace: KernelTrace, versions: tu
             places = _places(trace) if places is None else places
             site = places.get(finding.span)
             if site is not None and is_unused(site):
+                yield evolve(finding, severity=Severity.INFO, message=f"{finding.message} ({_UNUSED})")
                 continue
         yield finding
 
