@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pallas_lint.api import (
     Array,
@@ -21,6 +22,9 @@ from pallas_lint.kernels.facts.coverage import unmoved, unread
 from pallas_lint.kernels.grid.index_ranges import SliceUse, extents, number, parts_of, size_of, start_of
 from pallas_lint.kernels.model.trace import LOOP_INDEX
 
+if TYPE_CHECKING:
+    from pallas_lint.kernels.grid.blocks import Blocks
+
 
 class NeverRead(Rule):
     """Blocks of an input, or of what a loop in the kernel reads, are never read.
@@ -31,7 +35,8 @@ class NeverRead(Rule):
     steps.
 
     An input whose index map stays at the first block along a reduction that has a step for each of its blocks adds up
-    that block again and again.
+    that block again and again. Along an axis that moves the outputs in the same dimension, block by block, each block
+    of the outputs is made of the first one of the input.
 
     `x_ref[pl.ds(i, 32)]` in a loop of `size // 32` iterations starts at the elements 0, 1, 2, ..., not at the blocks:
     its slices overlap, and most of the ref is left out. `pl.ds` counts elements, index maps count blocks.
@@ -91,6 +96,26 @@ class NeverRead(Rule):
                 )(q, k)
 
             heads(jnp.ones((8, 64, 128)), jnp.ones((8, 64, 128)))
+            """
+        ),
+        Example(
+            """
+            def kernel(x_ref, w_ref, o_ref):
+                o_ref[...] = jnp.dot(x_ref[...], w_ref[...], preferred_element_type=jnp.float32)
+
+            def project(x, w):
+                m, k = x.shape
+                n = w.shape[1]
+                return pl.pallas_call(
+                    kernel,
+                    grid=(m // 128, n // 128),
+                    in_specs=[
+                        pl.BlockSpec((128, k), lambda i, j: (i, 0)),
+                        pl.BlockSpec((k, 128), lambda i, j: (0, 0)),  #!
+                    ],
+                    out_specs=pl.BlockSpec((128, 128), lambda i, j: (i, j)),
+                    out_shape=jax.ShapeDtypeStruct((m, n), jnp.float32),
+                )(x, w)
             """
         ),
     )
@@ -189,9 +214,15 @@ class NeverRead(Rule):
             yield context.finding(
                 block.spec.site,
                 f"only the first block of input {block.index} is read: dimension {walk.dimension} has {walk.blocks}"
-                f" blocks, and the index map leaves out grid axis {walk.axis}, which is summed over with as many steps",
+                f" blocks, and the index map leaves out grid axis {walk.axis}, {_of_axis(walk.axis, blocks)}",
                 help="return the index of that axis for the dimension",
             )
+
+
+def _of_axis(axis: int, blocks: Blocks) -> str:
+    if all(output is not None and output.ignores(axis) for output in blocks.outputs or ()):
+        return "which is summed over with as many steps"
+    return "along which the output has as many"
 
 
 def _overlapping(part: SliceUse, trace: KernelTrace) -> tuple[int, int] | None:

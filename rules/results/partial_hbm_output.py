@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import TYPE_CHECKING
 
 from pallas_lint.api import (
     UNKNOWN,
@@ -22,6 +23,7 @@ from pallas_lint.api import (
     Severity,
     Slice,
     Sym,
+    blocks_of,
 )
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.copies import copies_of
@@ -31,12 +33,16 @@ from pallas_lint.kernels.grid.index_ranges import number, reach_of
 from pallas_lint.kernels.model.symbols import item_of
 from pallas_lint.kernels.model.values import as_tuple
 
+if TYPE_CHECKING:
+    from pallas_lint.kernels.grid.blocks import Block
+
 
 class PartialHbmOutput(Rule):
-    """An output in HBM of which copies write a part, while the input of its shape is not used.
+    """An output of which only some rows or blocks are written, while the input of its shape is not used.
 
-    Such a kernel updates an array in place: rows of a cache, pages of a pool. What no copy reaches keeps what was in
-    the memory of the output, and that is the old array only where the output is an alias of it. Without
+    Such a kernel updates an array in place: rows of a cache, pages of a pool. It writes them by copies to an output in
+    HBM, or by an index map that takes the output's block from a prefetched table. The rest keeps what was in the
+    memory of the output, and that is the old array only where the output is an alias of it. Without
     `input_output_aliases` the output is new memory, and all other rows are garbage; interpret mode fills it with NaN,
     or with zeros for integers.
 
@@ -48,8 +54,8 @@ class PartialHbmOutput(Rule):
     ## Known limits
 
     Only outputs that nothing but copies writes, with an index that is loaded in the kernel or fewer elements than the
-    output has, and only where an input of the same shape and dtype, or the one that the output is declared like, is
-    passed and not used: without one, the copies may well reach all rows.
+    output has, or whose index map reads a prefetched operand; and only where an input of the same shape and dtype, or
+    the one that the output is declared like, is passed and not used: without one, all rows may well be reached.
 
     ## References
 
@@ -138,6 +144,28 @@ class PartialHbmOutput(Rule):
                 )(x)
             """
         ),
+        Example(
+            """
+            def kernel(page_ref, new_ref, cache_ref, out_ref):
+                out_ref[...] = new_ref[...]
+
+            def update(pages, new, cache):
+                n, size, d = new.shape
+                return pl.pallas_call(  #!
+                    kernel,
+                    grid_spec=pltpu.PrefetchScalarGridSpec(
+                        num_scalar_prefetch=1,
+                        grid=(n,),
+                        in_specs=[
+                            pl.BlockSpec((1, size, d), lambda i, p: (i, 0, 0)),
+                            pl.BlockSpec(memory_space=pl.ANY),
+                        ],
+                        out_specs=pl.BlockSpec((1, size, d), lambda i, p: (p[i], 0, 0)),
+                    ),
+                    out_shape=jax.ShapeDtypeStruct(cache.shape, cache.dtype),
+                )(pages, new, cache)
+            """
+        ),
     )
     valid = (
         Example(
@@ -175,6 +203,7 @@ class PartialHbmOutput(Rule):
         if taken is None or prefetched is None or not all_seen(trace):
             return
         accessed = {event.ref.buffer for event in trace.events if isinstance(event, Access) and event.kind != "delete"}
+        yield from _chosen_by_table(trace, taken, prefetched, accessed, context)
         for output in outputs_of(trace):
             if output.index in taken or output.space not in ("hbm", "any"):
                 continue
@@ -198,14 +227,54 @@ class PartialHbmOutput(Rule):
             unused = next((ref for ref in same if ref.buffer not in accessed), None)
             if unused is None or unused.index is None:
                 continue
-            alias = f"{{{prefetched + unused.index}: {output.index}}}"
             yield context.finding(
                 launch.called_at,
                 f"copies write a part of output `{output.parameter}`, which is no alias of `{unused.parameter}`:"
                 " the rest of it is garbage",
-                help=f"alias the input to it: `input_output_aliases={alias}`",
+                help=_alias_help(prefetched, unused, output),
                 related=[(op.site, "a copy to a part of it") for op, _ in writes[:1]],
             )
+
+
+def _chosen_by_table(
+    trace: KernelTrace, taken: frozenset[int], prefetched: int, accessed: set[tuple[str, object]], context: Context
+) -> Iterator[Finding]:
+    """Outputs of which a prefetched operand says which blocks are written."""
+    launch = trace.launch
+    blocks = blocks_of(launch, context.analysis) if prefetched and launch.form.is_over_blocks else None
+    if blocks is None or blocks.outputs is None or blocks.inputs is None:
+        return
+    unused = [
+        (ref, block)
+        for ref in trace.refs
+        if ref.role == "in" and ref.index is not None and ref.buffer not in accessed
+        if (block := blocks.inputs[ref.index]) is not None
+    ]
+    for output in outputs_of(trace) if unused else ():
+        block = blocks.outputs[output.index or 0]
+        if block is None or not block.sure or output.index in taken or output.buffer not in accessed:
+            continue
+        like = next((ref for ref, its in unused if _is_like(ref, its, output, block, launch)), None)
+        if like is None or not any(map(uses_loaded, block.indices or ())):
+            continue
+        yield context.finding(
+            launch.called_at,
+            f"a prefetched table chooses the blocks of output `{output.parameter}`, which is no alias of"
+            f" `{like.parameter}`: blocks that are not in the table are garbage",
+            help=_alias_help(prefetched, like, output),
+            related=[(block.spec.site, "chosen here")] if block.spec is not None else [],
+        )
+
+
+def _is_like(ref: Ref, its: Block, output: Ref, block: Block, launch: Launch) -> bool:
+    """Whether the arrays of an input and an output have the same shape and dtype."""
+    if None not in (shape := block.array_shape or (None,)):
+        return its.array_shape == shape and its.dtype == block.dtype is not None
+    return _is_declared_like(ref, output, launch)
+
+
+def _alias_help(prefetched: int, unused: Ref, output: Ref) -> str:
+    return f"alias the input to it: `input_output_aliases={{{prefetched + (unused.index or 0)}: {output.index}}}`"
 
 
 def _fits(ref: Ref, output: Ref, launch: Launch) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pallas_lint.api import (
+    UNKNOWN,
     Const,
     Context,
     Example,
@@ -20,11 +21,14 @@ from pallas_lint.api import (
     Severity,
 )
 from pallas_lint.compat.versions import parse
+from pallas_lint.kernels.facts.devices import axes_around
 from pallas_lint.kernels.facts.named_axes import AXIS_INDEX, gpu_axes
 from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
+from pallas_lint.kernels.library.operands import leaves
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer, is_tensorcore_mesh
 
 _PROGRAM_ID = re.compile("program_id")
+_MAPPED = re.compile(r"\b[vpx]map\b")
 _TRACED = re.compile("when|cond|loop|scan|switch")  # jax's own guards: a loop of Python runs while tracing
 _KERNEL_SINCE = (0, 10, 2)  # `pl.kernel` on TPU: 0.8.3 still lowers it
 
@@ -39,8 +43,8 @@ class ProgramIdMisplaced(Rule):
       none at all. A negative axis counts from the end in interpret mode and on Triton, and is refused on TPU.
     - In a body of `pl.kernel` on TPU the lowering dies since jax 0.10.2; in `plgpu.kernel` the changelog of 0.10.2
       lists both as removed, though 0.12.0.1 still lowers them: `lax.axis_index(name)` works in all. On the subcores of
-      a SparseCore the name is one of the mesh, in `plgpu.kernel` one of the grid, the cluster or the threads: others
-      are unbound.
+      a SparseCore the name is one of the mesh, in `plgpu.kernel` one of the grid, the cluster or the threads, in
+      `pallas_call` one of the mesh of the `jax.shard_map` around it: others are unbound.
     - Under `interpret=True` `pl.program_id` inside the body of a `pl.when`, `lax.cond` or loop has no rule: "MLIR
       translation rule for primitive 'program_id' not found for platform cpu".
 
@@ -155,7 +159,7 @@ class ProgramIdMisplaced(Rule):
                 yield found
 
         for op in trace.ops(AXIS_INDEX):
-            found = _unbound(op, launch, context)
+            found = _unbound(op, launch, context) or _not_in_mesh(op, launch, context)
             if found is not None:
                 yield found
 
@@ -298,6 +302,25 @@ def _unbound(op: Op, launch: Launch, context: Context) -> Finding | None:
         help=f'did you mean "{meant[0]}"?' if meant else f"use {known}, the names in the mesh",
         op=op,
         certain=bool(meant) and launch.known_call is not None,
+    )
+
+
+def _not_in_mesh(op: Op, launch: Launch, context: Context) -> Finding | None:
+    """The index along an axis that the `shard_map` around the launch does not have: jax knows no other names there."""
+    axes, name = axes_around(launch), op.argument("axis_name", 0)
+    if not axes or not launch.form.is_over_blocks or op.launch is not launch:
+        return None
+    if any(_MAPPED.search(context.module_of(site).source.text) for site in (op.site, launch.called_at)):
+        return None  # it may bind the name
+    unknown = [part.value for part in leaves(name or UNKNOWN) if isinstance(part, Const) and part.value not in axes]
+    if not unknown or not isinstance(unknown[0], str):
+        return None
+    known = " and ".join(f'"{axis}"' for axis in axes)
+    return context.finding(
+        op.site,
+        f'no axis "{unknown[0]}" here: the mesh of the `shard_map` around it has {known}',
+        help=f"use {known}, the names in the mesh",
+        op=op,
     )
 
 

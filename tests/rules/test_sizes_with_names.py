@@ -244,7 +244,16 @@ def test_an_input_that_stays_at_the_first_block() -> None:
     assert found("PAL420", **_SUM) == []
     assert found("PAL420", index="(i, 0)", **_SUM | {"block": "(8, n)"}) == []  # whole rows
     assert found("PAL420", index="(i, 0)", **_SUM | {"grid": "(m // 8, 4)"}) == []
-    assert found("PAL420", index="(i, 0)", **_SUM | {"out": "(m, n)", "out_index": "(i, j)"}) == []  # no sum
+    assert found("PAL420", index="(i, 0)", **_SUM | {"out": "(n, m)", "out_index": "(j, i)"}) == []  # no sum
+
+
+def test_an_input_that_stays_while_the_output_moves() -> None:
+    moved = _SUM | {"out": "(m, n)", "out_index": "(i, j)"}
+    [message] = found("PAL420", index="(i, 0)", **moved)
+    assert message.endswith("leaves out grid axis 1, along which the output has as many")
+    assert found("PAL420", index="(i, j)", **moved) == []
+    assert found("PAL420", index="(i, 0)", **moved | {"block": "(8, n)"}) == []  # whole rows
+    assert found("PAL420", index="(i, 0)", **moved | {"block": "(8, 256)"}) == []  # not as many blocks
 
 
 def test_sizes_that_are_numbers_need_another_input() -> None:
@@ -336,4 +345,48 @@ def write(slot, new, cache, other):
 )
 def test_an_output_declared_like_an_input_that_is_not_used(like: str, more: str, count: int) -> None:
     codes = [finding.code for finding in lint(_CACHE.format(like=like, more=more))]
+    assert codes.count("PAL421") == count
+
+
+_PAGES = """
+import jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(page_ref, new_ref, cache_ref, out_ref):
+    {before}out_ref[...] = new_ref[...]
+
+def update(pages, new, cache, other):
+    n, size, d = new.shape
+    return pl.pallas_call(
+        kernel,
+        grid_spec=pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1,
+            grid=(n,),
+            in_specs=[pl.BlockSpec((1, size, d), lambda i, p: (i, 0, 0)), pl.BlockSpec(memory_space=pl.ANY)],
+            out_specs=pl.BlockSpec((1, size, d), lambda i, p: ({page}, 0, 0)),
+        ),
+        out_shape=jax.ShapeDtypeStruct({like}.shape, {like}.dtype){more},
+    )(pages, new, cache)
+{call}
+"""
+
+
+# With jax 0.12.0.1 the TPU interpreter returns NaN for the pages that are not in the table.
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ({}, 1),
+        ({"page": "p[i] // 2"}, 1),
+        ({"call": "update(jnp.arange(4), jnp.ones((4, 8, 128)), jnp.ones((16, 8, 128)), None)"}, 1),
+        ({"call": "update(jnp.arange(4), jnp.ones((4, 8, 128)), jnp.ones((4, 8, 128)), None)", "page": "i"}, 0),
+        ({"more": ", input_output_aliases={2: 0}"}, 0),
+        ({"like": "other"}, 0),
+        ({"page": "i"}, 0),
+        ({"before": "pltpu.sync_copy(cache_ref.at[pl.ds(0, 1)], out_ref); "}, 0),  # the cache is used
+    ],
+)
+def test_blocks_of_a_table_in_an_output_like_an_input_that_is_not_used(given: dict[str, str], count: int) -> None:
+    text = _PAGES.format(**{"before": "", "page": "p[i]", "like": "cache", "more": "", "call": ""} | given)
+    codes = [finding.code for finding in lint(text)]
     assert codes.count("PAL421") == count

@@ -134,10 +134,10 @@ def _is_summed(axis: int, blocks: Blocks) -> bool:
 
 
 def unmoved(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[Block, Walk]]:
-    """The inputs that stay at the first block along an axis that is summed over and has a step for each block.
+    """The inputs that stay at the first block along an axis that has a step for each block.
 
-    Of sizes that are numbers only where another input has the same size along that axis. Silent where the array may
-    be another input, too.
+    The axis is summed over, or all outputs are walked along it in the same dimension. Of sizes that are numbers only
+    where another array has the same size along that axis. Silent where the array may be another input, too.
     """
     inputs = [block for block in blocks.inputs or () if block is not None]
     if len(inputs) < len(blocks.inputs or ()):
@@ -148,11 +148,24 @@ def unmoved(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[
         if mine is None or mine in operands or None in operands:
             continue
         for walk in stays_of(block):
-            if not _is_summed(walk.axis, blocks):
+            if not _is_summed(walk.axis, blocks) and not _fills_outputs(walk, blocks):
                 continue
-            if _fill_alike(others, walk, block) if isinstance(walk.blocks, int) else walk.may_be_any(effects):
+            alike = [*others, *filter(None, blocks.outputs or ())]
+            if _fill_alike(alike, walk, block) if isinstance(walk.blocks, int) else walk.may_be_any(effects):
                 yield block, walk
                 break
+
+
+def _fills_outputs(walk: Walk, blocks: Blocks) -> bool:
+    """Whether each output is walked along the axis, in a dimension of as many and as large blocks as the input has."""
+    return all(output is not None and _walks_alike(walk, output) for output in blocks.outputs or ())
+
+
+def _walks_alike(walk: Walk, output: Block) -> bool:
+    return any(
+        each.axis == walk.axis and each.blocks == walk.blocks and each.divisor == 1 and each.dimension == walk.dimension
+        for each in walks_of(output)
+    )
 
 
 def _fill_alike(others: Iterable[Block], walk: Walk, block: Block) -> bool:
