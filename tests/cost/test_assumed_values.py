@@ -56,6 +56,10 @@ def assumed(case, *integers):
     return found and found[0]
 
 
+def states(tokens):
+    return array(tokens, 128, dtype="float32"), array(5), array(4), array(3), array(4, dtype="bool")
+
+
 def of_other(function, *operands):
     # What is assumed of a call with types alone, in each case, and why.
     (call,) = jax.make_jaxpr(function)(*operands).eqns
@@ -73,6 +77,8 @@ print(json.dumps({
     "slices": of_other(
         functions.kv_cache_update, array(8, 2, 128), array(3, 4), array(64, 2, 128), array(1)
     ),
+    "decoding": of_other(functions.gated_delta_rule, *states(4)),
+    "prefill": of_other(functions.gated_delta_rule, *states(8)),
     "indices": [*whole.assumed_indices(["s32[300]{0:T(128)}", "s32[]", "f32[300]{0}"], ["f32[64,8,1]{2,1,0}"])],
     "all known": assumed("likely", *found["likely"][2:]),
 }))
@@ -105,6 +111,11 @@ def varlen_attention(q, cu_seqlens, num_seqs):
 @jax.jit
 def kv_cache_update(new_kv, slices, kv_cache, num_slices):
     return kv_cache + new_kv.sum() + slices.sum() + num_slices
+
+
+@jax.jit
+def gated_delta_rule(mixed_qkv, query_start_loc, state_indices, distribution, has_initial_state):
+    return mixed_qkv + (query_start_loc[1:] * state_indices * has_initial_state).sum() + distribution.sum()
 """
 
 
@@ -128,6 +139,15 @@ def test_what_known_values_tell_and_what_is_assumed(tmp_path: Path) -> None:
     each_two, of_one = ([[0, 2, 4, 6], [0, 2, 4, 6], lengths] for lengths in ([2, 2, 2, 2], [2, 0, 0, 0]))
     written, first = [None, each_two, None, [4]], [None, of_one, None, [1]]
     assert reported["slices"][0] == [written, first, written] and "slices" in reported["slices"][1]
+    own = [[0, 1, 2, 3], [True] * 4]
+    decoded, alone = ([None, begins, own[0], kinds, own[1]] for begins, kinds in (
+        ([0, 1, 2, 3, 4], [4, 4, 4]), ([0, 1, 1, 1, 1], [1, 1, 1])
+    ))  # fmt: skip
+    assert reported["decoding"][0] == [decoded, alone, alone] and "state" in reported["decoding"][1]
+    packed, of_all = ([None, begins, own[0], [0, 0, count], own[1]] for begins, count in (
+        ([0, 2, 4, 6, 8], 4), ([0, 8, 8, 8, 8], 1)
+    ))  # fmt: skip
+    assert reported["prefill"][0] == [packed, of_all, of_all]
     distinct, alike = reported["indices"]  # within the shortest dimension
     assert distinct.keys() == alike.keys() == {"0"} and len(distinct["0"]) >= 300
     assert set(distinct["0"]) == set(range(8)) and set(alike["0"]) == {0}

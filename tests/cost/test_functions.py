@@ -537,6 +537,23 @@ def test_results_of_divisions_are_popped() -> None:
     assert predict(DIVIDED.replace("/* kDivAndRem */", ""), "", "v5e").doubts != ()
 
 
+def test_the_remainder_that_chooses_a_buffer() -> None:
+    """As libtpu wrote it before it wrote which result is wanted."""
+    before, _, _ = DIVIDED.partition("   0x1 ")
+    text = f"""{before}   0x1   :  {{ %7 = sdivrem.u32 %s1_s1, 6 }}
+   0x2   :  {{ %s2_s2 = spop.drf %7 }}
+   0x3   :  {{ %s3_s3 = scalar_lea.sflag [#allocation2], %s2_s2 }}
+   0x4   :  {{ %9 = dma.hbm_to_vmem %s55_s0, %s2_s2, [#allocation1], %s3_s3 }}
+   0x5   :  {{ %10 = dma.done.wait %s3_s3, %s2_s2 }}
+"""
+    assert predict(text, "", "v5e").read == 2 * 32
+    for old, new in (
+        ("scalar_lea.sflag [#allocation2], %s2_s2", "scalar_lea.sflag [#allocation2], %s1_s1"),
+        ("%s3_s3 = scalar_lea", "%s5_s4 = spop.drf %7  ;;  %s3_s3 = scalar_lea"),  # both are wanted
+    ):
+        assert predict(text.replace(old, new), "", "v5e").microseconds is None
+
+
 def test_intervals_hold_nine_of_ten_measurements() -> None:
     for (device, kind), each in CALIBRATIONS.items():
         assert each.low < 1 < each.high, (device, kind)

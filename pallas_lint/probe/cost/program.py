@@ -30,7 +30,9 @@ _TARGET_REGION = re.compile(r"target = \$region(\d+)")
 _OPERAND_NUMBER = re.compile(r"index: (\d+)")
 _IN_MEMORY = re.compile(r"(?:int_to_ptr|scalar_lea|inlined_call_operand)\.(hbm|vmem)")
 _SPILLED = re.compile(r"\[smem:\[(#\w+_spill)\]\][^%]*(%\w+)?")
-_DIVISION = re.compile(r"(.*\S)\s+(kDiv|kRem|kDivAndRem)", re.DOTALL)
+_DIVISION = re.compile(r"(.*?\S)(?:\s+(kDiv|kRem|kDivAndRem))?", re.DOTALL)
+_POPPED = re.compile(r"(%s\w+) = spop\.drf (%\w+)")
+_CHOOSES_A_FLAG = re.compile(r"= scalar_lea\.sflag \[#allocation\w+\], (%s\w+)$")
 # Addresses are below 2^31: operands lie at 2^20, 2 x 2^20 and so on, and then allocations of up to 2^18 words each.
 _ALLOCATION_BITS = 18
 _MAX_ALLOCATIONS = 7_000
@@ -115,6 +117,7 @@ class _Translation:
         self.branches: dict[int, tuple[str, int]] = {}
         self.memories: dict[str, str] = {}  # that pointers point into, by the result
         self.divided: dict[str, list[int]] = {}  # where results of a division wait to be popped, in that order
+        self.turning = _places_in_turn(listing)
         self.cells = _cells_of_numbers(listing)
         self.first: dict[str, int] = {}  # by vector, or what was pushed of it: where its first number is kept
         self.program = Program([], "")
@@ -260,13 +263,17 @@ class _Translation:
             step.results.append((register, value))
 
     def _divide(self, result: str, rest: str, step: _Step) -> None:
-        """A division whose results are popped later: the quotient before the remainder, where both are wanted."""
+        """A division whose results are popped later: the quotient before the remainder, where both are wanted.
+
+        Which are is not written by libtpu 0.0.37.
+        """
         predicate, _, rest = self._predicated(rest)
         match = _DIVISION.fullmatch(rest)
-        if match is None or not result[1:].isdigit():
+        kind = "kRem" if match and not match[2] and result in self.turning else match and match[2]
+        if match is None or not kind or not result[1:].isdigit():
             raise _Unclear(rest)
         one, other = (f"unsigned({self._operand(operand)})" for operand in _split(match[1]))
-        forms = {"kDiv": ["divided"], "kRem": ["remainder"], "kDivAndRem": ["divided", "remainder"]}[match[2]]
+        forms = {"kDiv": ["divided"], "kRem": ["remainder"], "kDivAndRem": ["divided", "remainder"]}[kind]
         self.divided[result] = []
         for at, form in enumerate(forms):
             place = -2 * int(result[1:]) - at - 1  # no address of the program's
@@ -402,6 +409,16 @@ class _Translation:
         if number >= _MAX_ALLOCATIONS:
             raise UnknownForm("a schedule with thousands of allocations")
         return str((1 << 26) + (number << _ALLOCATION_BITS))
+
+
+def _places_in_turn(listing: Listing) -> set[str]:
+    """Divisions with one result, which chooses the flag of one of several buffers that are used in turn: the remainder,
+    since there are as many as the divisor."""
+    texts = [text for bundle in listing.bundles for text in bundle.instructions]
+    popped = [match.groups() for text in texts if (match := _POPPED.match(text))]
+    flags = {match[1] for text in texts if popped and (match := _CHOOSES_A_FLAG.search(text))}
+    divisions = [division for _, division in popped]
+    return {division for register, division in popped if register in flags and divisions.count(division) == 1}
 
 
 def _cells_of_numbers(listing: Listing) -> set[str]:

@@ -1,5 +1,5 @@
-"""Arguments that are assumed of attention over a cache or packed sequences, and of what writes to such a cache: lengths
-of sequences and of slices, how many there are, and which pages they have.
+"""Arguments that are assumed of attention over a cache or packed sequences, of recurrences over them, and of what
+writes to such a cache: lengths of sequences and of slices, how many there are, and which pages and states they have.
 
 They are recognised by the names of the parameters, which the libraries share (jax, MaxText, sglang-jax, tokamax,
 tpu-inference).
@@ -25,9 +25,14 @@ ASSUMED_SLICES = (
     "how many slices of the cache are written is not known: all that there is room for, of equal lengths, are assumed; "
     "the range begins with one slice"
 )
+ASSUMED_STATES = (
+    "lengths of sequences are not known, and taken to be equal, of as many sequences as there is room for, each with a "
+    "state of its own; the range goes to a single sequence"
+)
 _OF_A_CACHE = re.compile(r"paged_attention|ragged_(?:mqa|mha|gqa|attention)")
 _PACKED = re.compile(r"varlen_attention")
 _UPDATE = re.compile(r"kv_cache_update")
+_RECURRENCE = re.compile(r"gdn|gated_delta_rule|recurrent_scan|causal_conv1d")
 _ROLES = {
     "queries": re.compile(r"q|quer(?:y|ies)|ql?_nope"),
     "lengths": re.compile(r"kv_lens|seq_lens|context_lens|lengths"),
@@ -39,7 +44,10 @@ _ROLES = {
     "cache": re.compile(r"kv_cache|cache_kv|kv_pages|kv_cache_fused"),
     "k_cache": re.compile(r"k_pages"),  # of which the first dimension is that of heads
     "keys": re.compile(r"k|keys?"),  # of sequences, not in pages
-    "packed_begins": re.compile(r"cu_seqlens"),
+    "packed_begins": re.compile(r"cu_seqlens|query_start_loc"),
+    "tokens": re.compile(r"q|x|(?:mixed_)?qkv"),  # of all sequences, by the first dimension
+    "states": re.compile(r"state_indices"),
+    "continued": re.compile(r"has_initial_state"),
     "new": re.compile(r"new_kv"),
     "slices": re.compile(r"slices"),  # of each where it begins in the cache and among the new ones, and its length
     "slice_count": re.compile(r"num_(?:kv_update_)?slices"),
@@ -155,4 +163,30 @@ def _slices(call: _AttentionCall) -> dict[str, Any]:
     return {"slice_count": count, "slices": np.stack([*begins, lengths])}
 
 
-_KINDS = {_OF_A_CACHE: (_of_a_cache, ASSUMED), _PACKED: (_packed, ASSUMED_PACKED), _UPDATE: (_slices, ASSUMED_SLICES)}
+def _recurrence(call: _AttentionCall) -> dict[str, Any]:
+    """The values of all roles where sequences behind each other go through a state, which each has already."""
+    import numpy as np
+
+    if not call.shape("tokens") or len(call.shape("states")) != 1 or len(call.shape("kinds")) != 1:
+        return {}
+    tokens, room = call.shape("tokens")[0], call.shape("states")[0]
+    decoding = tokens <= room  # a token each
+    sequences = max(min(tokens, room), 1) if call.case == "likely" else 1
+    number = np.minimum(np.arange(room + 1), sequences)
+    begins = call.known("packed_begins", number if decoding else number * tokens // sequences)
+    kinds = [sequences if decoding else 0] * (call.shape("kinds")[0] - 1)
+    return {
+        "packed_begins": begins,
+        "states": np.arange(room),
+        "kinds": np.asarray([*kinds, sequences]),
+        "lengths": np.diff(begins) + 1,  # with a token before
+        "continued": np.ones(room, bool),
+    }
+
+
+_KINDS = {
+    _OF_A_CACHE: (_of_a_cache, ASSUMED),
+    _PACKED: (_packed, ASSUMED_PACKED),
+    _UPDATE: (_slices, ASSUMED_SLICES),
+    _RECURRENCE: (_recurrence, ASSUMED_STATES),
+}
