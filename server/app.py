@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pallas_lint.server.probing.probed import Probed
 from pallas_lint.server.probing.prober import Prober
 from pallas_lint.server.probing.recorder import RecordingRunner
+from pallas_lint.server.probing.stored_results import Probed
 from pallas_lint.server.protocol.session import ServerProtocol, refresh_views
 from pallas_lint.server.reporting.diagnostics import make_converter
 from pallas_lint.server.reporting.reporter import Reporter

@@ -18,7 +18,7 @@ from pallas_lint.probe.client import Worker, WorkerError
 from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.known_defects import known_defects
 from pallas_lint.probe.mesh import charts
-from pallas_lint.probe.perf import table, whole
+from pallas_lint.probe.perf import table, whole_function
 from pallas_lint.probe.places import FindingBuilder, Places, is_about
 from pallas_lint.probe.report import function_document, launch_document, without_repeats
 from pallas_lint.probe.results import RequestedStages, judged_for, newer_than_known
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pallas_lint.finding import Finding
-    from pallas_lint.probe.kept_events import KeptEvents
+    from pallas_lint.probe.event_cache import EventCache
     from pallas_lint.probe.perf.baseline import RecordedCost
     from pallas_lint.probe.results import LaunchResult, ProbeResult
 
@@ -110,14 +110,14 @@ def _run(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     return _report(results, options, finder, cwd, errors, record)
 
 
-def _kept(options: argparse.Namespace, python: str, cwd: Path) -> KeptEvents | None:
+def _kept(options: argparse.Namespace, python: str, cwd: Path) -> EventCache | None:
     """The answers of earlier runs, unless it matters what the machine does now."""
     if options.no_cache or options.run or options.perf:
         return None
-    from pallas_lint.probe.kept_events import KeptEvents
+    from pallas_lint.probe.event_cache import EventCache
 
     folder = own_cache(cwd)
-    return KeptEvents(folder, python, cwd) if folder is not None else None
+    return EventCache(folder, python, cwd) if folder is not None else None
 
 
 def _capture(options: argparse.Namespace, conditions: ProbeOptions, finder: SettingsFinder, cwd: Path) -> int:
@@ -332,7 +332,7 @@ def _report(
     def styled(style: Style, width: int | None) -> reports.Report:
         """The report with its paragraphs for a terminal, or with neither colours nor width for a file."""
         launched = [
-            *((text, ()) for text in whole.paragraphs(functions, documents, style)),
+            *((text, ()) for text in whole_function.paragraphs(functions, documents, style)),
             *(
                 (text, [each for each in findings if any(_is_of(each, launch) for launch in alike)])
                 for text, alike in table.paragraphs(shown, style, lines.line, width)

@@ -12,7 +12,7 @@ from pallas_lint import compat
 from pallas_lint.checker.backend_failures import SUBCORES
 from pallas_lint.cli import terminal
 from pallas_lint.cli.exit import TROUBLE
-from pallas_lint.compat import answers, question
+from pallas_lint.compat import query_results, question
 from pallas_lint.compat.support import BACKENDS, LEGEND, PALLAS, nearest, short
 from pallas_lint.report.wrapping import width_of
 
@@ -52,12 +52,12 @@ def answer(
     except ValueError as error:
         return terminal.fail(str(error))
     try:
-        parsed = question.read([query], answers.is_name)
+        parsed = question.read([query], query_results.is_name)
     except ValueError as error:
         return terminal.fail(f"support: {error}")
     if not parsed.names and not parsed.dtypes:
         return terminal.fail("support: name a function or a dtype, too, as in `jnp.cumsum tpu`")
-    matches = answers.look_up(parsed, _backends(target), versions)
+    matches = query_results.look_up(parsed, _backends(target), versions)
     if not matches:
         name = parsed.names[0] if parsed.names else query
         close = nearest(name) if name.count(".") < 2 else []  # of `jnp.linalg.norm` nothing is like `jnp.norm`

@@ -13,7 +13,7 @@ from pallas_lint.cli.exit import OK, TROUBLE
 from pallas_lint.config.flags import UsageError
 from pallas_lint.probe import specs
 from pallas_lint.probe.client import WorkerError
-from pallas_lint.probe.perf import better
+from pallas_lint.probe.perf import better_arguments
 from pallas_lint.probe.perf.figures import microseconds
 from pallas_lint.probe.perf.results_file import Results
 from pallas_lint.probe.perf.tuning import ANY, TIE, Choices, Tuning
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
     if len(wanted) != 1:
         raise UsageError("--tune: name one function")
     choices = _choices(options.tune)
-    known = better.now(wanted[0], list(choices), _text_of(cwd / wanted[0].file))
+    known = better_arguments.now(wanted[0], list(choices), _text_of(cwd / wanted[0].file))
     results = tune_results.read(Results, options, wanted[0], conditions, cwd)
     with progress.shown(cwd, quiet=options.quiet) as display:
         values = known.values if known is not None else {}
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
             finished = tuning.run()
         except WorkerError as error:
             raise UsageError(str(error)) from error
-    found = list(better.findings(tuning, known)) if known is not None else []
+    found = list(better_arguments.findings(tuning, known)) if known is not None else []
     document = {"version": 1, **_document(tuning), "findings": list(map(finding_document, found))}
 
     def rendered(output_format: str, style: Style, width: int | None) -> Iterator[str]:

@@ -10,10 +10,10 @@ from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.probe import messages, reasons
 from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.probe.mesh import findings as mesh
-from pallas_lint.probe.perf import occupancy, verdicts, whole
+from pallas_lint.probe.perf import occupancy, verdicts, whole_function
 from pallas_lint.probe.places import FindingBuilder, Places, place_of
 from pallas_lint.probe.results import Stage
-from pallas_lint.probe.running import here, not_a_number
+from pallas_lint.probe.running import local_device, not_a_number
 from pallas_lint.records import define, evolve
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def findings_of(
         found += _LaunchFindings(result, places, launch, reasons.causes(launch)).findings()
         builder = FindingBuilder(result, places, launch)
         found += (*verdicts.findings(launch, builder), *occupancy.findings(launch, builder))
-    found += whole.findings(result, places)
+    found += whole_function.findings(result, places)
     if result.compared is not None:
         found += _compared(result, places)
     if result.spec is not None and not result.launches and not result.trouble and not errors:
@@ -225,7 +225,7 @@ class _LaunchFindings(_ExceptionFindings):
                 if finding is not None:
                     yield from finding(self, problem)
         yield from self._targets()
-        yield from here.findings(self.launch, self, self.guessed, explained=bool(self.explained))
+        yield from local_device.findings(self.launch, self, self.guessed, explained=bool(self.explained))
 
     # -- grid ------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pallas_lint.config.settings import Settings
-    from pallas_lint.probe.kept_events import KeptLaunches
+    from pallas_lint.probe.event_cache import LaunchCache
     from pallas_lint.probe.recorded import Recording
     from pallas_lint.probe.results import ProbeResult
 
@@ -109,15 +109,15 @@ class _Examiner:
         self.results: list[ProbeResult] = []
         self.failing = 0  # findings for which the session fails
 
-    def _kept(self) -> KeptLaunches | None:
+    def _kept(self) -> LaunchCache | None:
         """What is known from earlier runs, unless launches are only recorded or it is not wanted."""
         if self.config.getoption("--pallas-lint-no-cache") or _records(self.config):
             return None
-        from pallas_lint.probe.kept_events import KeptLaunches
+        from pallas_lint.probe.event_cache import LaunchCache
         from pallas_lint.run.cache_folder import own_cache
 
         folder = own_cache(self.config.rootpath)
-        return KeptLaunches(folder, self.conditions.request()) if folder is not None else None
+        return LaunchCache(folder, self.conditions.request()) if folder is not None else None
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pallas_lint.probe.client import Worker
-    from pallas_lint.probe.kept_events import KeptEvents
+    from pallas_lint.probe.event_cache import EventCache
     from pallas_lint.probe.protocol import Event, Function, FunctionRequest, RequestOptions
     from pallas_lint.probe.specs import Spec
 
@@ -107,7 +107,7 @@ class Session:
     progress: Callable[[str], None] = field(default=lambda _: None)
     ended: Callable[[ProbeResult], None] = field(default=lambda _: None)
     texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved
-    kept: KeptEvents | None = None  # answers of earlier runs
+    kept: EventCache | None = None  # answers of earlier runs
     # Absolute paths and functions whose comment names a reference that is not there.
     without_reference: Collection[tuple[str, str]] = ()
 

@@ -15,7 +15,7 @@ from pallas_lint.identity import ById
 from pallas_lint.known_calls.choice import MAX_CALLS, choose
 from pallas_lint.launch_summary import LaunchSummary, in_order
 from pallas_lint.records import evolve, field, frozen
-from pallas_lint.run import kept_calls
+from pallas_lint.run import call_index_cache
 from pallas_lint.run.cache import Cache, FileVerdict
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project
 from pallas_lint.start import collect_rarely
@@ -85,7 +85,7 @@ def run(
     `jobs` None chooses; `cache_folder` None means no cache; `afresh`: whatever finds something is judged now. The
     result never depends on `jobs`.
     """
-    project = Project(cwd, known_callers=None if cache_folder is None else partial(kept_calls.read, cache_folder))
+    project = Project(cwd, known_callers=None if cache_folder is None else partial(call_index_cache.read, cache_folder))
     cache = Cache(cache_folder, cwd, project) if cache_folder is not None else None
     settings = list({ById(file.settings): file.settings for file in files}.values())
     index = {ById(item): number for number, item in enumerate(settings)}
@@ -130,7 +130,7 @@ def run(
     verdicts.update((verdict.path, verdict) for verdict in checked)
     if cache_folder is not None:
         for versions, callers in project.calls.found_callers:
-            kept_calls.keep(cache_folder, callers, versions)
+            call_index_cache.keep(cache_folder, callers, versions)
         cache_folder.remove_old()
     result = combine([verdicts[file.shown] for file in files])
     return _with_known_calls(evolve(result, left_out=left_out), project, files)

@@ -21,7 +21,7 @@ from pallas_lint.server.protocol.session import argument
 from pallas_lint.server.workspace.client_settings import client_commands
 
 from pallas_lint.probe.client import WorkerError
-from pallas_lint.probe.perf import better
+from pallas_lint.probe.perf import better_arguments
 from pallas_lint.probe.perf.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
     spec = spec_of(ls, state, chosen, arguments) or await spec_of_known_call(ls, state, chosen)
     if spec is None:
         return await needs_arguments(ls, state, chosen, None)
-    known = better.blocks(spec, state.source.text)
+    known = better_arguments.blocks(spec, state.source.text)
     if known is None:
         raise Failed(f"no argument of `{chosen.name}` is as block sizes are: powers of two from 8 on, by default")
     probe = await asyncio.to_thread(probe_request, ls, state, chosen, spec, (), fresh=True, perf=True)
@@ -74,7 +74,7 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
 
     async with Progress(ls, f"Trying block sizes of {spec.function}", cancellable=True) as progress:
         tuning = Tuning(
-            spec, better.around(known), probe.python, probe.root, probe.conditions,
+            spec, better_arguments.around(known), probe.python, probe.root, probe.conditions,
             show, known.values, texts,
         )  # fmt: skip
         progress.on_cancel(tuning.stop)
@@ -85,7 +85,7 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
         except asyncio.CancelledError:
             await on_own_thread(tuning.stop)
             raise
-    found = next(better.findings(tuning, known), None)
+    found = next(better_arguments.findings(tuning, known), None)
     message = (
         found.message
         if found is not None
@@ -98,13 +98,13 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
 
 
 async def _offered(
-    ls: PallasServer, state: DocumentState, tuning: Tuning, known: better.Now | None, message: str
+    ls: PallasServer, state: DocumentState, tuning: Tuning, known: better_arguments.Now | None, message: str
 ) -> bool:
     """Show the result, and offer the best values as defaults; returns whether they were written.
 
     `known`: what there is now, where something else is better.
     """
-    from pallas_lint.server.views.tried import page
+    from pallas_lint.server.views.tuning_results import page
 
     fastest = (one for target in tuning.targets for one in tuning.best(target)[:1])
     best = next(fastest, None) if known is not None else None

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pallas_lint.server.probing.answers import Answers
+from pallas_lint.server.probing.answer_cache import Answers
 
 from pallas_lint.config.bounds import project_root
 from pallas_lint.probe import specs, stored_runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from pallas_lint.server.probing.probe_targets import NoFunction, choose
-from pallas_lint.server.probing.probed import launches_at
+from pallas_lint.server.probing.stored_results import launches_at
 from pallas_lint.server.views.figures import agrees
 
 from pallas_lint.kernels.analysis.known_call_runs import piece_of

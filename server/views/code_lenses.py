@@ -9,7 +9,7 @@ from lsprotocol import types as lsp
 from pallas_lint.server.actions.code_actions import TUNE
 from pallas_lint.server.probing.passed_kernels import Passed, passed_kernels
 from pallas_lint.server.probing.probe_targets import NoFunction, choose, launching_function
-from pallas_lint.server.probing.probed import kernels_at, launches_at
+from pallas_lint.server.probing.stored_results import kernels_at, launches_at
 from pallas_lint.server.protocol.positions import range_of
 from pallas_lint.server.views.calls import launchers, shown_launches
 from pallas_lint.server.views.costs import brief_costs, compared_costs, cost_before
@@ -24,7 +24,7 @@ from pallas_lint.server.views.figures import (
     passed_summary,
 )
 
-from pallas_lint.probe.perf.better import is_size
+from pallas_lint.probe.perf.better_arguments import is_size
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 

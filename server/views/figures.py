@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.server.probing.probed import launches_at
+from pallas_lint.server.probing.stored_results import launches_at
 
 from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.checker.targeting import targets_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.server.probing.probed import launches_at
+from pallas_lint.server.probing.stored_results import launches_at
 from pallas_lint.server.views.calls import calls_of
 from pallas_lint.server.views.costs import cost_text
 from pallas_lint.server.views.figures import (

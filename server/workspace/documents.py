@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from pallas_lint.server.probing.probed import Probed
+from pallas_lint.server.probing.stored_results import Probed
 from pallas_lint.server.workspace.document_state import CallSnapshot, DocumentState
 from pallas_lint.server.workspace.engine_queue import EngineQueue, Movable, TookTooLongError
 from pallas_lint.server.workspace.folders import file_of

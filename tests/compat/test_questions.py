@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pallas_lint import compat
 from pallas_lint.cli.support import answer as run
-from pallas_lint.compat import answers, question
+from pallas_lint.compat import query_results, question
 from pallas_lint.compat.cells import rows_of
 from pallas_lint.compat.forms import in_words
 from pallas_lint.compat.question import Question
@@ -205,9 +205,9 @@ def test_answers_fit(
 
 
 def test_what_was_understood() -> None:
-    read = question.read(["argsort, bf16 on tpu:v5e in jax 0.10 please?"], answers.is_name)
+    read = question.read(["argsort, bf16 on tpu:v5e in jax 0.10 please?"], query_results.is_name)
     assert read == Question(("argsort",), ("bf16",), ("tpu",), ("v5e",), ("0.10.2",), ("please",))
-    assert question.read(["jnp.sum"], answers.is_name).plain
+    assert question.read(["jnp.sum"], query_results.is_name).plain
     assert question.known("0.10") == "0.10.2"
     with pytest.raises(ValueError, match=r"no release 0\.3 of jax"):
         question.known("0.3")
@@ -218,8 +218,8 @@ def test_what_was_understood() -> None:
     st.lists(st.sampled_from(["jnp.sum", "sum", "bf16", "tpu", "v5e", "0.10", "axis", "1", "*", ".", "%", "é", "?"]))
 )
 def test_any_words_are_read(words: list[str]) -> None:
-    read = question.read(words or ["x"], answers.is_name)
-    assert isinstance(answers.look_up(read, ("tpu", "triton", "mosaic_gpu"), ()), list)
+    read = question.read(words or ["x"], query_results.is_name)
+    assert isinstance(query_results.look_up(read, ("tpu", "triton", "mosaic_gpu"), ()), list)
 
 
 def test_every_form_has_words() -> None:

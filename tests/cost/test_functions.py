@@ -12,7 +12,7 @@ from pallas_lint.probe.cost.sparse_cores import predict as predict_offload
 from pallas_lint.probe.cost.values import UndeterminedSchedule, UnknownNumber
 from pallas_lint.probe.cost.xla_program import Operation, XlaProgram, read
 from pallas_lint.probe.worker.launches.recorder import Record
-from pallas_lint.probe.worker.stages.whole import _is_called
+from pallas_lint.probe.worker.stages.whole_function import _is_called
 
 PROGRAM = """\
 HloModule jit_around, is_scheduled=true, entry_computation_layout={()->()}

@@ -8,7 +8,7 @@ import pytest
 
 from pallas_lint.probe.perf import tuning
 from pallas_lint.probe.results import ProbeResult, collect
-from pallas_lint.probe.worker.stages import cost, whole
+from pallas_lint.probe.worker.stages import cost, whole_function
 
 V5E = "tpu:v5e"
 FOUND_BY_THE_COMPILER = {
@@ -100,4 +100,4 @@ def test_names_of_schedules(operation: str, written: list[str], found: str | Non
     ],
 )
 def test_scalars_of_operations_of_xla(operands: list[str], found: list[dict[int, list[int]]]) -> None:
-    assert whole.guesses(operands) == found
+    assert whole_function.guesses(operands) == found

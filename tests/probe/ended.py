@@ -11,10 +11,10 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from pallas_lint.probe.worker.budget import EachAlone, TooLong
-from pallas_lint.probe.worker.stages import elsewhere, interpret
+from pallas_lint.probe.worker.stages import compile_process, interpret
 
-elsewhere.work.least_seconds = lambda launch: 0.0  # what it knows of the launch
-elsewhere._ENDING = 300.0  # it may have to compile first
+compile_process.work.least_seconds = lambda launch: 0.0  # what it knows of the launch
+compile_process._ENDING = 300.0  # it may have to compile first
 
 
 def repeat(n_ref, x_ref, o_ref):
@@ -32,7 +32,7 @@ def run(times):
     return jax.block_until_ready(jax.jit(call)(jnp.full((1,), times, jnp.int32), x))
 
 
-stages = elsewhere.Elsewhere("")
+stages = compile_process.CompileProcess("")
 try:
     stages.within(EachAlone(5.0), None, partial(run, 100_000_000))
 except TooLong as error:

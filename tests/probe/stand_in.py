@@ -14,19 +14,19 @@ import jax.numpy as jnp
 from pallas_lint.probe.worker import devices
 from pallas_lint.probe.worker.launches.launch import describe
 from pallas_lint.probe.worker.launches.recorder import LaunchRecorder
-from pallas_lint.probe.worker.stages import interpret, real
+from pallas_lint.probe.worker.stages import device_run, interpret
 from pallas_lint.probe.worker.tasks import problem
 from tests.probe import kernels
 
 name, how = sys.argv[1:]
 KINDS = {"tpu:v5e": jax.devices("cpu")[0].device_kind, "tpu:v6e": "another"}
-real.devices.parse = lambda text: SimpleNamespace(kind=KINDS[text])
+device_run.devices.parse = lambda text: SimpleNamespace(kind=KINDS[text])
 COSTS = [
     {"target": "tpu:v6e", "microseconds": 9.0, "low": None, "high": None},
     {"target": "tpu:v5e", "microseconds": 2.25, "low": 2.0, "high": 2.75},
 ]
-real.PLATFORMS = ("cpu",)
-real.device_for = lambda launch: jax.devices("cpu")[0]
+device_run.PLATFORMS = ("cpu",)
+device_run.device_for = lambda launch: jax.devices("cpu")[0]
 
 
 def run(launch, values, device):
@@ -36,18 +36,18 @@ def run(launch, values, device):
     return [result + (how == "wrong") for result in results], 2.5e-6
 
 
-real._ran = run
+device_run._ran = run
 recorder = LaunchRecorder()
 recorder.install()
 jax.make_jaxpr(getattr(kernels, name))(jnp.ones((32, 128), jnp.float32))
 recorder.remove()
 for record in [*recorder.records.values()] * 2:
     try:
-        reported = real.examine(describe(record), COSTS)
+        reported = device_run.examine(describe(record), COSTS)
     except devices.Missing as error:
         reported = {"ok": None, "detail": str(error)}
     except Exception as error:
         reported = {"ok": False, "problems": [problem(error)]}
     print(json.dumps(reported))
-real._broken.clear()
-print(json.dumps(real.compare(lambda: jnp.ones(4), jnp.zeros(4))))
+device_run._broken.clear()
+print(json.dumps(device_run.compare(lambda: jnp.ones(4), jnp.zeros(4))))

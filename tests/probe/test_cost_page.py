@@ -9,7 +9,7 @@ import pytest
 
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.page.html import document
-from pallas_lint.probe.perf import page, whole
+from pallas_lint.probe.perf import page, whole_function
 from pallas_lint.probe.results import LaunchResult, ProbeResult
 from pallas_lint.probe.specs import parse_target
 from pallas_lint.report.style import Style
@@ -92,7 +92,7 @@ def launched(line: int, *costs: Any) -> dict[str, Any]:
 def test_totals_and_kernels_that_take_less_than_by_themselves(launches: list[Any], explained: bool) -> None:
     lines = TOTALS.split("\n")
     wanted = lines if explained else [line for line in lines if "by itself" not in line]
-    assert list(whole.paragraphs([function()], launches, Style())) == ["\n".join(wanted)]
+    assert list(whole_function.paragraphs([function()], launches, Style())) == ["\n".join(wanted)]
 
 
 def test_what_has_a_number_where_there_is_no_total() -> None:
@@ -105,9 +105,9 @@ f on tpu:v5e: no total; what has a number: XLA around them 2 µs
   no number: add.1: why
   1.5 µs  XLA     sort
   500 ns  all others"""
-    assert list(whole.paragraphs([found], [], Style())) == [lines]
+    assert list(whole_function.paragraphs([found], [], Style())) == [lines]
     nothing = function(microseconds=None, kernels=0.0, xla=0.0, missing=["add.1: why"], operations=[], against=None)
-    assert next(iter(whole.paragraphs([nothing], [], Style()))).split("\n")[0] == "f on tpu:v5e: no total"
+    assert next(iter(whole_function.paragraphs([nothing], [], Style()))).split("\n")[0] == "f on tpu:v5e: no total"
 
 
 def test_a_slower_function_is_reported_where_it_is_defined(tmp_path: Path) -> None:

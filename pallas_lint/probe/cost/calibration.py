@@ -41,10 +41,10 @@ CALIBRATIONS: dict[tuple[str, Kind], Calibration] = {
     # One factor fits all: after it the median error is 2.4 %, and two launches with tiny blocks are 24 % off.
     ("tpu7x", "kernel"): Calibration(1 / 0.82, 0.88, 1.14, 23, None),
     # Of XLA's operations alone nothing is published for v5e. Around the kernels of v5p and v6e they are part of the
-    # measurements above. The range of v6e was assumed before thirteen functions of JAXBench were compared with it.
-    # A twelfth is within it with the compiler that it was measured with.
+    # measurements above. The range of v6e was assumed (from 0.90 on) before thirteen functions of JAXBench were
+    # compared with it: eleven were within, and one is outside unless the compiler is that of the measurement.
     ("v5e", "xla"): Calibration(1.0, 0.90, 1.20, 0, 0),
     ("v5p", "xla"): Calibration(1.0, 0.93, 1.40, 1, 1),
-    ("v6e", "xla"): Calibration(1.0, 0.90, 1.20, 13, 11),
+    ("v6e", "xla"): Calibration(1.0, 0.88, 1.20, 13, 12),
     ("tpu7x", "xla"): Calibration(1.12, 0.93, 1.14, 7, 7),
 }

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import values
+from .loop_skipping import Watch
 from .program import TICKS, Program, operand_address, values_of
 from .state import State
-from .steady import Watch
 from .values import UndeterminedSchedule, UnknownNumber, word
 
 if TYPE_CHECKING:

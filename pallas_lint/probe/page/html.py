@@ -15,7 +15,7 @@ from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.probe.mesh import charts
 from pallas_lint.probe.page import pictures
 from pallas_lint.probe.perf import page as cost_page
-from pallas_lint.probe.perf import whole
+from pallas_lint.probe.perf import whole_function
 from pallas_lint.probe.places import is_about
 from pallas_lint.text import files
 
@@ -93,7 +93,9 @@ def _totals(functions: Sequence[FunctionCost], launches: Sequence[LaunchResult])
     if not functions:
         return ""
     places = ((launch.place, launch.costs) for launch in launches)
-    alone = whole.by_themselves((place["file"], place["line"], costs) for place, costs in places if place is not None)
+    alone = whole_function.by_themselves(
+        (place["file"], place["line"], costs) for place, costs in places if place is not None
+    )
     found = "".join(cost_page.total(cost, alone, _place) for cost in functions)
     return f'<section aria-labelledby="totals"><h2 id="totals">Whole functions</h2>{found}</section>'
 

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pallas_lint.probe.byte_sizes import format_bytes
-from pallas_lint.probe.perf import charts, whole
+from pallas_lint.probe.perf import charts, whole_function
 from pallas_lint.probe.perf.figures import UNITS, device_of, microseconds, reached
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.probe.cost.causes import Traffic
     from pallas_lint.probe.cost.results import Cost, FunctionCost
-    from pallas_lint.probe.perf.whole import Alone
+    from pallas_lint.probe.perf.whole_function import Alone
     from pallas_lint.probe.results import LaunchResult
 
 _MIN_SHARE = 0.005  # of the time
@@ -47,19 +47,19 @@ def section(launch: LaunchResult, line: Callable[[str, int], str | None], place:
 
 def total(cost: FunctionCost, alone: Alone, place: Callable[[str, int], str]) -> str:
     """What a whole function costs on a target, with its dearest operations."""
-    name, took, consists = whole.head(cost)
+    name, took, consists = whole_function.head(cost)
     parts = [f"<h3>{escape(name)}</h3>", f"<p><strong>{escape(took)}</strong> {escape(consists)}</p>"]
     if not consists:
         parts += (f'<p class="quiet">no number: {escape(each)}</p>' for each in cost["missing"])
     parts += (f'<p class="quiet">{escape(each)}</p>' for each in cost["doubts"])
     rows = []
-    for share, shown, each in whole.shares(cost):
+    for share, shown, each in whole_function.shares(cost):
         kind = "" if each is None else "kernel" if each["kernel"] else "XLA"
         rows.append((None, (_bar(share, "part0", shown), kind, _operation(each, cost["target"], alone, place))))
     if rows:
         parts.append(_table("lines", "Time by operation", ("share", "of", "operation"), rows))
     if cost["against"] is not None:
-        parts.append(f"<p>{escape(whole.beside(cost))}</p>")
+        parts.append(f"<p>{escape(whole_function.beside(cost))}</p>")
     return "".join(parts)
 
 
@@ -67,7 +67,7 @@ def _operation(operation: Mapping[str, Any] | None, target: str, alone: Alone, p
     if operation is None:
         return "all others"
     where = place(operation["path"], operation["line"]) if operation["path"] else ""
-    less = whole.why_less(operation, target, alone)
+    less = whole_function.why_less(operation, target, alone)
     return f"{escape(operation['name'])} {where}" + (f' <span class="quiet">{escape(less)}</span>' if less else "")
 
 

@@ -30,7 +30,7 @@ from .launches.recorder import PRIMITIVES, LaunchRecorder, Record
 from .launches.variants import Variants
 from .recording.calls import CallRecorder
 from .stages import interpret
-from .stages.elsewhere import Elsewhere
+from .stages.compile_process import CompileProcess
 
 _JIT, _RUN_JIT = "jax._src.pjit", "_pjit_call_impl_python"
 _MAX_SECONDS = 30.0  # for each kernel in an interpreter
@@ -182,7 +182,7 @@ class ProgramCapture:
                 emit,
                 skip=skip,
                 budget=EachAlone(_MAX_SECONDS),
-                elsewhere=Elsewhere(self.folder),
+                elsewhere=CompileProcess(self.folder),
             )
 
     def finish_late(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from . import answers, environment
+from . import device_stand_ins, environment
 
 
 class Missing(Exception):
@@ -90,7 +90,7 @@ def imitated(
     """
     import jax
 
-    answers.describe(jax.local_devices())
+    device_stand_ins.describe(jax.local_devices())
     answering = answered(seen or target, queried)
     with _abstract_mesh(target), _attributes(target), answering, contextlib.ExitStack() as stack:
         for module in map(sys.modules.get, PLATFORM_MODULES):
@@ -103,7 +103,9 @@ def answered(
     target: DeviceTarget, queried: Callable[[], None] = lambda: None
 ) -> contextlib.AbstractContextManager[None]:
     """Context in which the user's code gets the target's devices from jax."""
-    return answers.of(answers.Device("tpu" if target.backend == "tpu" else "gpu", target.kind, queried))
+    return device_stand_ins.of(
+        device_stand_ins.Device("tpu" if target.backend == "tpu" else "gpu", target.kind, queried)
+    )
 
 
 # The modules with functions that give lowering its device, in one release or another.

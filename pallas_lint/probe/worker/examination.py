@@ -36,22 +36,22 @@ from .stages import (
     causes,
     checks,
     cost,
-    fillings,
+    device_run,
+    enclosing_program,
     gpu_work,
     grid,
     interpret,
+    interpret_time,
     lowering,
     memory,
-    real,
+    operand_values,
     sanitizer,
     shared_memory,
     verify,
-    within,
-    work,
 )
-from .stages import together as on_devices
+from .stages import mesh_interpreter as on_devices
 from .stages.assembly import Assembly
-from .stages.elsewhere import Elsewhere
+from .stages.compile_process import CompileProcess
 from .tasks import StageOf, problem, stage
 
 # Grid steps that are measured before they run, for a second that there is: none takes longer than some 10 ms mostly.
@@ -69,9 +69,9 @@ def examine(
     skip: Collection[str] = (),
     failed: Collection[str] = (),
     budget: TimeBudget,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: CompileProcess | None = None,
     whole: Callable[[bool], bool | None] | None = None,
-    compile: within.Compile | None = None,
+    compile: enclosing_program.Compile | None = None,
     schedules: cost.Schedules | None = None,
     together: on_devices.Run | None = None,
 ) -> None:
@@ -148,10 +148,10 @@ class _Examination:
     terms: RequestOptions
     stages: tuple[str, ...]
     emit: Emit
-    elsewhere: Elsewhere | None
+    elsewhere: CompileProcess | None
     budget: TimeBudget
     whole: Callable[[bool], bool | None] | None
-    compile: within.Compile | None
+    compile: enclosing_program.Compile | None
     schedules: cost.Schedules | None
     together: on_devices.Run | None
     skip: Collection[str] = ()
@@ -451,13 +451,13 @@ class _Examination:
         found = run(values)
         for each in found:
             if each["kind"] == "out-of-bounds":
-                each["hangs_on"] = fillings.causes(self.launch, values, fails, "bif")
+                each["hangs_on"] = operand_values.causes(self.launch, values, fails, "bif")
         return found
 
     def _run_here(self) -> StageResult:
         if self._hangs:
             raise devices.Missing("not run: it waits for ever")
-        outcome = real.examine(self.launch, self.costs)
+        outcome = device_run.examine(self.launch, self.costs)
         return (
             sanitizer.beside(outcome, cast("FunctionRequest", self.terms), self.at) if "file" in self.terms else outcome
         )
@@ -466,7 +466,7 @@ class _Examination:
         """The result of `execute`, which interprets the kernel. Raises TooLong where there is not the time for that."""
         if self.launch.points > _MEASURED * self.budget.seconds():
             if self.step_seconds is None:
-                self.step_seconds = self._as_made(lambda: work.seconds_a_step(self.launch))
+                self.step_seconds = self._as_made(lambda: interpret_time.seconds_a_step(self.launch))
             if self.step_seconds is not None:
                 self.budget.check(self.launch.points, self.step_seconds)
         run = partial(self._as_made, execute)
@@ -496,13 +496,13 @@ class _Examination:
             boundary.check(self.launch)
             raise devices.Missing("left to another process")
         if over is not None and self.compile is not None:
-            return within.judge_in(self._on(target), target, over, self.compile)
+            return enclosing_program.judge_in(self._on(target), target, over, self.compile)
         try:
             return self._compile_alone(target)
         except Exception as error:
-            if self.compile is None or target.backend != "tpu" or not within.is_overflow(error):
+            if self.compile is None or target.backend != "tpu" or not enclosing_program.is_overflow(error):
                 raise
-            return within.judge_in(self._on(target), target, problem(error, self._on(target)), self.compile)
+            return enclosing_program.judge_in(self._on(target), target, problem(error, self._on(target)), self.compile)
 
     def _compile_alone(self, target: devices.DeviceTarget) -> StageResult:
         if self.schedules is None:

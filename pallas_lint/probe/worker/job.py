@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from ..cost.results import FunctionCost
 from ..protocol import Culprit, Emit, FunctionRequest, Place, Problem, StageResult
-from . import answers, dependencies, devices, environment
+from . import dependencies, device_stand_ins, devices, environment
 from .budget import TimeBudget
 from .examination import SPARSE, examine
 from .inputs import arguments, other_functions, placements, refusals, unsaved
@@ -31,7 +31,7 @@ from .launches import known, locate
 from .launches.launch import Launch, describe
 from .launches.recorder import LaunchRecorder, Record
 from .launches.variants import Variants, arrange
-from .stages import bisect, cost, gpu_interpreter, interpret, lowering, quick_compiles, real, whole
+from .stages import bisect, cost, device_run, gpu_interpreter, interpret, lowering, quick_compiles, whole_function
 from .tasks import problem, stage, task
 
 T = TypeVar("T")
@@ -74,8 +74,8 @@ class _Job:
         if self.request["devices"] is not None:
             environment.set_devices(self.request["devices"])
         if self.request["real"]:
-            real.look_for_devices()
-        answers.install()
+            device_run.look_for_devices()
+        device_stand_ins.install()
         function = self._task("load", self._load)
         if function is None or not self._finds_others():
             return
@@ -92,7 +92,7 @@ class _Job:
         if "bisect" in self.request:
             self._bisect(made)
         elif "alone" in self.request:
-            real.once(describe(made[self.request["alone"]].record))
+            device_run.once(describe(made[self.request["alone"]].record))
         elif "variant" in self.request:
             stage(self.emit, "reference", partial(self._varied, function))
         else:
@@ -129,15 +129,17 @@ class _Job:
             call, leaves = self._of_arrays(function)
             call.__name__ = dotted.rpartition(".")[2]  # which the program's kernels are called by, too
             spread = self._is_spread(records)
-            return whole.examine(dotted, call, leaves, records, target, schedules, folder, spread=spread)
+            return whole_function.examine(dotted, call, leaves, records, target, schedules, folder, spread=spread)
 
         found = cost_of(self.request["function"], function, "function")
         other = self.request["against"]
         if other:
             try:
-                found["against"] = whole.against(cost_of(other, self._named(other), "against"))
+                found["against"] = whole_function.against(cost_of(other, self._named(other), "against"))
             except Exception as error:  # its mistakes are not the function's
-                found["against"] = whole.without_cost(other.rpartition("::")[2], interpret.first_line(str(error)))
+                found["against"] = whole_function.without_cost(
+                    other.rpartition("::")[2], interpret.first_line(str(error))
+                )
         return {"function": found}
 
     def _of_arrays(self, function: Any) -> tuple[Callable[..., Any], list[Any]]:
@@ -160,7 +162,7 @@ class _Job:
         call, leaves = self._of_arrays(function)
         made = self.by_target.get(target.text, records)
         try:
-            whole.compiled(call, leaves, target, spread=self._is_spread(made))
+            whole_function.compiled(call, leaves, target, spread=self._is_spread(made))
         except Exception as error:
             return error
         return None
@@ -280,7 +282,7 @@ class _Job:
             positional, keywords = filled = self._filled()
             expected = self._interpreted(wanted, *filled)
             with contextlib.suppress(devices.Missing):  # which the stage `run` reports
-                problems += real.compare(partial(function, *positional, **keywords), expected)
+                problems += device_run.compare(partial(function, *positional, **keywords), expected)
         return {"problems": problems}
 
     def _filled(self) -> tuple[list[Any], dict[str, Any]]:

@@ -87,10 +87,10 @@ def send(replies: IO[str], event: Event) -> None:
 
 def _job(request: Request, emit: Emit) -> None:
     from . import job  # they need jax
-    from .stages import elsewhere  # they need jax
+    from .stages import compile_process  # they need jax
 
     if "modules" in request:
-        elsewhere.compile_modules(request, emit)
+        compile_process.compile_modules(request, emit)
     else:
         job.run(request, emit)
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ...cost.handed_on import ASSUMED, CASES, Case, sizes_of
+from ...cost.scalar_operands import ASSUMED, CASES, Case, sizes_of
 from . import locate, ragged_attention
 from .launch import equations, jaxprs_in, scan_counts
 from .recorder import PRIMITIVES, Record

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ...cost.handed_on import Case
+from ...cost.scalar_operands import Case
 
 ASSUMED = (
     "lengths of sequences are not known, and taken to be the longest that the cache has room for, each page used once; "

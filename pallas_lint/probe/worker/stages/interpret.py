@@ -16,8 +16,8 @@ from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Rais
 from .. import devices, environment
 from ..launches import boundary, locate
 from ..launches.launch import Launch, Operand
-from ..uninitialised import filling, lost, reads, steered, straight
-from . import fillings, gpu_interpreter, quick_compiles
+from ..uninitialised import control_operands, filling, nan_propagation, reads, unused_blocks
+from . import gpu_interpreter, operand_values, quick_compiles
 
 ON_TPU = "TPU interpreter"  # how a launch was run
 _MAX_BYTES = 16 << 30  # of operands and results
@@ -261,7 +261,7 @@ def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes:
     for problem in problems if launch.points <= _MAX_REPEATED else ():
         if problem["kind"] != "raised":
             fails = partial(_shows, execute, problem["kind"])
-            problem["hangs_on"] = fillings.causes(launch, values, fails, "bif")
+            problem["hangs_on"] = operand_values.causes(launch, values, fails, "bif")
     found: list[RunProblem] = [*problems]
     if results is not None:
         found += _poisoned(_Runs(launch, execute), values, results)
@@ -463,14 +463,14 @@ def _not_a_number(runs: _Runs, values: list[Any], results: list[Any], zeroed: li
     problem = _of_result(launch, at, wrong)
     problem["origin"], problem["always"] = origin, always
     problem["infinite"] = not bool(np.isnan(results[at].astype(np.float64)).any())
-    passes_on = origin == "uninitialised" and straight.passes_on(launch)
+    passes_on = origin == "uninitialised" and nan_propagation.passes_on(launch)
     if not passes_on:
-        problem["hangs_on"] = fillings.causes(launch, values, _failing(runs, origin, at), "bf")
+        problem["hangs_on"] = operand_values.causes(launch, values, _failing(runs, origin, at), "bf")
     if origin == "uninitialised":
         _name_memory(runs, values, problem, lambda seen: bool((_not_finite(seen[at]) & wrong).any()))
         if not passes_on:
             _in_grid_order(launch, values, at, problem, wrong)
-        deciding = steered.outputs(launch)
+        deciding = control_operands.outputs(launch)
         if problem["operand"] in deciding:
             problem["steered"] = deciding[problem["operand"]]
     return problem
@@ -525,7 +525,7 @@ def _different(runs: _Runs, values: list[Any], results: list[Any], zeroed: list[
         problem = _of_result(launch, at, results[at] != zeroed[at])
         problem["differs"] = True
         problem["always"] = bool(launch.guessed) and _depends(runs, at, other)
-        problem["hangs_on"] = fillings.causes(launch, values, partial(_depends, runs, at), "bf")
+        problem["hangs_on"] = operand_values.causes(launch, values, partial(_depends, runs, at), "bf")
 
         def shows(seen: list[Any], at: int = at) -> bool:
             return bool((seen[at] != zeroed[at]).any())
@@ -565,7 +565,7 @@ def _in_grid_order(launch: Launch, values: list[Any], at: int, problem: NotANumb
     with contextlib.suppress(Exception):
         if not (_not_finite(run(launch, values)[at]) & wrong).any():
             problem["out_of_order"] = True
-            problem["lost"] = lost.block(launch, values)
+            problem["lost"] = unused_blocks.block(launch, values)
 
 
 def counted(launch: Launch) -> list[Any]:

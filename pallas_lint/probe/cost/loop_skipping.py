@@ -1,4 +1,4 @@
-"""Turns of a loop that are known to be like the last one are not run, but counted.
+"""Skipping of loop iterations: those that are known to be like the last one are counted, not run.
 
 A loop is in a steady state when two stretches of it, of as many turns each, took the same way, waited equally long,
 left copies equally far from their end, and changed every register and every word of scalar memory by the same amount.

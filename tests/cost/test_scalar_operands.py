@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pallas_lint.probe.cost.handed_on import CASES, HandedOn, sizes_of
 from pallas_lint.probe.cost.prediction import predict
+from pallas_lint.probe.cost.scalar_operands import CASES, ScalarOperands, sizes_of
 from pallas_lint.probe.cost.xla_program import read
 from tests.probe.running import run
 from tests.rules.interpreted import python
@@ -70,12 +70,12 @@ def test_sizes_reach_the_product(text: str, sizes: list[list[int]]) -> None:
     program = read(PROGRAM.replace("SIZES", text))
     *_, metadata, _, _, product = program.computations[program.entry]
     for case, expected in zip(CASES, sizes, strict=True):
-        handed_on = HandedOn(program, case)
+        handed_on = ScalarOperands(program, case)
         given = handed_on.given(metadata)
         assert given == {0: expected} and handed_on.assumes == ("parameter" in text)
         handed_on.written[metadata.name] = predict(METADATA, "", "v6e", given, kind="xla").integers
         assert [words[0] for words in handed_on.given(product).values()] == [len(tiles(expected)), 0]
-    assert not HandedOn(program, "likely").given(product), "before it was computed"
+    assert not ScalarOperands(program, "likely").given(product), "before it was computed"
 
 
 @pytest.mark.parametrize(("rows", "groups"), [(4096, 8), (100, 7), (8192, 64), (512, 1)])

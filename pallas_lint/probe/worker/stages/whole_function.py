@@ -11,10 +11,10 @@ from typing import Any
 
 from ...cost.function import ProgramCost
 from ...cost.function import cost as cost_of
-from ...cost.handed_on import ASSUMED, CASES, WITHIN, HandedOn
 from ...cost.listing import UnknownForm
 from ...cost.prediction import Prediction, in_all_cases, predict
 from ...cost.results import AgainstCost, FunctionCost, OperationCost
+from ...cost.scalar_operands import ASSUMED, CASES, WITHIN, ScalarOperands
 from ...cost.xla_program import Operation, XlaProgram, read
 from .. import devices
 from ..devices import DeviceTarget, Missing
@@ -118,7 +118,7 @@ class _Predictions:
         self.found, self.uses = cost.schedules_and_uses(texts.items())
         self.records, self.device = records, target.device
         self.known: dict[str, Prediction] = {}
-        self.cases = [HandedOn(program, case) for case in CASES]
+        self.cases = [ScalarOperands(program, case) for case in CASES]
 
     @cached_property
     def _written(self) -> dict[tuple[object, ...], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.finding import Severity
-from pallas_lint.probe.perf import better
+from pallas_lint.probe.perf import better_arguments
 from pallas_lint.probe.perf.figures import device_of, microseconds
 from pallas_lint.probe.places import FindingBuilder
 from pallas_lint.report.style import visible
@@ -174,7 +174,7 @@ def _definition(result: ProbeResult, places: Places) -> Sequence[Place]:
         return ()
     file = places.cwd / result.spec.file
     try:
-        line = better.line_of(result.spec, files.read(file).decode("utf-8", "replace"))
+        line = better_arguments.line_of(result.spec, files.read(file).decode("utf-8", "replace"))
     except OSError:
         return ()
     return () if line is None else ({"file": str(file), "line": line},)

@@ -1,4 +1,4 @@
-"""Launches that run out of VMEM where they are compiled alone, and what becomes of them in the function around them."""
+"""Launches that run out of VMEM where they are compiled alone, compiled again within the function around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that do the same at each grid point, whatever numbers they are given: NaN that they read, they pass on."""
+"""Propagation of NaN: a kernel that does the same at each grid point for all numbers passes on NaN that it reads."""
 
 from __future__ import annotations
 

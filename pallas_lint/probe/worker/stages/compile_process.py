@@ -17,14 +17,14 @@ from ..budget import TimeBudget, TooLong, used
 from ..launches import boundary
 from ..launches.launch import Launch
 from ..tasks import StageOf, problem, stage
-from . import lowering, within, work
+from . import enclosing_program, interpret_time, lowering
 
 _LOOK = 0.05  # seconds between two looks at whether an interpreted kernel has had its time
 _WAITING = 4  # times the CPU time that it may use: what only waits uses none
 _ENDING = 10.0  # seconds for a kernel to end that is made to
 
 
-class Elsewhere:
+class CompileProcess:
     """Leaves lowered launches in a folder, for another process to compile; runs kernels with a deadline."""
 
     def __init__(self, folder: str) -> None:
@@ -48,7 +48,7 @@ class Elsewhere:
 
     def within(self, budget: TimeBudget, launch: Launch, execute: Callable[[], Any]) -> Any:
         """The result of `execute`, which interprets the launch; raises TooLong where it takes longer than it may."""
-        least, seconds = work.least_seconds(launch), budget.seconds()
+        least, seconds = interpret_time.least_seconds(launch), budget.seconds()
         if least > seconds:
             raise TooLong(f"its loops take {least:,.0f} s or more; smaller shapes")
         box: list[Any] = []
@@ -145,6 +145,6 @@ def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: devices.Devi
     try:
         return {"figures": lowering.compiled_elsewhere(data, module, target)}
     except Exception as error:
-        if target.backend != "tpu" or not within.is_overflow(error):
+        if target.backend != "tpu" or not enclosing_program.is_overflow(error):
             raise
-        return within.judge(module["over"] or problem(error))
+        return enclosing_program.judge(module["over"] or problem(error))

@@ -1,4 +1,4 @@
-"""Operands that are made up, filled in other ways: whether a verdict hangs on the values that they happened to have.
+"""Other values for operands that are made up: whether a verdict depends on the values that they happened to have.
 
 Residuals, masks and tables that belong together in the program are drawn apart here. A fault that is gone on some other
 values may be one that the program never runs into; one that stays whatever is given is the kernel's.

@@ -1,4 +1,4 @@
-"""Answers of the worker, kept between runs: a function is not probed again while all that its answer rests on is there.
+"""Cache of the worker's events between runs: no function is probed again while all that its results rest on is there.
 
 That is the question with its conditions, the interpreter, the environment variables, this version of pallas-lint, and
 every file that was imported or read. Not kept are answers that rest on more, such as another program, and those that
@@ -53,7 +53,7 @@ def _variables() -> dict[str, str]:
 
 
 @define
-class KeptEvents:
+class EventCache:
     """Answers in a cache folder, by their question. What is wrong with one is silent: the function is probed again."""
 
     folder: CacheFolder
@@ -97,7 +97,7 @@ class KeptEvents:
 
 
 @define
-class KeptLaunches:
+class LaunchCache:
     """Results of launches, by their digest: one that was examined in an earlier run of tests need not be again.
 
     `terms`: how launches are examined.

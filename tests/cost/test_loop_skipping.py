@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint.probe.cost.steady import Bound, Growing, Unsteady
+from pallas_lint.probe.cost.loop_skipping import Bound, Growing, Unsteady
 from pallas_lint.probe.cost.values import word
 
 STEPS = st.lists(

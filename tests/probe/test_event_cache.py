@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pallas_lint.probe.client import MAIN
-from pallas_lint.probe.kept_events import KeptEvents, KeptLaunches
+from pallas_lint.probe.event_cache import EventCache, LaunchCache
 from pallas_lint.probe.results import collect
 from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.probe.specs import parse_target
@@ -89,7 +89,7 @@ def test_what_an_answer_rests_on(folder: CacheFolder, tmp_path: Path) -> None:
     package = tmp_path / "lib" / "site-packages"
     package.mkdir(parents=True)
     (package / "core.py").write_text("")
-    kept = KeptEvents(folder, sys.executable, project)
+    kept = EventCache(folder, sys.executable, project)
     on = {
         "installed": [str(package / "core.py")],
         "read": [str(project / "rows.txt"), str(project / "missing.txt")],
@@ -108,7 +108,7 @@ def test_what_an_answer_rests_on(folder: CacheFolder, tmp_path: Path) -> None:
 
     assert not holds() and holds()
     assert kept.find({**REQUEST, "targets": []}) is None
-    assert KeptEvents(folder, str(another), tmp_path).find(REQUEST) is None
+    assert EventCache(folder, str(another), tmp_path).find(REQUEST) is None
     (project / "notes.md").write_text("")
     (project / "rows.txt").write_text("8")
     assert holds(), "the file says the same"
@@ -134,14 +134,14 @@ def test_what_an_answer_rests_on(folder: CacheFolder, tmp_path: Path) -> None:
     ],
 )
 def test_answers_that_are_not_given_again(folder: CacheFolder, tmp_path: Path, more: list[Any]) -> None:
-    kept = KeptEvents(folder, sys.executable, tmp_path)
+    kept = EventCache(folder, sys.executable, tmp_path)
     assert not kept.keep(REQUEST, [*events(), *more], float("inf"))
     assert kept.find(REQUEST) is None
 
 
 def test_what_may_have_changed_meanwhile_is_not_kept(folder: CacheFolder, tmp_path: Path) -> None:
     file = tmp_path / "project" / "rows.txt"
-    kept, reported = KeptEvents(folder, sys.executable, tmp_path), events(read=[str(file)])
+    kept, reported = EventCache(folder, sys.executable, tmp_path), events(read=[str(file)])
     assert not kept.keep(REQUEST, reported, file.stat().st_mtime)
     assert kept.keep(REQUEST, reported, file.stat().st_mtime + 1)
     assert not kept.keep(REQUEST, events(beyond="it writes files"), float("inf"))
@@ -151,7 +151,7 @@ def test_what_may_have_changed_meanwhile_is_not_kept(folder: CacheFolder, tmp_pa
 @pytest.mark.parametrize("text", ["Path('x').exists()", "os.path.isfile('x')", "from os.path import exists"])
 def test_code_that_checks_whether_files_exist(folder: CacheFolder, tmp_path: Path, text: str) -> None:
     file = tmp_path / "project" / "helper.py"
-    kept, reported = KeptEvents(folder, sys.executable, tmp_path), events(read=[str(file)])
+    kept, reported = EventCache(folder, sys.executable, tmp_path), events(read=[str(file)])
     file.write_text('"""What exists."""\n')
     assert kept.keep(REQUEST, reported, float("inf"))
     file.write_text(f"{text}\n")
@@ -202,7 +202,7 @@ def test_a_function_is_probed_again_when_something_changed(
     worker: Worker, folder: CacheFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tmp_path / "project"
-    kept = KeptEvents(folder, python(), project)
+    kept = EventCache(folder, python(), project)
     session = Session(worker, project, ProbeOptions(stage="grid"), kept=kept)
     spec = parse_target("kernel.py::launch", ["f32[64,128]"])
 
@@ -238,7 +238,7 @@ def _document(result: ProbeResult) -> list[Any]:
 
 
 def test_launches_of_tests(folder: CacheFolder) -> None:
-    kept = KeptLaunches(folder, ProbeOptions().request())
+    kept = LaunchCache(folder, ProbeOptions().request())
     result = collect(None, [*events(), ended(task="lower", stage="lower", target="tpu", detail="why")], 1.0)
     [launch] = result.launches
     kept.keep(launch)
@@ -249,7 +249,7 @@ def test_launches_of_tests(folder: CacheFolder) -> None:
     assert reported is not None
     [again] = collect(None, reported, 1.0).launches
     assert (again.facts, again.stages) == (launch.facts, launch.stages)
-    assert KeptLaunches(folder, ProbeOptions(stage="grid").request()).find("abc") is None
+    assert LaunchCache(folder, ProbeOptions(stage="grid").request()).find("abc") is None
     launch.facts["digest"] = "def"  # type: ignore[typeddict-unknown-key]
     launch.stages[0].unreached = True
     kept.keep(launch)

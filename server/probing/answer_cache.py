@@ -1,4 +1,4 @@
-"""Answers of probes that still hold: the same question about the same code is not run again.
+"""Cache of probe results: the same request about the same code is not run again.
 
 The code is all of the user's that was imported, statement by statement: what one of them does besides binding names
 may matter to any other. Comments and blank lines between them do not.

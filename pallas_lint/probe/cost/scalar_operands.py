@@ -1,4 +1,4 @@
-"""Integers that operations of a program hand on to its kernels, and those that are assumed: sizes of groups.
+"""Values of scalar operands of the kernels in a program, computed or assumed: sizes of groups.
 
 A product of groups (`jax.lax.ragged_dot`) is a kernel of XLA's whose loop depends on what another one computed of the
 sizes of the groups. That one only uses the scalar unit, so that what it writes is known where the sizes are.
@@ -30,7 +30,7 @@ _MAX_WORDS = 1 << 16
 
 
 @dataclass
-class HandedOn:
+class ScalarOperands:
     """What is known of the vectors of integers in a program.
 
     `written`: by kernel, what it wrote to its results, by their numbers behind those of its operands.
