@@ -23,7 +23,7 @@ import main
 main.load_package()
 environment, known, ragged_attention, whole = (
     importlib.import_module(f"{main.WORKER}.{name}")
-    for name in ("environment", "launches.known", "launches.ragged_attention", "stages.whole")
+    for name in ("environment", "launches.known", "launches.ragged_attention", "stages.whole_function")
 )
 environment.set_variables()
 environment.import_jax()

@@ -70,11 +70,11 @@ def test_sizes_reach_the_product(text: str, sizes: list[list[int]]) -> None:
     program = read(PROGRAM.replace("SIZES", text))
     *_, metadata, _, _, product = program.computations[program.entry]
     for case, expected in zip(CASES, sizes, strict=True):
-        handed_on = ScalarOperands(program, case)
-        given = handed_on.given(metadata)
-        assert given == {0: expected} and handed_on.assumes == ("parameter" in text)
-        handed_on.written[metadata.name] = predict(METADATA, "", "v6e", given, kind="xla").integers
-        assert [words[0] for words in handed_on.given(product).values()] == [len(tiles(expected)), 0]
+        operands = ScalarOperands(program, case)
+        given = operands.given(metadata)
+        assert given == {0: expected} and operands.assumes == ("parameter" in text)
+        operands.written[metadata.name] = predict(METADATA, "", "v6e", given, kind="xla").integers
+        assert [words[0] for words in operands.given(product).values()] == [len(tiles(expected)), 0]
     assert not ScalarOperands(program, "likely").given(product), "before it was computed"
 
 
