@@ -19,9 +19,10 @@ from pallas_lint.api import (
     Rule,
     Severity,
     Span,
+    Value,
 )
 from pallas_lint.kernels.facts.copies import COMMIT_SMEM, GPU, TO_GMEM, TO_SMEM, WAIT_TO_GMEM
-from pallas_lint.kernels.facts.loop_unrolling import overlap, part_of, unrolled_events
+from pallas_lint.kernels.facts.loop_unrolling import EventInstance, overlap, part_of, unrolled_events
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.trace import refs_in
 from pallas_lint.records import define
@@ -49,14 +50,15 @@ class MissingCommitSmem(Rule):
     `plgpu.wait_smem_to_gmem` has returned, in this turn of a loop or in the next. `wait_smem_to_gmem(n)` leaves the
     last `n` copies running: of a ring of `n` slots that is one too many.
 
-    What a copy from GMEM brings is there once its barrier was waited for: a read before `barrier_wait` sees what the
-    buffer held before.
+    What a copy from GMEM brings is there once its barrier was waited for: a read before `barrier_wait` may see what the
+    buffer held before, and a slot that the next copy is already started into may change while it is read.
 
     ## How to fix
 
     Call `plgpu.commit_smem()` after the last write and before the copy or MMA, and
     `plgpu.wait_smem_to_gmem(0, wait_read_only=True)` before the next write; of a ring of `n` slots `n - 1` copies
-    may be left. Call `plgpu.barrier_wait` between a copy from GMEM and the first read.
+    may be left. Call `plgpu.barrier_wait` between a copy from GMEM and the first read, and start the copy of the next
+    tiles behind the last read of their slot.
 
     ## Fix safety
 
@@ -156,48 +158,93 @@ def _unfenced_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
             if event.name == COMMIT_SMEM:
                 dirty.clear()
             elif event.name in _READERS:
-                for buffer in _read_by(event):
-                    write = dirty.pop(buffer, None)
+                for ref in _read_by(event):
+                    write = dirty.pop(ref.buffer, None)
                     if write is not None:
                         yield _unfenced(event, write, context)
 
 
+@define(eq=False)
+class _Filling:
+    """A copy into a buffer that may not have arrived."""
+
+    op: Op
+    target: Ref
+    part: object
+    conditions: tuple[Guard, ...]
+    barrier: Value
+    barrier_part: object
+
+    def is_read_by(self, ref: Ref, part: object, conditions: tuple[Guard, ...]) -> bool:
+        """Whether a read certainly meets it: of the same elements, and not in another branch or thread."""
+        shared = min(len(conditions), len(self.conditions))
+        return (
+            ref.buffer == self.target.buffer
+            and (self.part == "" or overlap(self.part, part))
+            and conditions[:shared] == self.conditions[:shared]
+        )
+
+    def may_end_with(self, wait: Op, instance: EventInstance) -> bool:
+        """Whether a wait may be for it: not one for another barrier of the same array of barriers."""
+        waited = wait.argument("barrier", 0)
+        if not isinstance(waited, Ref) or not isinstance(self.barrier, Ref) or waited.buffer != self.barrier.buffer:
+            return True
+        part = part_of(waited, ELLIPSIS, instance)
+        return part == self.barrier_part or not (_is_number(part) and _is_number(self.barrier_part))
+
+
+def _is_number(part: object) -> bool:
+    return isinstance(part, tuple) and all(isinstance(each, Const) for each in part)
+
+
 def _early_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
-    """Reads of a whole buffer that a copy fills, with no wait since: not those of another branch or thread."""
+    """Reads of what a copy fills, in the same turn of a loop or in one of the next, with no wait since."""
     copies = {op.site.key for op in trace.ops(*_COPIES)}
-    filled: dict[tuple[str, object], tuple[Op, Ref]] = {}
-    unseen = set(trace.untracked_at)
-    for at, event in enumerate(trace.events):
-        if at in unseen:  # code ran that may wait
-            filled.clear()
+    filling: list[_Filling] = []
+    last, reported = -1, set()
+    for instance in unrolled_events(trace):
+        event = instance.event
+        if any(min(last, instance.at) < at <= instance.at for at in trace.untracked_at):  # code ran that may wait
+            filling.clear()
+        last = instance.at
+        read: list[tuple[Ref, Value]] = []
         if isinstance(event, Access):
-            read = [event.ref.buffer] if event.kind == "load" and event.site.key not in copies else []
-        elif isinstance(event, Op):
-            read = list(_read_by(event)) if event.name in _READERS else []
-            target = event.argument("dst", 1) if event.name == TO_SMEM else None
-            if isinstance(target, Ref) and not target.view and event.argument("barrier", 2) is not None:
-                filled[target.buffer] = event, target
-            elif any(word in event.short for word in ("wait", "test", "barrier", "semaphore")):
-                filled.clear()
-        else:
-            continue
-        for buffer in read:
-            copy = filled.pop(buffer, None)
-            if copy is not None and event.guards[: len(copy[0].guards)] == copy[0].guards:
-                yield context.finding(
-                    event.site,
-                    f"{_named(copy[1])} is read before the copy into it was waited for",
-                    help="call `plgpu.barrier_wait` with the barrier of the copy first",
-                    severity=Severity.WARNING if event.certain and copy[0].certain else Severity.INFO,
-                    related=[(copy[0].site, "copied here")],
-                )
+            read = [(event.ref, event.index)] if event.kind == "load" and event.site.key not in copies else []
+        elif any(word in event.short for word in ("wait", "test", "barrier", "semaphore")):
+            filling = [copy for copy in filling if not copy.may_end_with(event, instance)]
+        elif event.name in _READERS:
+            read = [(ref, ELLIPSIS) for ref in _read_by(event)]
+        for ref, index in read if filling else ():
+            part = part_of(ref, index, instance)
+            copy = next((each for each in filling if each.is_read_by(ref, part, instance.conditions)), None)
+            if copy is None or event.site.key in reported:
+                continue
+            filling.remove(copy)
+            reported.add(event.site.key)
+            yield _read_early(copy, event, context)
+        if isinstance(event, Op) and event.name == TO_SMEM:
+            target, barrier = event.argument("dst", 1), event.argument("barrier", 2)
+            if isinstance(target, Ref) and barrier is not None:
+                part = part_of(target, ELLIPSIS, instance)
+                at = part_of(barrier, ELLIPSIS, instance) if isinstance(barrier, Ref) else None
+                filling.append(_Filling(event, target, part, instance.conditions, barrier, at))
 
 
-def _read_by(op: Op) -> Iterator[tuple[str, object]]:
+def _read_early(copy: _Filling, event: Access | Op, context: Context) -> Finding:
+    return context.finding(
+        event.site,
+        f"{_named(copy.target)} is read before the copy into it was waited for",
+        help="call `plgpu.barrier_wait` with the barrier of the copy first, or start the copy after this read",
+        severity=Severity.WARNING if event.certain and copy.op.certain else Severity.INFO,
+        related=[(copy.op.site, "copied here")],
+    )
+
+
+def _read_by(op: Op) -> Iterator[Ref]:
     for name, position in _READERS[op.name]:
         value = op.argument(name, position)
         if value is not None:
-            yield from (ref.buffer for ref in refs_in(value))
+            yield from refs_in(value)
 
 
 # -- copies that still read ----------------------------------------------------------------------------------------

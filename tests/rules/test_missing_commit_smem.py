@@ -294,11 +294,44 @@ def test_three_slots_in_turn() -> None:
         ("{copy}\no_gmem[...] = b[...]\n{wait}", False),
         ("{copy}\nplgpu.wait_gmem_to_smem(x_gmem, a, barrier)\no_gmem[...] = a[...]", False),
         ("o_gmem[...] = a[...]\n{copy}\n{wait}", False),
-        ("pl.when(x_gmem[0] > 0)(lambda: {copy})\no_gmem[...] = a[...]", False),  # another thread's
+        ("pl.when(x_gmem[0] > 0)(lambda: {copy})\no_gmem[...] = a[...]", True),
+        ("pl.when(x_gmem[0] > 0)(lambda: {copy})\npl.when(x_gmem[1] > 0)(lambda: pl.debug_print('', a[0]))", False),
         ("plgpu.copy_gmem_to_smem(x_gmem.at[0:64], a.at[0:64], barrier)\no_gmem[...] = a[...]\n{wait}", False),
     ],
 )
 def test_a_read_before_the_copy_was_waited_for(body: str, early: bool) -> None:
     code = module(body.format(copy="plgpu.copy_gmem_to_smem(x_gmem, a, barrier)", wait="plgpu.barrier_wait(barrier)"))
+    found = lint(code, "0.12.0.1", "mosaic-gpu", "PAL416")
+    assert ["before the copy into it was waited for" in each.message for each in found] == [True] * early
+
+
+_PREFETCH = """
+def start(k):
+    slot = lax.rem(k, 2)
+    plgpu.copy_gmem_to_smem(x_gmem.at[k], a.at[slot], barrier.at[slot])
+
+for k in range(2):
+    start(k)
+
+@pl.loop(0, 8)
+def _(k):
+    slot = lax.rem(k, 2)
+    plgpu.barrier_wait(barrier.at[WAIT])
+    BODY
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "wait", "early"),
+    [
+        ("o_gmem[k] = a[slot]\n    pl.when(k + 2 < 8)(lambda: start(k + 2))", "slot", False),
+        ("pl.when(k + 2 < 8)(lambda: start(k + 2))\n    o_gmem[k] = a[slot]", "slot", True),
+        ("pl.when(k + 2 < 8)(lambda: start(k + 2))\n    o_gmem[k] = a[1 - slot]", "slot", True),  # of the prologue
+        ("o_gmem[k] = a[slot]\n    pl.when(k + 2 < 8)(lambda: start(k + 2))", "1 - slot", True),
+        ("o_gmem[k] = a[slot]\n    pl.when(k + 2 < 8)(lambda: start(k + 2))", "x_gmem[k]", False),  # it may be any
+    ],
+)
+def test_slots_are_read_once_their_copy_was_waited_for(body: str, wait: str, early: bool) -> None:
+    code = module(_PREFETCH.replace("BODY", body).replace("WAIT", wait)).replace("(128,)", "(2, 128)")
     found = lint(code, "0.12.0.1", "mosaic-gpu", "PAL416")
     assert ["before the copy into it was waited for" in each.message for each in found] == [True] * early

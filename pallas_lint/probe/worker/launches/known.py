@@ -186,22 +186,28 @@ def turns(program: Any) -> dict[tuple[str, int], float]:
     """
     counted = _CountedLoops()
     counted.closed(program, [None] * len(program.jaxpr.invars))
-    at: dict[tuple[str, int], list[list[int | None]]] = {}
-    for loop in {id(each): each for each in equations(program) if str(each.primitive) == "while"}.values():
-        for place in locate.of_equation(loop)[:1]:
-            at.setdefault((place["file"], place["line"]), []).append(counted.runs.get(id(loop), []))
-    alone = {place: loops[0] for place, loops in at.items() if len(loops) == 1}
-    known = {place: [count for count in runs if count is not None] for place, runs in alone.items()}
-    return {place: sum(runs) / len(runs) for place, runs in known.items() if runs and len(runs) == len(alone[place])}
+    loops: dict[tuple[str, int], list[Any]] = {}
+    for each in equations(program):
+        if str(each.primitive) == "while":
+            for place in locate.of_equation(each)[:1]:
+                here = loops.setdefault((place["file"], place["line"]), [])
+                here += [] if any(other is each for other in here) else [each]
+    found = {}
+    for at, (first, *others) in loops.items():
+        counts = [count for loop, count in counted.runs if loop is first]
+        known = [count for count in counts if count is not None]
+        if known and len(known) == len(counts) and not others:
+            found[at] = sum(known) / len(known)
+    return found
 
 
 class _CountedLoops(_KnownValues):
-    """Runs loops turn by turn. `runs`: by loop, the turns of each time that it ran; None where they are not known."""
+    """Runs loops turn by turn. `runs`: each time that a loop ran, its turns; None where they are not known."""
 
     def __init__(self) -> None:
         super().__init__([])
         self.largest = _MAX_ELEMENTS_OF_LOOPS
-        self.runs: dict[int, list[int | None]] = {}
+        self.runs: list[tuple[Any, int | None]] = []
         self.left = _MAX_TURNS
 
     def _equation(self, equation: Any, values: list[Any]) -> list[Any]:
@@ -214,10 +220,10 @@ class _CountedLoops(_KnownValues):
         for count in itertools.count():
             (goes_on,) = self._turn(params["cond_jaxpr"], [*test, *state])
             if goes_on is None or self.left == 0:
-                self.runs.setdefault(id(equation), []).append(None)
+                self.runs.append((equation, None))
                 return [None] * len(equation.outvars)
             if not goes_on:
-                self.runs.setdefault(id(equation), []).append(count)
+                self.runs.append((equation, count))
                 break
             self.left -= 1
             state = self._turn(params["body_jaxpr"], [*body, *state])
