@@ -52,6 +52,7 @@ class MissingCommitSmem(Rule):
 
     What a copy from GMEM brings is there once its barrier was waited for: a read before `barrier_wait` may see what the
     buffer held before, and a slot that the next copy is already started into may change while it is read.
+    Two copies into one slot at the same time leave some of either.
 
     ## How to fix
 
@@ -175,8 +176,8 @@ class _Filling:
     barrier: Value
     barrier_part: object
 
-    def is_read_by(self, ref: Ref, part: object, conditions: tuple[Guard, ...]) -> bool:
-        """Whether a read certainly meets it: of the same elements, and not in another branch or thread."""
+    def meets(self, ref: Ref, part: object, conditions: tuple[Guard, ...]) -> bool:
+        """Whether it certainly has elements in common with a read or copy that is in no other branch or thread."""
         shared = min(len(conditions), len(self.conditions))
         return (
             ref.buffer == self.target.buffer
@@ -198,7 +199,7 @@ def _is_number(part: object) -> bool:
 
 
 def _early_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
-    """Reads of what a copy fills, in the same turn of a loop or in one of the next, with no wait since."""
+    """Reads of what a copy fills, and other copies into it, in any turn of a loop, with no wait since."""
     copies = {op.site.key for op in trace.ops(*_COPIES)}
     filling: list[_Filling] = []
     last, reported = -1, set()
@@ -216,7 +217,7 @@ def _early_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
             read = [(ref, ELLIPSIS) for ref in _read_by(event)]
         for ref, index in read if filling else ():
             part = part_of(ref, index, instance)
-            copy = next((each for each in filling if each.is_read_by(ref, part, instance.conditions)), None)
+            copy = next((each for each in filling if each.meets(ref, part, instance.conditions)), None)
             if copy is None or event.site.key in reported:
                 continue
             filling.remove(copy)
@@ -227,6 +228,10 @@ def _early_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
             if isinstance(target, Ref) and barrier is not None:
                 part = part_of(target, ELLIPSIS, instance)
                 at = part_of(barrier, ELLIPSIS, instance) if isinstance(barrier, Ref) else None
+                other = next((each for each in filling if each.meets(target, part, instance.conditions)), None)
+                if other is not None and other.part == part and event.site.key not in reported:
+                    reported.add(event.site.key)
+                    yield _filled_twice(other, event, context)
                 filling.append(_Filling(event, target, part, instance.conditions, barrier, at))
 
 
@@ -236,6 +241,16 @@ def _read_early(copy: _Filling, event: Access | Op, context: Context) -> Finding
         f"{_named(copy.target)} is read before the copy into it was waited for",
         help="call `plgpu.barrier_wait` with the barrier of the copy first, or start the copy after this read",
         severity=Severity.WARNING if event.certain and copy.op.certain else Severity.INFO,
+        related=[(copy.op.site, "copied here")],
+    )
+
+
+def _filled_twice(copy: _Filling, again: Op, context: Context) -> Finding:
+    return context.finding(
+        again.site,
+        f"{_named(copy.target)} is filled again while a copy into it may still run",
+        help="call `plgpu.barrier_wait` with the barrier of the earlier copy first, or copy into another slot",
+        severity=Severity.WARNING if again.certain and copy.op.certain else Severity.INFO,
         related=[(copy.op.site, "copied here")],
     )
 

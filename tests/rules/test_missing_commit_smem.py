@@ -335,3 +335,23 @@ def test_slots_are_read_once_their_copy_was_waited_for(body: str, wait: str, ear
     code = module(_PREFETCH.replace("BODY", body).replace("WAIT", wait)).replace("(128,)", "(2, 128)")
     found = lint(code, "0.12.0.1", "mosaic-gpu", "PAL416")
     assert ["before the copy into it was waited for" in each.message for each in found] == [True] * early
+
+
+# The probe's model of the first has no order in which the copies do not meet.
+@pytest.mark.parametrize(
+    ("body", "twice"),
+    [
+        ("start(k + 1, slot)\n    plgpu.barrier_wait(barrier.at[slot])", True),
+        ("start(k + 1, 1 - slot)\n    plgpu.barrier_wait(barrier.at[slot])", False),
+        ("plgpu.barrier_wait(barrier.at[slot])\n    start(k + 1, slot)", False),
+        ("plgpu.barrier_wait(b)\n    start(k + 1, slot)", False),  # another barrier, which others may arrive at
+        ("pl.when(x_gmem[0] > 0)(lambda: start(k + 1, slot))\n    pl.when(x_gmem[0] < 0)(lambda: start(k + 1, slot))"
+         "\n    plgpu.barrier_wait(barrier.at[slot])", True),  # the one in the prologue
+    ],
+)  # fmt: skip
+def test_slots_that_two_copies_fill(body: str, twice: bool) -> None:
+    start = "plgpu.copy_gmem_to_smem(x_gmem.at[k], a.at[slot], barrier.at[slot])"
+    loop = f"start(0, 0)\n\n@pl.loop(0, 8)\ndef _(k):\n    slot = lax.rem(k, 2)\n    {body}"
+    code = module(f"def start(k, slot):\n    {start}\n\n{loop}").replace("(128,)", "(2, 128)")
+    found = lint(code, "0.12.0.1", "mosaic-gpu", "PAL416")
+    assert ["is filled again" in each.message for each in found] == [True] * twice
