@@ -3,6 +3,7 @@
 The engine's caches are not made for several threads: each thread has its own. Work that takes long checks now and then
 whether it should make way; it is begun again when its turn comes. Work that does not check, or takes far too long, goes
 on in a thread of its own, one at a time, while a new thread does the rest; past a limit of CPU time it is given up.
+Once both are idle, the thread that did it takes the place of the new one: its caches are those of the large document.
 """
 
 from __future__ import annotations
@@ -183,11 +184,18 @@ class EngineQueue:
                     worker.begin(work)
                     self._changed.notify_all()
                     return work
-                if worker is self._slow:
-                    self._slow = None
-                else:
+                if not self._has_handed_over():
                     self._changed.wait()
             return None
+
+    def _has_handed_over(self) -> bool:
+        """Whether both threads were idle, so that the slow one, which has the larger caches, is the quick one now."""
+        quick, slow = self._quick, self._slow
+        if quick is None or slow is None or quick.work is not None or slow.work is not None:
+            return False
+        self._quick, self._slow = slow, None
+        self._changed.notify_all()
+        return True
 
     def _from_waiting(self) -> _Work | None:
         while self._waiting:
@@ -238,7 +246,7 @@ class EngineQueue:
         if quick is None or quick.work is None or quick.work.movable is None or not self._holds_up(quick, quick.work):
             return
         quick.work.movable.moved()
-        if self._slow is None:
+        if self._slow is None or self._slow.work is None:
             self._slow = quick
         else:
             self._parked.append(quick.work)

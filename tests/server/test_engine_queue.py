@@ -227,6 +227,28 @@ def test_outdated_work_makes_way_in_the_slow_thread(engine: EngineQueue) -> None
     assert first.result(LIMIT) is None
 
 
+def test_the_caches_of_what_took_long_are_used_again(engine: EngineQueue) -> None:
+    """Each thread has its own: the one that judged a large document judges it after the next edit, too."""
+    begun, moved, release = threading.Event(), threading.Event(), threading.Event()
+
+    def judge() -> int:
+        begun.set()
+        while not release.is_set():  # on the processor: it holds up others
+            pass
+        return threading.get_ident()
+
+    first = engine.submit(judge, lambda: 1.0, Movable(moved.set))
+    assert begun.wait(LIMIT)
+    meanwhile = engine.submit(threading.get_ident).result(LIMIT)
+    assert moved.wait(LIMIT)
+    release.set()
+    large = first.result(LIMIT)
+    assert large != meanwhile
+    while engine.submit(threading.get_ident).result(LIMIT) != large:
+        time.sleep(0.01)  # until both are idle
+    assert engine.submit(judge, lambda: 1.0, Movable()).result(LIMIT) == large
+
+
 def test_a_thread_interrupted_as_it_enters_the_lock_leaves_it_free() -> None:
     engine, begun = EngineQueue(), threading.Event()
 
