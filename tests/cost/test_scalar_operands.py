@@ -104,7 +104,7 @@ def routed(lhs, rhs, experts):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_product_of_groups_has_a_total(tmp_path: Path) -> None:
     """It need not be known how large the groups are; where it is, the range is that of the chip."""
     (tmp_path / "functions.py").write_text(FUNCTIONS)

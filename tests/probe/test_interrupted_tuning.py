@@ -42,6 +42,7 @@ def interrupted(folder: Path, *words: str, when: str) -> tuple[int, str, str]:
     return process.returncode, out, errors
 
 
+@pytest.mark.nightly
 def test_a_table_goes_on_from_what_is_kept(tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS)
     (tmp_path / "table.py").write_text("TUNED = {\n    256: 64,\n    512: 128,\n    1024: 256,\n}\n")
