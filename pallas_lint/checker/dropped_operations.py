@@ -1,4 +1,4 @@
-"""Severity of findings on operations that no compiler gets: jax drops those of which nothing uses the result."""
+"""Severity of findings on dead code: jax removes operations with unused results before a backend compiles them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions of which the result goes nowhere: jax drops their operations."""
+"""Dead code: expressions with unused results, of which jax removes the operations."""
 
 from __future__ import annotations
 

@@ -222,7 +222,8 @@ def _early_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
                 continue
             filling.remove(copy)
             reported.add(event.site.key)
-            yield _read_early(copy, event, context)
+            what = "read before the copy into it was waited for"
+            yield _unwaited(copy, event, what, "copy first, or start the copy after this read", context)
         if isinstance(event, Op) and event.name == TO_SMEM:
             target, barrier = event.argument("dst", 1), event.argument("barrier", 2)
             if isinstance(target, Ref) and barrier is not None:
@@ -231,26 +232,17 @@ def _early_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
                 other = next((each for each in filling if each.meets(target, part, instance.conditions)), None)
                 if other is not None and other.part == part and event.site.key not in reported:
                     reported.add(event.site.key)
-                    yield _filled_twice(other, event, context)
+                    what = "filled again while a copy into it may still run"
+                    yield _unwaited(other, event, what, "earlier copy first, or copy into another slot", context)
                 filling.append(_Filling(event, target, part, instance.conditions, barrier, at))
 
 
-def _read_early(copy: _Filling, event: Access | Op, context: Context) -> Finding:
+def _unwaited(copy: _Filling, event: Access | Op, what: str, instead: str, context: Context) -> Finding:
     return context.finding(
         event.site,
-        f"{_named(copy.target)} is read before the copy into it was waited for",
-        help="call `plgpu.barrier_wait` with the barrier of the copy first, or start the copy after this read",
+        f"{_named(copy.target)} is {what}",
+        help=f"call `plgpu.barrier_wait` with the barrier of the {instead}",
         severity=Severity.WARNING if event.certain and copy.op.certain else Severity.INFO,
-        related=[(copy.op.site, "copied here")],
-    )
-
-
-def _filled_twice(copy: _Filling, again: Op, context: Context) -> Finding:
-    return context.finding(
-        again.site,
-        f"{_named(copy.target)} is filled again while a copy into it may still run",
-        help="call `plgpu.barrier_wait` with the barrier of the earlier copy first, or copy into another slot",
-        severity=Severity.WARNING if again.certain and copy.op.certain else Severity.INFO,
         related=[(copy.op.site, "copied here")],
     )
 

@@ -1,4 +1,4 @@
-"""Operations of which nothing uses the result: jax drops them before a backend gets the kernel."""
+"""Dead code in kernels: jax removes operations with unused results before a backend compiles them."""
 
 from __future__ import annotations
 

@@ -333,7 +333,7 @@ def _may_run_there(op: Op, axis: Padded) -> bool:
 
 
 def _padded_steps(block: Block, at: int) -> tuple[list[Point], frozenset[int]] | None:
-    """The steps at which a dimension of the block is padded, and the axes by which they are told apart."""
+    """The steps at which a dimension of the block is padded, and the grid axes that its index depends on."""
     size = block.dims[at].size if block.dims is not None else None
     length = block.array_shape[at] if block.array_shape is not None else None
     if block.indices is None or not isinstance(size, int) or not isinstance(length, int):
