@@ -258,6 +258,7 @@ def commented(draw: st.DrawFn) -> list[str]:
     return texts
 
 
+@pytest.mark.slow
 @examples(60)
 @given(commented())
 def test_comments_give_the_findings_from_scratch(texts: list[str]) -> None:
@@ -453,6 +454,7 @@ def test_code_that_stays_broken_reruns_nothing() -> None:
     assert made == [True, False, False, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", by_day(TEXTS))
 def test_blank_lines_leave_verdicts_and_places(text: str) -> None:
     project = Project(Path("/nonexistent"), incremental=True)
@@ -507,6 +509,7 @@ def places(found: Outline) -> list[tuple[str, Span]]:
     ]
 
 
+@pytest.mark.slow
 def test_nothing_accumulates_over_edits() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
     counts = []

@@ -36,6 +36,7 @@ def run(*command: str, cwd: Path, **variables: str) -> subprocess.CompletedProce
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(blocks("start/ci.md", "yaml"))))
 def test_pipelines_are_valid(tmp_path: Path, number: int) -> None:
     text = blocks("start/ci.md", "yaml")[number]
@@ -49,6 +50,7 @@ def test_pipelines_are_valid(tmp_path: Path, number: int) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["start/pre-commit.md", "../README.md"])
 def test_the_configuration_of_pre_commit_is_valid_and_can_be_filled_in(tmp_path: Path, tool: Path, page: str) -> None:
     (recipe,) = (block for block in blocks(page, "yaml") if block.startswith("repos:"))

@@ -57,6 +57,7 @@ def read_until(terminal: int, part: bytes) -> bytes:
     return shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["full", "json"])
 def test_stages_are_shown_as_they_end(program: Path, output: str) -> None:
     import pty

@@ -72,6 +72,7 @@ def test_nothing_heavy_is_imported(folder: Path, arguments: list[str], unwanted:
     assert not (modules_after(arguments, folder) - modules_of_every_run()) & unwanted
 
 
+@pytest.mark.slow
 def test_a_cached_file_is_not_parsed(folder: Path) -> None:
     (folder / "kernel.py").write_text(KERNEL)
     arguments = ["kernel.py", "--isolated", *OLD]
@@ -81,6 +82,7 @@ def test_a_cached_file_is_not_parsed(folder: Path) -> None:
     assert (again.returncode, again.stdout) == (first.returncode, first.stdout)
 
 
+@pytest.mark.slow
 def test_a_hook_that_finds_all_in_the_cache_imports_little(folder: Path) -> None:
     (folder / "kernel.py").write_text(KERNEL)
     (folder / "pyproject.toml").write_text(
@@ -95,6 +97,7 @@ def test_a_hook_that_finds_all_in_the_cache_imports_little(folder: Path) -> None
     assert (again.returncode, again.stdout) == (first.returncode, first.stdout)
 
 
+@pytest.mark.slow
 def test_only_files_of_projects_are_kept(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     stray, project = tmp_path_factory.mktemp("stray"), tmp_path_factory.mktemp("project")
     (project / "pallas-lint.toml").write_text("")
@@ -107,6 +110,7 @@ def test_only_files_of_projects_are_kept(folder: Path, tmp_path_factory: pytest.
     assert kept == [{"tree_sitter"}, set()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_any_output_encoding_will_do(folder: Path, encoding: str) -> None:
     (folder / "kernel.py").write_text(KERNEL.replace("(i * 8, 0))],", "(i * 8, 0))],  # 日本 🚀"), encoding="utf-8")
@@ -118,6 +122,7 @@ def test_any_output_encoding_will_do(folder: Path, encoding: str) -> None:
     json.loads(ran.stdout)
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
     for number in range(150):
         (folder / f"k{number}.py").write_text(KERNEL)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pytest
     from invocation import Ran
 
     Lint = Callable[..., Ran]
@@ -30,6 +31,7 @@ def test_rules_as_json(lint: Lint) -> None:
     assert [rule["code"] for rule in every] == sorted(rule["code"] for rule in every)
 
 
+@pytest.mark.slow
 def test_rules_as_markdown(lint: Lint) -> None:
     page = lint("rule", "PAL301", "--output-format", "markdown").out
     assert page.startswith("# PAL301")

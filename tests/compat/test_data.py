@@ -46,6 +46,7 @@ def test_every_outcome_letter_is_known() -> None:
     assert letters <= set("ktlcawuhsT-")
 
 
+@pytest.mark.slow
 def test_every_function_has_a_verdict_everywhere() -> None:
     for name in compat.function_names():
         found = compat.function(name)

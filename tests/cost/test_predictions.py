@@ -121,6 +121,7 @@ def test_what_is_not_known_has_no_number(old: str, new: str, doubt: str) -> None
     assert found == Prediction(doubts=(doubt,))
 
 
+@pytest.mark.slow
 def test_the_matrix_unit_by_its_newer_name_is_as_busy() -> None:
     older, newer = (predicted(f"matmul-v6e-{version}").units["mxu"] for version in ("0.0.50.1", "0.0.52"))
     assert 0 < newer == pytest.approx(older, rel=0.01)

@@ -114,6 +114,7 @@ def test_requirements_of_the_server_are_bundled() -> None:
         assert Version(pinned[wanted.name]) in wanted.specifier, text
 
 
+@pytest.mark.slow
 def test_tasks_find_problems() -> None:
     (matcher,) = manifest()["contributes"]["problemMatchers"]
     found = run(

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,6 +118,7 @@ evidence = st.tuples(
 )
 
 
+@pytest.mark.slow
 @examples(100)
 @given(st.dictionaries(st.sampled_from(PATHS), paths, max_size=2), st.none() | evidence)
 def test_settings_of_a_subfolder_do_not_stop_the_rest(

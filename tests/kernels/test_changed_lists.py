@@ -73,13 +73,23 @@ def test_they_may_be_changed_elsewhere(body: str) -> None:
     assert messages(body) == []
 
 
-def test_in_the_other_branch_they_are_as_they_were() -> None:
+@pytest.mark.parametrize(
+    "branches",
+    [
+        "if x.sum() > 0:\n    sizes.append(8)\nelse:\n    {}",
+        "sizes.append(8) if x.sum() > 0 else {}",
+        "match x.sum():\n    case 0:\n        sizes.append(8)\n    case _:\n        {}",
+    ],
+    ids=["statement", "expression", "match"],
+)
+def test_in_the_other_branch_they_are_as_they_were(branches: str) -> None:
     launch = (
         "pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(tuple(sizes), jnp.float32),"
         " in_specs=[pl.no_block_spec], out_specs=pl.BlockSpec((8, 128, 8), lambda: (0, 0, 0)))(x)"
     )
-    body = f"sizes = [64, 128]\nif x.sum() > 0:\n    sizes.append(8)\nelse:\n    {launch}"
-    assert messages(body) == ["block of 3 dimensions for output 0, which has 2"]
+    assert messages("sizes = [64, 128]\n" + branches.format(launch)) == [
+        "block of 3 dimensions for output 0, which has 2"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -249,12 +249,14 @@ def test_the_version_needs_next_to_nothing() -> None:
     }
 
 
+@pytest.mark.slow
 def test_linting_imports_nothing_of_the_code_it_reads() -> None:
     loaded = loaded_by("--no-cache", "--isolated", "--jax-version", "0.10.2", str(ROOT / "examples"))
     assert not loaded & {"attr", "jax", "jaxlib", "numpy", "pygls", "rich"}
     assert "tree_sitter" in loaded
 
 
+@pytest.mark.slow
 def test_a_run_without_findings_does_without_libcst() -> None:
     files = [str(ROOT / "tests/working" / name) for name in ("tpu.py", "triton.py", "mosaic_gpu.py")]
     loaded = loaded_by("--no-cache", "--isolated", "--jax-version", "0.10.2", *files)

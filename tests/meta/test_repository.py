@@ -45,6 +45,7 @@ def test_files_stay_readable() -> None:
     assert long == set(LONG_FILES)
 
 
+@pytest.mark.slow
 def test_data_have_no_names_of_people() -> None:
     """Names are the terms that one would search for: a verdict, a request, a status; not `told`, `asked`, `said`."""
     word = re.compile(rf"(?<![a-z])(?:{'|'.join(PEOPLE_WORDS)})(?![a-z])", re.IGNORECASE)
@@ -121,6 +122,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.slow
 def test_the_examples_have_the_expected_findings() -> None:
     ran = lint("--no-cache", "--output-format", "json", "examples")
     assert ran.returncode == 1, ran.stderr
@@ -134,6 +136,7 @@ def test_the_examples_have_the_expected_findings() -> None:
     assert document["errors"] == []
 
 
+@pytest.mark.slow
 def test_the_readme_shows_what_is_printed() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```console\n\$ pallas-lint ([^\n]*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
@@ -157,6 +160,7 @@ def readme_defects() -> list[list[str]]:
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[2:]]
 
 
+@pytest.mark.slow
 def test_the_readme_has_the_severities_of_its_defects() -> None:
     reported: dict[str, list[str]] = {}
     for options in ((), ("--target", "tpu:v5p")):

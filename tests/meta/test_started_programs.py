@@ -176,6 +176,7 @@ def starts() -> Counter[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_start_is_listed_with_its_reason() -> None:
     assert starts() == {each: 1 + (each in TWICE) for each in REASONS}
 

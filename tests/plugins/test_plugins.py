@@ -58,6 +58,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_rule_of_another_package_is_like_any_other(packages: Path, project: Path) -> None:
     install(packages)
     ran = run(project, packages, "--isolated", "--jax-version", "0.10.2", "--output-format", "json")
@@ -82,6 +83,7 @@ def test_it_can_be_suppressed(packages: Path, project: Path) -> None:
     assert "names no rule" in run(project, project / "nowhere", "--isolated").stdout
 
 
+@pytest.mark.slow
 def test_a_changed_rule_is_not_answered_from_the_cache(packages: Path, project: Path) -> None:
     install(packages)
     assert "the launch has no name" in run(project, packages, "--isolated").stdout
@@ -91,6 +93,7 @@ def test_a_changed_rule_is_not_answered_from_the_cache(packages: Path, project: 
     assert "call it something" in run(project, packages, "--isolated").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry_points", "message"),
     [

@@ -148,6 +148,7 @@ def test_an_unknown_jax() -> None:
     assert newer_than_known(results) == [f"jax 99.1.0 is newer than {newest()}, the newest version known"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "status"), [("raise SystemExit(3)", 2), ("pass", 0)])
 def test_a_captured_program_that_fails(tmp_path: Path, program: str, status: int) -> None:
     done = run("--capture", "--", sys.executable, "-c", program, cwd=tmp_path)

@@ -214,6 +214,7 @@ def fixable() -> dict[str, str]:
     return found | dict(by_day(examples))
 
 
+@pytest.mark.slow
 async def test_fixing_all_is_what_the_command_line_does(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     ours.mkdir()

@@ -69,6 +69,7 @@ def shown(found: list[lsp.Diagnostic]) -> list[tuple[Any, ...]]:
     )
 
 
+@pytest.mark.slow
 async def test_pushed_pulled_and_as_json(tmp_path: Path) -> None:
     for name, text in samples().items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -135,6 +136,7 @@ FAILING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [3])
 async def test_a_failing_rule_is_reported_once_and_the_server_lives(tmp_path: Path, times: int) -> None:
     (tmp_path / "failing.py").write_text(PLUGIN)

@@ -102,6 +102,7 @@ opening = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @examples(40)
 @given(
     messages=st.lists(

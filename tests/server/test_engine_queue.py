@@ -271,6 +271,7 @@ def test_a_thread_interrupted_as_it_enters_the_lock_leaves_it_free() -> None:
     engine._changed.release()
 
 
+@pytest.mark.slow
 async def test_a_document_that_takes_too_long_has_a_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heavy, small = ((tmp_path / name).as_uri() for name in ("heavy.py", "small.py"))
     check_file = lint.check_file

@@ -133,6 +133,7 @@ async def requested(
     return list(report.items)
 
 
+@pytest.mark.slow
 async def test_workspace_diagnostics(folder: Path) -> None:
     options = {**OPTIONS, "workspaceDiagnostics": "on"}
     async with session("pull", folder, options=options) as editor:
@@ -167,6 +168,7 @@ async def test_a_request_that_waits_can_be_cancelled(folder: Path) -> None:
             await asyncio.wait_for(asyncio.wrap_future(request), LIMIT)
 
 
+@pytest.mark.slow
 async def test_reports_in_parts(folder: Path) -> None:
     options = {**OPTIONS, "workspaceDiagnostics": "on"}
     async with session("pull", folder, options=options) as editor:

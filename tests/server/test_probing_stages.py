@@ -35,6 +35,7 @@ async def until_reported(e: Editor, times: int) -> None:
     await asyncio.wait_for(reported(), LIMIT)
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is started by its first line")
 async def test_stages_are_shown_as_they_end(tmp_path: Path) -> None:

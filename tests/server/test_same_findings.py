@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,6 +117,7 @@ async def shown_in_editor(folder: Path, texts: Mapping[str, str]) -> dict[str, l
         return {name: shown(await editor.pulled(uri)) for name, uri in uris.items()}
 
 
+@pytest.mark.slow
 @examples(20)
 @given(st.lists(launches(), min_size=1, max_size=3), COMMENTS, COMMENTS, settings_files(), st.data())
 def test_the_terminal_and_the_editor_agree(

@@ -59,6 +59,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Wire]:
         yield wire
 
 
+@pytest.mark.slow
 @examples(30)
 @given(text=texts, data=st.data(), count=st.integers(1, 6))
 def test_a_session_of_changes(server: Wire, text: str, data: st.DataObject, count: int) -> None:
@@ -76,6 +77,7 @@ def test_a_session_of_changes(server: Wire, text: str, data: st.DataObject, coun
     server.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offered", [[], ["utf-7", "utf-16"]])
 def test_what_a_client_cannot_have_is_utf_16(offered: list[str]) -> None:
     with Wire() as wire:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 
@@ -14,6 +16,7 @@ def page(name: str) -> str:
     return subprocess.run([sys.executable, "-c", program], cwd=TOOLS, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_the_page_of_chips_has_every_chip_and_nothing_left_to_fill_in() -> None:
     from pallas_lint.compat.chips import CHIPS, SPARSE
 

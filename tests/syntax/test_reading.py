@@ -158,6 +158,7 @@ def test_the_place_is_that_of_the_text() -> None:
     assert text.encode()[assigned.value.at : assigned.value.to].decode() == "f(é)"
 
 
+@pytest.mark.slow
 def test_a_sample_of_real_code() -> None:
     texts = pieces_of(random.Random(7).sample(sorted(OURS), 20) + random.Random(7).sample(STANDARD, 10))
     assert sum(map(compared, texts)) > 0.99 * len(texts)
@@ -200,6 +201,7 @@ def test_the_tree_of_the_file_gives_what_a_piece_alone_gives(text: str, newline:
     check_in_file(text.replace("\n", newline))
 
 
+@pytest.mark.slow
 def test_real_code_in_the_tree_of_the_file() -> None:
     for path in random.Random(8).sample(sorted(OURS), 30) + random.Random(8).sample(STANDARD, 10):
         check_in_file(path.read_text("utf-8"))

@@ -268,7 +268,7 @@ def _boolean(interp: Tracer, node: nodes.BooleanOperation, env: Env) -> Value:
         return left
     if known is not None:
         return interp.evaluate(node.right, env)
-    with interp.in_branch(Guard("if", left, interp.site(node.left), not is_and)):
+    with interp.branches().take(Guard("if", left, interp.site(node.left), not is_and)):
         right = interp.evaluate(node.right, env)
     # The left side would be as false, or as true: where it is, `x or 128` may be another number, `x or True` is a flag.
     if truth(right) is False if is_and else right == _TRUE:
@@ -301,10 +301,10 @@ def _if_expression(interp: Tracer, node: nodes.IfExp, env: Env) -> Value:
         return interp.evaluate(node.body if known else node.orelse, env)
     before, certain = env.vars, env.facts
     narrowings, facts = narrowed(interp, node.test, env), facts_of(interp, node.test, env)
-    values = []
+    values, branches = [], interp.branches()
     for negated, branch in enumerate((node.body, node.orelse)):
         env.vars, env.facts = {**before, **narrowings[negated]}, {**certain, **facts[negated]}
-        with interp.in_branch(Guard("if", condition, interp.site(node.test), negated=bool(negated))):
+        with branches.take(Guard("if", condition, interp.site(node.test), bool(negated))):
             values.append(interp.evaluate(branch, env))
         env.vars, env.facts = before, certain
     return join(*values)

@@ -68,8 +68,8 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 14  # nested calls
 _MAX_STEPS = 200_000  # evaluated expressions of one root; the largest real kernels (2,500 lines) need a fifth
 # ... of all roots of a module and of rules, then nothing runs: two seconds, and real files need a twentieth.
-_MAX_OUTDATED = 256  # lists and dictionaries, which are held
 _MAX_TOTAL_STEPS = 300_000
+_MAX_OUTDATED = 256  # lists and dictionaries, which are held
 _WEIGHT_OF_A_STEP = 64  # parts of a new value, or characters of a string, that count as a step
 _MAX_HELPER_LINES = 15  # of a helper in another module that is always entered
 _MAX_LINES_OF_SIZES = 30  # of one that is entered where it gets an array of known shape, or an object with sizes
@@ -115,6 +115,32 @@ class _Under:
         frame = self._interp.frame
         frame.guards = self._before  # an iteration of a loop may be left early; after the loop that no longer counts
         frame.uncertain = self._doubts if self._guard.kind == "loop" else frame.uncertain - self._uncertain
+
+
+class _Branches:
+    """The branches of one condition that is not known: what one of them changes in place, the others have as it was."""
+
+    __slots__ = ("_before", "_changed", "_interp")
+
+    def __init__(self, interp: Interpreter) -> None:
+        self._interp = interp
+        self._before = self._changed = interp.outdated
+
+    @contextmanager
+    def take(self, guard: Guard) -> Iterator[None]:
+        """Run a branch within. On the host, some machine takes it if nothing but the machine decides."""
+        interp, frame = self._interp, self._interp.frame
+        on_machine, before = interp.kernel is None and is_of_machine(guard.condition), frame.for_some_machines
+        frame.for_some_machines |= on_machine
+        interp.outdated = self._before
+        try:
+            with interp.under(guard, uncertain=not on_machine):
+                yield
+        finally:
+            frame.for_some_machines = before
+            if interp.outdated is not self._before:
+                self._changed |= interp.outdated
+            interp.outdated = self._changed
 
 
 @define(eq=False)
@@ -280,16 +306,9 @@ class Interpreter(Recorder):
         if len(self.outdated) < _MAX_OUTDATED:
             self.outdated |= {ById(value)}
 
-    @contextmanager
-    def in_branch(self, guard: Guard) -> Iterator[None]:
-        """Run a branch of a condition that is not known. On the host, some machine takes it if nothing else decides."""
-        on_machine, before = self.kernel is None and is_of_machine(guard.condition), self.frame.for_some_machines
-        self.frame.for_some_machines |= on_machine
-        try:
-            with self.under(guard, uncertain=not on_machine):
-                yield
-        finally:
-            self.frame.for_some_machines = before
+    def branches(self) -> _Branches:
+        """Begin the branches of a condition that is not known."""
+        return _Branches(self)
 
     @contextmanager
     def maybe(self) -> Iterator[None]:

@@ -222,17 +222,15 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
 
     left: list[bool] = []
     raised = False
-    current = outdated = interp.outdated
+    branches = interp.branches()
 
     def branch(run: Callable[[], bool], negated: bool) -> Callable[[], bool]:
         def taken() -> bool:
-            nonlocal raised, outdated
+            nonlocal raised
             env.vars.update(narrowings[negated])
             env.facts = {**env.facts, **facts[negated]}
-            with interp.in_branch(Guard("if", condition, site, negated)):
+            with branches.take(Guard("if", condition, site, negated)):
                 ended = run()
-            outdated |= interp.outdated
-            interp.outdated = current  # in the other branch, what this one changes is as it was
             if ended and not env.fails:
                 left.append(negated)
             raised |= ended and env.fails
@@ -242,7 +240,6 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
 
     before = env.facts
     ended = fork(env, [branch(lambda: interp.suite(node.body, env), False), branch(otherwise, True)])
-    interp.outdated = outdated
     _note_guarded(interp, before, env, rejects=not left)
     if ended:
         return True
@@ -453,11 +450,12 @@ def _match(interp: Tracer, node: nodes.Match, env: Env) -> bool:
 
     def case(each: nodes.MatchCase) -> Callable[[], bool]:
         def run() -> bool:
-            with interp.under(Guard("if", subject, interp.site(each.pattern)), uncertain=True):
+            with branches.take(Guard("if", subject, interp.site(each.pattern))):
                 return body(each)
 
         return run
 
+    branches = interp.branches()
     open_: list[Callable[[], bool]] = []
     for each in node.cases:
         fits = None if each.guard is not None else _fits(interp, each.pattern, subject, env)
