@@ -35,9 +35,8 @@ _MAX_ROUNDS = 3  # callers of callers in the file
 
 def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tuple[KnownCall, ...]:
     """The calls that `module` makes of functions in other files of its project that launch, or lead to launches."""
-    interp = Interpreter(module.graph, module, versions)
-    interp.running_callers = True
-    interp.enters_module = lambda other: True  # no kernel is traced here: its own analysis does that
+    # No kernel is traced here: its own analysis does that.
+    interp = Interpreter(module.graph, module, versions, enters_all=True)
     module.graph.most_read = _MAX_READ
     module.env.vars["__name__"] = Const("__main__")  # scripts do what they do
     found: dict[KnownCall, None] = {}
@@ -54,7 +53,7 @@ def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tupl
         interp.pending.clear()
 
     def begin(piece: Piece, budget: int) -> None:
-        interp.budget = min(interp.budget, budget)
+        interp.limit(budget)
         enter(interp, module, piece)
 
     allowed = _STEPS_OF_A_TEST if is_test_file(module) else _STEPS_OF_OTHERS
@@ -63,7 +62,7 @@ def harvest(module: Module, versions: tuple[str, ...], callers: Callers) -> tupl
         if left <= 0 or module.graph.is_full:
             break
         with interp.separate_result():
-            run_entered(interp, module, piece, partial(begin, piece, left), note)
+            run_entered(interp, module, piece, partial(begin, piece, left), note, as_called=True)
     return tuple(found)
 
 

@@ -99,3 +99,19 @@ def test_in_the_other_branch_they_are_as_they_were(branches: str) -> None:
 def test_globals_that_functions_change(changes: str, known: bool) -> None:
     code = f"SIZES = [64, 128]\n\ndef set_up():\n    {changes}\n\n" + CODE.replace("BODY", "sizes = SIZES")
     assert bool(lint(code, select="PAL310")) is known
+
+
+def test_an_index_map_reads_what_its_own_run_changed() -> None:
+    """Rules evaluate index maps after all runs: that of `moved` is not the last one."""
+    code = CODE.replace("BODY", "sizes = [64, 128]") + (
+        "\n\ndef moved():\n"
+        "    first = [9]\n"
+        "    other = first\n"
+        "    other[0] = 0\n"
+        "    spec = pl.BlockSpec((8, 128), lambda i: (i, 0))\n"
+        "    there = pl.BlockSpec((8, 128), lambda i: (first[0], 0))\n"
+        "    x = jnp.ones((32, 128))\n"
+        "    return pl.pallas_call(kernel, grid=(4,), in_specs=[there], out_specs=spec, out_shape=x)(x)\n"
+    )
+    assert lint(code, select="PAL307", target="tpu") == []
+    assert lint(code.replace("other = first", "other = [9]"), select="PAL307", target="tpu") != []

@@ -32,7 +32,7 @@ def test_a_function_has_one_model() -> None:
 @pytest.mark.parametrize("spelled", ["jax.lax.doubled", "twice", "lax.doubled"])
 def test_a_function_is_added_in_one_place(monkeypatch: pytest.MonkeyPatch, spelled: str) -> None:
     def doubled(i: Interpreter, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
-        return i.op(name, node, arguments, Array((2, 3), "f32"))
+        return i.frame.op(name, node, arguments, Array((2, 3), "f32"))
 
     monkeypatch.setitem(externals.MODELS, "jax.lax.doubled", doubled)
     (trace,) = run(f"""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from pallas_lint.kernels.model.frame import ProgramPoint
 from pallas_lint.kernels.model.known_names import SHARD_MAPS
 from pallas_lint.kernels.model.launch_forms import FOREIGN_CALL, FOREIGN_WORDS, FORMS
 from pallas_lint.kernels.model.queries import MEMBER, MEMBERS, NAMED, OWNER
-from pallas_lint.kernels.model.recorder import TOO_MUCH
+from pallas_lint.kernels.model.run import TOO_MUCH, Run
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.values import CallResult, Class, Func, Instance, options
 from pallas_lint.records import define, field
@@ -144,9 +143,9 @@ def analyse(
             if piece not in kernels or not _has_run(interpreter, piece):
                 _run(runs, piece, "root")
         _run_unresolved(runs)
-        run_callers(runs, roots, partial(_run_root, interpreter, module), conventional)
+        run_callers(runs, roots, partial(_run_root, interpreter, module, as_called=True), conventional)
         entered = partial(run_entered, interpreter, module)
-        stale = run_known_calls(runs, known_calls, entered)
+        stale = run_known_calls(runs, known_calls, partial(entered, as_called=True))
         if "jaxtyping" in module.source.text:
             from pallas_lint.kernels.analysis.annotations import run_annotated
 
@@ -270,22 +269,29 @@ def _run(runs: RootRuns, piece: Piece, phase: str) -> None:
 
 
 def _run_root(
-    interp: Interpreter, module: Module, piece: Piece, before_kernels: Callable[[], None] = lambda: None
+    interp: Interpreter,
+    module: Module,
+    piece: Piece,
+    before_kernels: Callable[[], None] = lambda: None,
+    *,
+    as_called: bool = False,
 ) -> None:
-    run_entered(interp, module, piece, partial(enter, interp, module, piece), before_kernels)
+    run_entered(interp, module, piece, partial(enter, interp, module, piece), before_kernels, as_called=as_called)
 
 
 def run_entered(
-    interp: Interpreter, module: Module, piece: Piece, begin: Callable[[], None], before_kernels: Callable[[], None]
+    interp: Interpreter,
+    module: Module,
+    piece: Piece,
+    begin: Callable[[], None],
+    before_kernels: Callable[[], None],
+    *,
+    as_called: bool = False,
 ) -> None:
     """Run from a root, which `begin` enters, then the kernels that it launches."""
     interp.begin()
-    interp.named, interp.mapped_functions, interp.outdated = {}, {}, frozenset()
-    interp.contexts = Counter()
-    interp.derived = Counter()
-    interp.current_run, interp.current_root = object(), piece
-    everywhere, interp.assumptions = interp.assumptions, {**interp.assumptions, **_assumed(piece.text, inside=True)}
-    try:
+    assumptions = {**interp.assumptions, **_assumed(piece.text, inside=True)}
+    with interp.within(Run(piece, assumptions, as_called)):
         try:
             with module.at(ProgramPoint(piece, called=True)):
                 begin()
@@ -294,9 +300,6 @@ def run_entered(
             interp.outcome.cut.append(piece)
         before_kernels()
         launching.run_pending(interp)
-    finally:
-        interp.assumptions = everywhere
-        interp.current_run = interp.current_root = None
 
 
 def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
@@ -305,7 +308,7 @@ def enter(interp: Interpreter, module: Module, piece: Piece) -> None:
         interp.memo.record_dependency(OWNER, piece)
         cls = module.lookup(owner.names[0], interp)
         if isinstance(cls, Class):
-            instance = Instance(cls, made_by=interp.current_run)
+            instance = Instance(cls, made_by=interp.maker)
             with interp.memo.attribute_dependencies((MEMBER, owner, name) for name in piece.names):
                 interp.run_piece(piece, cls.env)
             for name in piece.names:
@@ -344,7 +347,7 @@ def _functions_of(piece: Piece, module: Module) -> Iterator[Func]:
 
 def _run_class(interp: Interpreter, cls: Class) -> None:
     interp.memo.record_dependency(MEMBERS, cls.piece)
-    instance = Instance(cls, made_by=interp.current_run)
+    instance = Instance(cls, made_by=interp.maker)
     for value in list(cls.env.vars.values()):
         _run_function(interp, value, instance)
 
@@ -359,7 +362,7 @@ def _run_function(interp: Interpreter, value: object, instance: Instance | None)
         value = value.args[0]  # a decorator that is not modelled keeps the function
     if not isinstance(value, Func):
         return
-    if interp.running_callers:
+    if interp.run.as_called:
         from pallas_lint.kernels.analysis.runner_calls import calls_of
 
         calls = calls_of(interp, value, instance)
@@ -385,8 +388,16 @@ def _run_inner(interp: Interpreter, outer: Func) -> None:
 
 
 def _inner_functions(interp: Interpreter, outer: Func) -> Iterator[Func]:
-    for env, node, piece in interp.unentered(outer):
-        yield Func(node.name.value, node, piece, env.module, env)
+    """Functions defined while `outer` ran that did not run themselves."""
+    found = [(env, node, piece) for env, node, piece, root in interp.outcome.inner if root is outer.node]
+    found += [
+        (func.env, func.node, func.piece)
+        for (root, _), func in interp.run.named.items()
+        if root is outer.node and isinstance(func.node, nodes.FunctionDef)
+    ]
+    for env, node, piece in found:
+        if node not in interp.outcome.entered:
+            yield Func(node.name.value, node, piece, env.module, env)
 
 
 def _run_unresolved(runs: RootRuns) -> None:

@@ -44,7 +44,6 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, conventional:
     done = {piece for piece in roots if not runs_with_defaults(module, piece)}
     names = {name for launch in interp.outcome.launches for name in _names(launch.callers[:1])}
     left = _MAX_PIECES
-    interp.running_callers = True
     for _ in range(_MAX_ROUNDS):
         if not names:
             break
@@ -69,7 +68,6 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, conventional:
             "convention",
             partial(_run, interp, before, calling(call), run, call.shown or call.expression),
         )
-    interp.running_callers = False
 
 
 def _run(

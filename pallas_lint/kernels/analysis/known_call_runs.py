@@ -34,7 +34,6 @@ def run_known_calls(runs: RootRuns, known_calls: tuple[KnownCall, ...], run: Run
     """
     interp, module = runs.interp, runs.module
     stale: list[KnownCall] = []
-    interp.running_callers = True
     for known_call in known_calls:
         piece = piece_of(module, known_call.name)
         if piece is None:
@@ -46,7 +45,6 @@ def run_known_calls(runs: RootRuns, known_calls: tuple[KnownCall, ...], run: Run
         )
         if not fits:
             stale.append(known_call)
-    interp.running_callers = False
     return tuple(stale)
 
 
@@ -102,7 +100,7 @@ def function_of(interp: Interpreter, module: Module, name: str) -> tuple[Func | 
     if not isinstance(value, Func) or not isinstance(value.node, nodes.FunctionDef):
         return None, None
     takes_one = cls is not None and not _is_static(value)
-    return value, Instance(cls, made_by=interp.current_run) if cls is not None and takes_one else None
+    return value, Instance(cls, made_by=interp.maker) if cls is not None and takes_one else None
 
 
 def functions_in(module: Module, piece: Piece) -> Iterator[tuple[str, nodes.FunctionDef]]:

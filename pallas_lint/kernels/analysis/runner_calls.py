@@ -141,7 +141,7 @@ def _skips_itself(node: nodes.FunctionDef) -> bool:
 
 def _set_up(interp: Interpreter, instance: Instance) -> Instance:
     """The object that a test is a method of: each has its own, set up anew."""
-    made = Instance(instance.cls, made_by=interp.current_run)
+    made = Instance(instance.cls, made_by=interp.maker)
     for name in _SET_UP:
         method = classes.class_member(interp, made.cls, name)
         if isinstance(method, Func):
@@ -310,7 +310,7 @@ def _provided(interp: Interpreter, fixture: Func, owner: Instance | None, reques
             given[name] = Instance(
                 Class(_REQUEST, None, fixture.piece, fixture.module, Env(fixture.module, fixture.env)),
                 {"param": param},
-                made_by=interp.current_run,
+                made_by=interp.maker,
             )
         elif other is not None:
             given[name] = _provided(interp, other, owner, requests, depth + 1)

@@ -107,7 +107,7 @@ class RootRuns:
             self.made += 1
         else:
             self.reused += 1
-            interp.spent += entry.value.outcome.steps
+            interp.spend(entry.value.outcome.steps)
         for launch in entry.value.outcome.launches:
             self._met.setdefault(launch.site.key, {})[launch] = None
             if launch not in interp.runs and launch.known_call is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.interpreter.interpreter import Interpreter
 from pallas_lint.kernels.interpreter.modules import Module
 from pallas_lint.kernels.model.queries import GUARDING
-from pallas_lint.kernels.model.recorder import TOO_MUCH
+from pallas_lint.kernels.model.run import TOO_MUCH
 from pallas_lint.kernels.model.values import External, truth
 from pallas_lint.records import define, field
 from pallas_lint.syntax import nodes

@@ -15,8 +15,8 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import bits, dtype_of
 from pallas_lint.kernels.model.known_names import PROGRAM_ID, declares_array
 from pallas_lint.kernels.model.launch import BlockDim, block_spec
-from pallas_lint.kernels.model.recorder import TOO_MUCH
 from pallas_lint.kernels.model.refs import scratch_ref
+from pallas_lint.kernels.model.run import TOO_MUCH
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.trace import KernelTrace, Op
 from pallas_lint.kernels.model.values import (

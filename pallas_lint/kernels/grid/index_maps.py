@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.launch import BlockSpec, block_spec
-from pallas_lint.kernels.model.recorder import TOO_MUCH
+from pallas_lint.kernels.model.run import TOO_MUCH
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.trace import KernelTrace
 from pallas_lint.kernels.model.values import (

@@ -128,7 +128,7 @@ class CallCache:
         if known is not None and not times:
             known = _replay(interp, interp.kernel, known, parts)
         else:
-            outdated = interp.outdated
+            outdated = interp.run.outdated
             known = self._record(interp, interp.kernel, func, arguments, parts, held, times)
             if known is None:
                 return UNKNOWN
@@ -141,9 +141,9 @@ class CallCache:
 
     def _run(self, interp: Tracer, func: Func, arguments: Arguments) -> Value | None:
         """Interpret a function; None, as for an unknown function, where its runs took too long by now."""
-        cost = self._costs.setdefault((func.node, func.env, interp.kernel or interp.current_run), _Cost())
+        cost = self._costs.setdefault((func.node, func.env, interp.kernel or interp.maker), _Cost())
         if cost.runs >= _MAX_COSTLY_RUNS and cost.steps >= _MAX_COSTLY_STEPS:
-            interp.mark_untracked()
+            interp.frame.mark_untracked()
             return None
         before = interp.total_steps
         result = interp.run_function(func, arguments)
@@ -190,7 +190,7 @@ class CallCache:
                 interp.memo.add_dependencies(known.read)
                 return known.replay_with(parts).value(known.result)
         before = len(interp.outcome.launches), len(interp.outcome.foreign_calls), interp.mutations, interp.effects.count
-        outdated = interp.outdated
+        outdated = interp.run.outdated
         with interp.memo.track_dependencies() as read:
             result = self._run(interp, func, arguments)
         if result is None:
@@ -211,10 +211,10 @@ class CallCache:
 
 def _has_changed(arguments: Arguments, outdated: frozenset[ById], interp: Tracer) -> bool:
     """Whether a call has changed a list or dictionary that it got, as the next call with an equal one will."""
-    if interp.outdated is outdated:
+    if interp.run.outdated is outdated:
         return False
     given = (*arguments.positional, *arguments.keywords.values())
-    return not (interp.outdated - outdated).isdisjoint(map(ById, given))
+    return not (interp.run.outdated - outdated).isdisjoint(map(ById, given))
 
 
 def _captured_values(func: Func, arguments: Arguments) -> _Held:
@@ -255,13 +255,13 @@ def _functions(values: tuple[Value, ...]) -> Iterator[Func]:
 def _launch_state(interp: Tracer) -> tuple[Hashable, ...]:
     """The state that launches depend on besides arguments: program point, sharding, derivatives, expected failures."""
     return (
-        interp.current_run,
+        interp.maker,
         interp.frame.module.program_point,
-        interp.running_callers,
+        interp.run.as_called,
         interp.frame.sharding_context,
         interp.frame.differentiated,
-        interp.fails_on_purpose,
-        interp.is_caught,
+        interp.frame.fails_on_purpose,
+        interp.frame.is_caught,
     )
 
 
@@ -280,7 +280,7 @@ def _replay(interp: Tracer, kernel: KernelTrace, call: _RecordedCall, parts: _Pa
         untracked_at = call.untracked_at[:1]
     kernel.events.extend(events)
     for at in untracked_at:
-        interp.mark_untracked(first + at)
+        interp.frame.mark_untracked(first + at)
     result = replay.value(call.result)
     return evolve(
         call,

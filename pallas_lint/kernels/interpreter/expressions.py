@@ -101,15 +101,15 @@ def _name(interp: Tracer, node: nodes.Name, env: Env) -> Value:
         return Const("__main__" if env.module is interp.root else "an imported module")
     value = lookup(interp, node.value, env)
     if isinstance(value, External):
-        return NAMED_NUMBERS.get(value.name) or External(public_name(value.name), interp.site(node))
+        return NAMED_NUMBERS.get(value.name) or External(public_name(value.name), interp.frame.site(node))
     if interp.kernel is not None and isinstance(value, Array | Sym) and env.captures(node.value, interp.kernel):
-        interp.record(Capture(node.value, value, interp.site(node)))
-    return _up_to_date(interp, value) if interp.outdated else value
+        interp.frame.record(Capture(node.value, value, interp.frame.site(node)))
+    return _up_to_date(interp, value) if interp.run.outdated else value
 
 
 def _up_to_date(interp: Tracer, value: Value) -> Value:
     """A value that was looked up: what is in a list or dictionary that was changed under another name is not known."""
-    return of_any_items(value) if isinstance(value, Seq | Dictionary) and ById(value) in interp.outdated else value
+    return of_any_items(value) if isinstance(value, Seq | Dictionary) and ById(value) in interp.run.outdated else value
 
 
 def _number(interp: Tracer, node: nodes.Integer | nodes.Float | nodes.Imaginary, env: Env) -> Value:
@@ -136,7 +136,7 @@ def _formatted(interp: Tracer, node: nodes.FormattedString, env: Env) -> Value:
     for part in node.parts:
         if isinstance(part, nodes.FormattedStringExpression):
             value = interp.evaluate(part.expression, env)
-            interp.concretize("format" if part.format_spec else "shown", value, part.expression)
+            interp.frame.concretize("format" if part.format_spec else "shown", value, part.expression)
             plain = isinstance(value, Const) and not (part.format_spec or part.conversion or part.equal)
             pieces.append(str(value.value) if plain and isinstance(value, Const) else None)
         elif isinstance(part, nodes.FormattedStringText):
@@ -206,9 +206,9 @@ def augmented(interp: Tracer, node: nodes.AugAssign, env: Env) -> None:
         for ref in [owner] if isinstance(owner, Ref) else []:
             loaded = Array(indexing.result_shape(ref.shape, index), ref.element)
             result = binary(interp, node, symbol, name, loaded, operand)
-            interp.access("accumulate", ref, index, node, result)
+            interp.frame.access("accumulate", ref, index, node, result)
         if not isinstance(owner, Ref | Seq | Dictionary | Array):
-            interp.mark_untracked()
+            interp.frame.mark_untracked()
         return
     operand = interp.evaluate(node.value, env)
     current = interp.evaluate(node.target, env)
@@ -224,12 +224,12 @@ def augmented(interp: Tracer, node: nodes.AugAssign, env: Env) -> None:
 def _unary(interp: Tracer, node: nodes.UnaryOperation, env: Env) -> Value:
     value = interp.evaluate(node.expression, env)
     if isinstance(node.operator, nodes.Not):
-        interp.concretize("not", value, node.expression)
+        interp.frame.concretize("not", value, node.expression)
         known = truth(value)
         return (machine.computed(interp, (value,), node) or UNKNOWN) if known is None else Const(not known)
     name = UNARY[node.operator.__class__]
     if isinstance(value, Array):
-        return interp.op(
+        return interp.frame.op(
             name, node, Arguments([value]), arrays.infer(name, [value], {}, interp.root.x64 is not None), "operator"
         )
     if isinstance(value, Const) and isinstance(value.value, int | float | complex):
@@ -263,17 +263,17 @@ def _boolean(interp: Tracer, node: nodes.BooleanOperation, env: Env) -> Value:
     left = interp.evaluate(node.left, env)
     known = truth(left)
     is_and = isinstance(node.operator, nodes.And)
-    interp.concretize("and" if is_and else "or", left, node.left)
+    interp.frame.concretize("and" if is_and else "or", left, node.left)
     if known is not None and known is not is_and:
         return left
     if known is not None:
         return interp.evaluate(node.right, env)
-    with interp.branches().take(Guard("if", left, interp.site(node.left), not is_and)):
+    with interp.branches().take(Guard("if", left, interp.frame.site(node.left), not is_and)):
         right = interp.evaluate(node.right, env)
     # The left side would be as false, or as true: where it is, `x or 128` may be another number, `x or True` is a flag.
     if truth(right) is False if is_and else right == _TRUE:
         return right
-    interp.short_circuit_rhs = node, right
+    interp.frame.short_circuit_rhs = node, right
     return UNKNOWN if isinstance(left, Array) or isinstance(right, Array) else join(left, right)
 
 
@@ -286,7 +286,7 @@ def _comparison(interp: Tracer, node: nodes.Comparison, env: Env) -> Value:
         result = compare(interp, node, target.operator, left, right)
         links.append(truth(result))
         if at + 1 < len(node.comparisons):
-            interp.concretize("chain", result, node)
+            interp.frame.concretize("chain", result, node)
         left = right
     if len(links) == 1:
         return result
@@ -295,7 +295,7 @@ def _comparison(interp: Tracer, node: nodes.Comparison, env: Env) -> Value:
 
 def _if_expression(interp: Tracer, node: nodes.IfExp, env: Env) -> Value:
     condition = interp.evaluate(node.test, env)
-    interp.concretize("ternary", condition, node.test)
+    interp.frame.concretize("ternary", condition, node.test)
     known = truth(condition)
     if known is not None:
         return interp.evaluate(node.body if known else node.orelse, env)
@@ -304,7 +304,7 @@ def _if_expression(interp: Tracer, node: nodes.IfExp, env: Env) -> Value:
     values, branches = [], interp.branches()
     for negated, branch in enumerate((node.body, node.orelse)):
         env.vars, env.facts = {**before, **narrowings[negated]}, {**certain, **facts[negated]}
-        with branches.take(Guard("if", condition, interp.site(node.test), bool(negated))):
+        with branches.take(Guard("if", condition, interp.frame.site(node.test), bool(negated))):
             values.append(interp.evaluate(branch, env))
         env.vars, env.facts = before, certain
     return join(*values)
@@ -362,7 +362,7 @@ def _call(interp: Tracer, node: nodes.Call, env: Env) -> Value:
     if wrapper is not None:
         return launching.call_wrapper(interp, *wrapper, callee, arguments, node)
     result = interp.call(callee, arguments, node)
-    interp.failed_call = node if isinstance(callee, Func) and interp.call_failed else None
+    interp.frame.failed_call = node if isinstance(callee, Func) and interp.call_failed else None
     return result
 
 
@@ -400,7 +400,7 @@ def _subscript(interp: Tracer, node: nodes.Subscript, env: Env) -> Value:
     if isinstance(owner, External) and not owner.name.startswith("jax.experimental.pallas"):
         if owner.name.startswith("jaxtyping."):
             sizes = _index(interp, node, env)
-            return CallResult(owner.name, as_tuple(sizes), (), interp.site(node))
+            return CallResult(owner.name, as_tuple(sizes), (), interp.frame.site(node))
         return owner  # a generic alias in an annotation
     return _up_to_date(interp, indexing.subscript(interp, node, owner, _index(interp, node, env)))
 
@@ -413,9 +413,9 @@ def store(interp: Tracer, target: nodes.Subscript, value: Value, env: Env) -> No
         indexing.concretize_indices(interp, target, owner, index)
     for option in owner.options if isinstance(owner, OneOf) else (owner,):
         if isinstance(option, Ref):
-            interp.access("store", option, index, target, value)
+            interp.frame.access("store", option, index, target, value)
         elif not isinstance(option, Seq | Dictionary | Array | Const):
-            interp.mark_untracked()  # a ref that is not seen to be one
+            interp.frame.mark_untracked()  # a ref that is not seen to be one
     replaced = indexing.with_item(owner, index, value)
     if replaced is not None:
         weight = weight_of(replaced)

@@ -8,7 +8,7 @@ helpers and wrappers need no special handling: they are executed. The user's cod
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.identity import ById
@@ -23,11 +23,11 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.frame import Frame, ShardingContext, StackEntry
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.launch_forms import FORMS
-from pallas_lint.kernels.model.recorder import TOP_LEVEL, OutOfBudget, Recorder
 from pallas_lint.kernels.model.result import InterpreterResult
+from pallas_lint.kernels.model.run import TOP_LEVEL, OutOfBudget, Run
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.symbols import item_of
-from pallas_lint.kernels.model.trace import Allocation, Guard, refs_in
+from pallas_lint.kernels.model.trace import Allocation, Guard, Op, refs_in
 from pallas_lint.kernels.model.values import (
     MAX_WEIGHT,
     NEVER,
@@ -55,13 +55,14 @@ from pallas_lint.syntax import Piece, Site, nodes
 from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from pallas_lint.kernels.interpreter.modules import Module, ModuleGraph
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.result import Effects
     from pallas_lint.kernels.model.scope import Facts
+    from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.tracer import CodeModule
     from pallas_lint.kernels.model.values import Ref
 
@@ -124,7 +125,7 @@ class _Branches:
 
     def __init__(self, interp: Interpreter) -> None:
         self._interp = interp
-        self._before = self._changed = interp.outdated
+        self._before = self._changed = interp.run.outdated
 
     @contextmanager
     def take(self, guard: Guard) -> Iterator[None]:
@@ -132,63 +133,67 @@ class _Branches:
         interp, frame = self._interp, self._interp.frame
         on_machine, before = interp.kernel is None and is_of_machine(guard.condition), frame.for_some_machines
         frame.for_some_machines |= on_machine
-        interp.outdated = self._before
+        interp.run.outdated = self._before
         try:
             with interp.under(guard, uncertain=not on_machine):
                 yield
         finally:
             frame.for_some_machines = before
-            if interp.outdated is not self._before:
-                self._changed |= interp.outdated
-            interp.outdated = self._changed
+            if interp.run.outdated is not self._before:
+                self._changed |= interp.run.outdated
+            interp.run.outdated = self._changed
 
 
 @define(eq=False)
-class Interpreter(Recorder):
+class Interpreter:
     graph: ModuleGraph
     root: Module  # the module under analysis
     versions: tuple[str, ...] = ()  # the analysed jax versions, for version-guarded branches
-    assumptions: dict[str, int] = field(factory=dict)
+    assumptions: dict[str, int] = field(factory=dict)  # in all runs
     chips: tuple[str, ...] = ()  # the TPUs that the code is analysed for; empty where they are not known
     memo: Memo = Factory(lambda self: self.root.memo or Memo(), takes_self=True)  # records dependencies
     runs: dict[Launch, list[CacheEntry[Any]]] = field(factory=dict)  # the entries of finished runs, by launch
     outcome: InterpreterResult = field(factory=InterpreterResult)  # of the current run; after the analysis, of all
     pending: list[Launch] = field(factory=list)  # launches whose kernels are not traced yet
     launched: Counter[nodes.Node] = field(factory=Counter)  # launches found by finished runs, by launching node
-    # How often a kernel was traced for a launch site.
-    contexts: Counter[tuple[nodes.Node, nodes.Node]] = field(factory=Counter)
-    # How often the functions of a `jax.custom_vjp` were run for its calls.
-    derived: Counter[nodes.Node] = field(factory=Counter)
     effects: Effects = Factory(lambda self: self.outcome.effects, takes_self=True)  # of the run, or of a lookup in it
     frame: Frame = Factory(
         lambda self: Frame(self.root, Piece(self.root.source, "other", 1, 1), ShardingContext()), takes_self=True
     )
-    mapped_functions: dict[ById, Value] = field(factory=dict)  # mapped over devices and not called yet
-    # A boolean operation whose left side is unknown, with the value of its right side.
-    short_circuit_rhs: tuple[nodes.Node, Value] | None = None
-    running_callers: bool = False  # the current root runs because it calls launchers
-    enters_module: Callable[[CodeModule], bool] = lambda module: (
-        False
-    )  # ... and other modules are entered where this holds
-    current_run: object = None  # identifies the run of a root, or TOP_LEVEL: launches and instances refer to it
-    current_root: Piece | None = None
+    enters_all: bool = False  # functions of other modules too, also where they launch nothing
+    run: Run = Factory(lambda self: Run(assumptions=self.assumptions), takes_self=True)
+    maker: object = None  # the run, or TOP_LEVEL: what launches and instances refer to that are made now
     has_cross_run_effects: bool = False  # a run mutated objects of another: they cannot be cached separately
     steps: int = 0  # since the last root or kernel began
     budget: int = _MAX_STEPS
     spent: int = 0
     call_failed: bool = False  # the call of a function that ended last certainly raised an exception
-    failed_call: nodes.Call | None = None  # an expression that called such a function
     mutations: int = 0  # how often an attribute of a value, or the kernel of a launch, was mutated
-    outdated: frozenset[ById] = frozenset()  # lists and dictionaries that this run changed, under whichever name
     _calls: CallCache = field(factory=CallCache)
-    # Functions of a module's top level that a function outside kernels named, by the nodes of both.
-    named: dict[tuple[nodes.Node, nodes.Node], Func] = field(factory=dict)
 
     def begin(self) -> None:
         """Reset the step budget, within the rest of the module's."""
         self.spent += self.steps
         self.steps = 0
         self.budget = min(_MAX_STEPS, _MAX_TOTAL_STEPS - self.spent)
+
+    def limit(self, steps: int) -> None:
+        """Lower the step budget."""
+        self.budget = min(self.budget, steps)
+
+    def spend(self, steps: int) -> None:
+        """Count the steps of a run whose results are used again."""
+        self.spent += steps
+
+    @contextmanager
+    def within(self, run: Run) -> Iterator[None]:
+        """Run code within as a part of `run`."""
+        before = self.run, self.maker
+        self.run = self.maker = run
+        try:
+            yield
+        finally:
+            self.run, self.maker = before
 
     @contextmanager
     def separate_result(self) -> Iterator[InterpreterResult]:
@@ -206,17 +211,22 @@ class Interpreter(Recorder):
 
     def run_piece(self, piece: Piece, env: Env) -> None:
         """Execute a module-level piece (a def binds a function, an assignment its value)."""
-        run, launches = self.current_run, len(self.outcome.launches)
-        if piece is not self.current_root:
-            self.current_run = TOP_LEVEL
+        maker, launches = self.maker, len(self.outcome.launches)
+        if piece is not self.run.root:
+            self.maker = TOP_LEVEL
         with self.inside(self.outside_kernels(env.module, piece)):
             if piece.kind == "class" and piece.members:
                 self._bind_outlined_class(piece, env)
             else:
                 self._block(piece.body, env)
-        self.current_run = run
-        if piece is not self.current_root and len(self.outcome.launches) != launches:
+        self.maker = maker
+        if piece is not self.run.root and len(self.outcome.launches) != launches:
             self.has_cross_run_effects = True
+
+    @property
+    def kernel(self) -> KernelTrace | None:
+        """The kernel that is being traced; None outside of any."""
+        return self.frame.kernel
 
     @property
     def known_facts(self) -> Facts:
@@ -250,7 +260,9 @@ class Interpreter(Recorder):
         The launch keeps the result, so that its dependencies are added to those of the run that found the launch.
         """
         self.begin()
-        with self.memo.track_dependencies() as read, self.inside(self.outside_kernels(func.module, func.piece)):
+        frame, made_by = self.outside_kernels(func.module, func.piece), None if launch is None else launch.made_by
+        run = self.within(made_by) if isinstance(made_by, Run) else nullcontext()
+        with self.memo.track_dependencies() as read, self.inside(frame), run:
             yield
         for answer in self.runs.get(launch, ()) if launch is not None else ():
             self.memo.extend_dependencies(answer, read)
@@ -303,8 +315,8 @@ class Interpreter(Recorder):
 
     def mark_outdated(self, value: Value) -> None:
         """Note that a list or dictionary was changed in place: wherever else it is, it is not what it was."""
-        if len(self.outdated) < _MAX_OUTDATED:
-            self.outdated |= {ById(value)}
+        if len(self.run.outdated) < _MAX_OUTDATED:
+            self.run.outdated |= {ById(value)}
 
     def branches(self) -> _Branches:
         """Begin the branches of a condition that is not known."""
@@ -347,7 +359,7 @@ class Interpreter(Recorder):
         """Call any abstract value."""
         if isinstance(callee, Func | Class) and classes.extends_pallas(callee):
             self.effects.reinterpret(arguments)
-        if self.running_callers:
+        if self.run.as_called:
             self.frame.call_node = node
         if isinstance(callee, Func):
             return self.call_function(callee, arguments)
@@ -373,7 +385,7 @@ class Interpreter(Recorder):
         if isinstance(method, Func):
             return self.call_function(method, arguments)
         if arguments.bring_code or not self.is_from_outside(callee):
-            self.mark_untracked()
+            self.frame.mark_untracked()
         self.escape(arguments, node)
         if callee is UNKNOWN:
             self.effects.release_specs(arguments)
@@ -388,7 +400,7 @@ class Interpreter(Recorder):
         """Refs are passed to unknown code; callbacks are left to the caller."""
         for value in (*arguments.positional, *arguments.keywords.values()):
             for ref in refs_in(value):
-                self.access("escape", ref, UNKNOWN, node)
+                self.frame.access("escape", ref, UNKNOWN, node)
 
     def escape(self, arguments: Arguments, node: nodes.Node) -> None:
         """Arguments are passed to unknown code: refs may be read or written, callbacks may be called."""
@@ -397,7 +409,7 @@ class Interpreter(Recorder):
 
     def _escape(self, value: Value, node: nodes.Node) -> None:
         for ref in refs_in(value):
-            self.access("escape", ref, UNKNOWN, node)
+            self.frame.access("escape", ref, UNKNOWN, node)
         for option in options(value):
             if isinstance(option, Func):
                 self.call_unknown(option)
@@ -420,7 +432,7 @@ class Interpreter(Recorder):
     def _result_of(self, func: Func, arguments: Arguments) -> Value:
         running = sum(other.node is func.node for other in self.frame.stack)
         if len(self.frame.stack) >= _MAX_DEPTH or (running >= 2 and not (self.kernel is None and _ends(arguments))):
-            self.mark_untracked()
+            self.frame.mark_untracked()
             return UNKNOWN
         if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
             if func.piece.has(FORMS.over_blocks):
@@ -436,7 +448,7 @@ class Interpreter(Recorder):
 
     def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
         """Whether a function of another module, called outside kernels, can affect launches of this module."""
-        if arguments.bring_code or self.enters_module(func.module):
+        if arguments.bring_code or self.enters_all:
             return True
         if func.piece.has(FORMS.over_blocks):
             return False  # that module's own analysis finds the launch, with no less known
@@ -458,7 +470,7 @@ class Interpreter(Recorder):
         frame = evolve(caller, module=func.module, piece=func.piece, sharding_context=context, stack=stack, scope=env)
         if func.matmul_precision is not None:
             frame.matmul_precision = func.matmul_precision
-        if self.running_callers and caller.kernel is None:
+        if self.run.as_called and caller.kernel is None:
             site = None if caller.call_node is None else Site(caller.piece, caller.call_node)
             entry = StackEntry(func, dict(env.vars), site, caller.uncertain == 0)
             frame.entries, frame.call_node = (*caller.entries, entry), None
@@ -507,13 +519,67 @@ class Interpreter(Recorder):
         if name in keywords:
             value = keywords.pop(name)
             return value if self.kernel is not None else jit.traced(func, name, value, env.call)
-        if name in self.assumptions:
-            return Const(self.assumptions[name])
+        if name in self.run.assumptions:
+            return Const(self.run.assumptions[name])
         default = None if parameter.default is None else self.evaluate(parameter.default, func.env)
         # A default is used only where the call is known; else it is a hint. jax.jit does not trace it.
         if default is not None:
             return Sym(name, env.call, default) if open_ else default
         return jit.traced(func, name, Sym(name, env.call), env.call)
+
+    # -- effects -----------------------------------------------------------------------------------------------
+
+    def record_mutation(self, made_by: object) -> None:
+        """Record that an object made by the run `made_by` is mutated."""
+        if made_by is not self.maker:
+            self.has_cross_run_effects = True
+
+    def set_attributes(self, owner: Instance, attributes: dict[str, Value]) -> None:
+        """Set attributes of an object."""
+        self.record_mutation(owner.made_by)
+        self.mutations += 1
+        owner.attributes.update(attributes)
+
+    def set_kernel(self, launch: Launch, kernel: Value) -> None:
+        """Set the kernel of a launch that was written without one."""
+        self.record_mutation(launch.made_by)
+        self.mutations += 1
+        launch.kernel = kernel
+
+    def record_name(self, func: Func) -> None:
+        """Record that a function of a module's top level was looked up."""
+        if self.effects.lookup:
+            self.effects.named[func.node] = func
+        elif self.kernel is None and self.frame.stack:
+            self.run.named[self.frame.stack[0].node, func.node] = func
+
+    def note_outside(self, name: str, arguments: Arguments, node: nodes.Node) -> None:
+        """Record a call, outside any kernel, of a function that only kernels may call."""
+        certain = self.frame.uncertain == 0
+        op = Op(name, self.frame.site(node), tuple(arguments.positional), (), certain=certain)
+        self.effects.outside.append((op, self.frame.stack))
+
+    @contextmanager
+    def looking_up(self, effects: Effects, piece: Piece | None = None) -> Iterator[None]:
+        """Record effects within in `effects`: they belong to the name that is looked up, not to this run alone."""
+        before, self.effects = self.effects, effects
+        effects.lookup = effects.is_open = True
+        try:
+            yield
+        finally:
+            self.effects = before
+            effects.close(piece)
+
+    def merge_effects(self, effects: Effects) -> None:
+        """Merge the effects recorded when a module-level name was first evaluated into the current run."""
+        for part in effects.with_pending():
+            if part is self.effects:
+                continue
+            if part.is_open and not any(part is other for other in self.effects.pending):
+                self.effects.pending.append(part)
+            self.effects.add(part)
+            for func in part.named.values():
+                self.record_name(func)
 
     # -- queries -----------------------------------------------------------------------------------------------
 
@@ -537,8 +603,8 @@ class Interpreter(Recorder):
         if weight_of(value) > MAX_WEIGHT:
             value = UNKNOWN
         if isinstance(target, nodes.Name):
-            if target.value in self.assumptions and not isinstance(value, Const):
-                value = Const(self.assumptions[target.value])
+            if target.value in self.run.assumptions and not isinstance(value, Const):
+                value = Const(self.run.assumptions[target.value])
             env.bind(target.value, value)
         elif isinstance(target, nodes.Tuple | nodes.List):
             self._unpack(target, value, env)
@@ -576,7 +642,7 @@ class Interpreter(Recorder):
     def define(self, node: nodes.FunctionDef, env: Env) -> None:
         """A def statement: bind the function, decorators applied from the innermost out."""
         value: Value = Func(node.name.value, node, self.frame.piece, env.module, env)
-        if self.kernel is None and self.frame.stack and self.current_run is not TOP_LEVEL:
+        if self.kernel is None and self.frame.stack and self.maker is not TOP_LEVEL:
             self.outcome.inner.append((env, node, self.frame.piece, self.frame.stack[0].node))
         # The name is bound first so that a kernel run by a decorator sees itself.
         for decorator in reversed(node.decorators):
@@ -586,7 +652,7 @@ class Interpreter(Recorder):
     def _decorate(self, decorator: nodes.Decorator, value: Value, env: Env) -> Value:
         decorating = self.evaluate(decorator.decorator, env)
         if self.kernel is not None and (isinstance(decorating, Sym) or decorating is UNKNOWN):
-            self.mark_untracked()  # it may run its argument
+            self.frame.mark_untracked()  # it may run its argument
         if isinstance(decorating, Func | Class | Sym | Instance) or decorating is UNKNOWN:
             # Unknown decorators mostly wrap: assume that the function stays the same.
             if isinstance(decorating, Func | Instance) and isinstance(value, Func):
@@ -596,7 +662,7 @@ class Interpreter(Recorder):
             return sharding.decorated(value, decorating)
         result = wrappers.decorate(self, decorating, value, decorator)
         if result is UNKNOWN and self.kernel is not None and isinstance(value, Func):
-            self.mark_untracked()  # the decorator may run it
+            self.frame.mark_untracked()  # the decorator may run it
         return sharding.decorated(value, decorating) if result is UNKNOWN else result
 
     def _bind_outlined_class(self, piece: Piece, env: Env) -> None:

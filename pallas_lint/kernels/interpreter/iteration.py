@@ -96,7 +96,7 @@ def _turns(
         keep = []
         for test in clause.ifs:
             condition = interp.evaluate(test.test, env)
-            interp.concretize("filter", condition, test.test)
+            interp.frame.concretize("filter", condition, test.test)
             keep.append(truth(condition))
         if False in keep:
             continue

@@ -82,9 +82,9 @@ def _assign(interp: Tracer, node: nodes.Assign, env: Env) -> bool:
 
 def _failed(interp: Tracer, expression: nodes.BaseExpression, env: Env) -> bool:
     """Whether an expression, evaluated just now, calls a function that certainly raises an exception."""
-    if interp.failed_call is not expression:
+    if interp.frame.failed_call is not expression:
         return False
-    interp.failed_call = None
+    interp.frame.failed_call = None
     env.fails = True
     return True
 
@@ -124,7 +124,7 @@ def _delete(interp: Tracer, node: nodes.Del, env: Env) -> None:
         expression = target.value if isinstance(target, nodes.Element) else target
         if isinstance(expression, nodes.BaseExpression):
             for ref in refs_in(interp.evaluate(expression, env)):
-                interp.access("delete", ref, UNKNOWN, node)
+                interp.frame.access("delete", ref, UNKNOWN, node)
         if isinstance(expression, nodes.Subscript):
             owner = interp.evaluate(expression.value, env)
             if isinstance(owner, Seq | Dictionary):
@@ -133,7 +133,7 @@ def _delete(interp: Tracer, node: nodes.Del, env: Env) -> None:
 
 def _assert(interp: Tracer, node: nodes.Assert, env: Env) -> bool:
     holds = interp.evaluate(node.test, env)
-    interp.concretize("assert", holds, node.test)
+    interp.frame.concretize("assert", holds, node.test)
     if truth(holds) is False:
         env.fails = True
         return True
@@ -205,7 +205,7 @@ def _continue(interp: Tracer, node: nodes.Node, env: Env) -> bool:
 
 def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
     condition = interp.evaluate(node.test, env)
-    interp.concretize("if", condition, node.test)
+    interp.frame.concretize("if", condition, node.test)
     known = truth(condition)
 
     def otherwise() -> bool:
@@ -217,7 +217,7 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
 
     if known is not None:
         return interp.suite(node.body, env) if known else otherwise()
-    site = interp.site(node.test)
+    site = interp.frame.site(node.test)
     narrowings, facts = narrowed(interp, node.test, env), facts_of(interp, node.test, env)
 
     left: list[bool] = []
@@ -244,7 +244,7 @@ def _if(interp: Tracer, node: nodes.If, env: Env) -> bool:
     if ended:
         return True
     understood = any((*narrowings, *facts))  # then what comes after it is for the arguments that pass
-    if interp.kernel is None and interp.running_callers and not understood and _reads_variable(node.test, env):
+    if interp.kernel is None and interp.run.as_called and not understood and _reads_variable(node.test, env):
         interp.frame.may_be_left |= bool(left)
         if raised:
             interp.effects.open_guards.add(node.test)
@@ -265,10 +265,10 @@ def _reads_variable(test: nodes.BaseExpression, env: Env) -> bool:
 def _for(interp: Tracer, node: nodes.For, env: Env) -> bool:
     iterable = interp.evaluate(node.iter, env)
     if isinstance(iterable, Ref):
-        interp.concretize("iterate", iterable, node.iter)
+        interp.frame.concretize("iterate", iterable, node.iter)
     items = items_of(iterable)
     exact = items is not None and len(items) <= _MAX_ITEMS and interp.frame.iterations * len(items) <= _MAX_ITERATIONS
-    guard = Guard("loop", iterable, interp.site(node.iter), exact=exact)
+    guard = Guard("loop", iterable, interp.frame.site(node.iter), exact=exact)
 
     def body(item: Value) -> bool:
         interp.assign(node.target, item, env)
@@ -289,8 +289,8 @@ def _for(interp: Tracer, node: nodes.For, env: Env) -> bool:
 def _while(interp: Tracer, node: nodes.While, env: Env) -> bool:
     def body(exact: bool = False) -> bool:
         condition = interp.evaluate(node.test, env)
-        interp.concretize("while", condition, node.test)
-        with interp.under(Guard("loop", condition, interp.site(node.test), exact=exact)):
+        interp.frame.concretize("while", condition, node.test)
+        with interp.under(Guard("loop", condition, interp.frame.site(node.test), exact=exact)):
             return interp.suite(node.body, env)
 
     def each() -> bool:
@@ -328,7 +328,7 @@ def _repeat(interp: Tracer, env: Env, body: Callable[[], bool]) -> bool:
     again = interp.frame.iterations * 2 <= _MAX_ITERATIONS
     with interp.repeated(2 if again else 1):
         if not repeat(env, body, again=again):
-            interp.mark_untracked()
+            interp.frame.mark_untracked()
     return False  # it may have no iteration at all
 
 
@@ -359,7 +359,7 @@ def _try(interp: Tracer, node: nodes.Try, env: Env) -> bool:
 
 
 def _caught(interp: Tracer, node: nodes.Node) -> AbstractContextManager[None]:
-    return interp.under(Guard("caught", UNKNOWN, interp.site(node)))
+    return interp.under(Guard("caught", UNKNOWN, interp.frame.site(node)))
 
 
 def _is_swallowed(interp: Tracer, node: nodes.Try, env: Env) -> bool:
@@ -391,8 +391,8 @@ def _with(interp: Tracer, node: nodes.With, env: Env) -> bool:
         value = interp.evaluate(item.item, env)
         contexts.append(value)
         failure = interp.frame.piece.search(_EXPECTS_FAILURE, item.item)
-        if failure is not None and interp.running_callers and interp.kernel is None:
-            interp.mapped_functions.clear()
+        if failure is not None and interp.run.as_called and interp.kernel is None:
+            interp.run.mapped_functions.clear()
             return False  # what is called in there is not meant to work
         raises |= failure is not None and failure[1] is None
         computed |= isinstance(value, CallResult) and value.function == "jax.ensure_compile_time_eval"
@@ -427,10 +427,10 @@ def _with(interp: Tracer, node: nodes.With, env: Env) -> bool:
 def _meant_to_fail(interp: Tracer, node: nodes.With, env: Env) -> None:
     """The body of `with pytest.raises(...)`: launches that are only called there are not checked."""
     if interp.kernel is not None:
-        interp.mark_untracked()
+        interp.frame.mark_untracked()
         return
     before = set(interp.outcome.entered)
-    with interp.under(Guard("raises", UNKNOWN, interp.site(node))):
+    with interp.under(Guard("raises", UNKNOWN, interp.frame.site(node))):
         interp.suite(node.body, env)
     for func in interp.outcome.entered.keys() - before:
         if interp.outcome.entered[func] is not interp.frame.piece:
@@ -440,7 +440,7 @@ def _meant_to_fail(interp: Tracer, node: nodes.With, env: Env) -> None:
 def _match(interp: Tracer, node: nodes.Match, env: Env) -> bool:
     subject = interp.evaluate(node.subject, env)
     if any(isinstance(case.pattern, nodes.MatchValue | nodes.MatchOr) for case in node.cases):
-        interp.concretize("match", subject, node.subject)
+        interp.frame.concretize("match", subject, node.subject)
 
     def body(each: nodes.MatchCase) -> bool:
         for name in expressions.captured_names(each.pattern):
@@ -450,7 +450,7 @@ def _match(interp: Tracer, node: nodes.Match, env: Env) -> bool:
 
     def case(each: nodes.MatchCase) -> Callable[[], bool]:
         def run() -> bool:
-            with branches.take(Guard("if", subject, interp.site(each.pattern))):
+            with branches.take(Guard("if", subject, interp.frame.site(each.pattern))):
                 return body(each)
 
         return run

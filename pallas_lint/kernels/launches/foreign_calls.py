@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def call(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A foreign call: what it returns is known by its outputs' declarations, FFI calls return a function first."""
     form = FOREIGN_FORMS[name]
-    made = interp.opaque_call(name, arguments, node)
+    made = interp.frame.opaque_call(name, arguments, node)
     found = ForeignCall(form, made, interp.frame.module)
     interp.outcome.keep_foreign_call(found)
     if form.operands == "here":

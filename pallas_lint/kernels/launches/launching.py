@@ -21,7 +21,7 @@ from pallas_lint.kernels.model.known_names import (
 from pallas_lint.kernels.model.launch import Launch
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
 from pallas_lint.kernels.model.queries import CROWDED
-from pallas_lint.kernels.model.recorder import TOO_MUCH
+from pallas_lint.kernels.model.run import TOO_MUCH
 from pallas_lint.kernels.model.symbols import closed_shape
 from pallas_lint.kernels.model.trace import KernelTrace, refs_in
 from pallas_lint.kernels.model.values import (
@@ -78,16 +78,16 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
         named,
         open_,
         scope=interp.frame.stack[-1].name if interp.frame.stack else "",
-        assumptions=interp.assumptions,
+        assumptions=interp.run.assumptions,
         beside_grid_spec=beside,
         callers=interp.frame.stack,
         entries=interp.frame.entries,
-        attempted=interp.running_callers and interp.is_caught,
+        attempted=interp.run.as_called and interp.frame.is_caught,
         may_be_unreached=interp.frame.may_be_left or interp.frame.for_some_machines or bool(interp.effects.open_guards),
         certain=interp.frame.uncertain == 0,
         program_point=interp.frame.module.program_point,
-        made_by=interp.current_run,
-        expects_failure=interp.fails_on_purpose,
+        made_by=interp.maker,
+        expects_failure=interp.frame.fails_on_purpose,
         matmul_precision=interp.frame.matmul_precision or interp.root.matmul_precision,
         known_call=None if interp.kernel is None else interp.kernel.launch.known_call,
         sharding_contexts=[] if interp.kernel is None else list(interp.kernel.launch.sharding_contexts),
@@ -101,7 +101,7 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
         if interp.kernel is None:
             interp.pending.append(result)
     if interp.kernel is not None and not form.may_nest:
-        interp.mark_untracked()  # programs within a kernel are not run
+        interp.frame.mark_untracked()  # programs within a kernel are not run
     result.returned = CallResult(
         api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result
     )
@@ -114,7 +114,7 @@ def is_crowded(interp: Tracer, node: nodes.Node) -> bool:
 
 
 def _is_left_out(interp: Tracer, node: nodes.Node) -> bool:
-    if interp.running_callers:
+    if interp.run.as_called:
         return False  # known calls have limits of their own
     interp.memo.record_dependency(CROWDED, node)
     return is_crowded(interp, node)
@@ -181,9 +181,7 @@ def _fold_grid_spec(named: dict[str, Value]) -> bool:
 def attach_kernel(interp: Tracer, made: CallResult, kernel: Value) -> Value:
     """A launch written as a decorator gets its kernel: `@pl.kernel(...)`, `@partial(pl.pallas_call, ...)`."""
     assert made.launch is not None
-    interp.record_mutation(made.launch.made_by)
-    interp.mutations += 1
-    made.launch.kernel = interp.as_function(kernel, made.site.node)
+    interp.set_kernel(made.launch, interp.as_function(kernel, made.site.node))
     if not made.launch.form.takes_operands:
         run_here(interp, made.launch, Arguments())
     return made
@@ -203,7 +201,7 @@ def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Nod
     is_first = result.meant_to_fail or result.operands is None
     result.called_by.append(interp.frame.stack)
     result.sharding_contexts.append(evolve(interp.frame.sharding_context, sure=interp.frame.uncertain == 0))
-    result.failing_calls += interp.fails_on_purpose
+    result.failing_calls += interp.frame.fails_on_purpose
     if is_first:
         result.matmul_precision = interp.frame.matmul_precision or interp.root.matmul_precision
     if interp.kernel is None and not result.scopes:
@@ -213,7 +211,7 @@ def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Nod
         result.operands = [_as_guarded(operand, facts) for operand in arguments.positional]
         result.operands_open = arguments.open
         if arguments.keywords:
-            _given_keywords(result, arguments.keywords, None if arguments.open else interp.site(node))
+            _given_keywords(result, arguments.keywords, None if arguments.open else interp.frame.site(node))
     return results_of(result)
 
 
@@ -304,9 +302,9 @@ def _run_kernels(interp: Tracer, result: Launch) -> None:
     for body in bodies_of(result.kernel):
         if isinstance(body, Func):
             context = (result.site.key, body.node)
-            if interp.contexts[context] < _MAX_CONTEXTS or result.known_call is not None:
+            if interp.run.contexts[context] < _MAX_CONTEXTS or result.known_call is not None:
                 run_kernel(interp, result, body)
-            interp.contexts[context] += not result.meant_to_fail
+            interp.run.contexts[context] += not result.meant_to_fail
         elif isinstance(body, CallResult) and body.launch is not None and body.launch.form.is_inner:
             _run_pipeline_kernel(interp, result, body)
 
@@ -346,7 +344,7 @@ def traced(interp: Tracer, trace: KernelTrace, run: Callable[[], Value | None]) 
             trace.returned = run() or UNKNOWN
         except TOO_MUCH:
             trace.complete = False
-            interp.outcome.cut.append(interp.current_root or trace.site.piece)
+            interp.outcome.cut.append(interp.run.root or trace.site.piece)
 
 
 def run_here(interp: Tracer, result: Launch, arguments: Arguments) -> None:
@@ -451,7 +449,7 @@ def call_wrapper(
             values = [*arguments.positional, *arguments.keywords.values()]
             if any(isinstance(value, Func) for given in values for value in options(given)):
                 for found in made:
-                    found.site = interp.site(node)  # the user's own call, not the wrapper's line
+                    found.site = interp.frame.site(node)  # the user's own call, not the wrapper's line
             return result  # where no kernel is handed over, it is any function, whatever its name
         del interp.outcome.launches[before:]
-    return launch(interp, name, form, arguments, interp.site(node))
+    return launch(interp, name, form, arguments, interp.frame.site(node))

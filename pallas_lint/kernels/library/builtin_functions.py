@@ -52,7 +52,7 @@ def _range(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
             return UNKNOWN
         if not values[_MAX_UNROLLED:]:
             return Seq(tuple(Const(value) for value in values), "list")
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _len(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -95,7 +95,7 @@ def _enumerate(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node
     items, start = items_of(arguments.get("iterable", 0) or UNKNOWN), integer(arguments.get("start", 1) or Const(0))
     if items is not None and start is not None:
         return Seq(tuple(Seq((Const(at), item)) for at, item in enumerate(items, start)), "list")
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _reversed(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -162,7 +162,7 @@ def _of_array(function: str) -> Model:
         result = arrays.infer(function, arguments.positional, arguments.keywords, wide)
         if name == "builtins.round" and len(arguments.positional) == 1 and isinstance(result, Array):
             result = Array(result.shape, canonical("i64", wide))  # Python's gives an integer
-        return interp.op(function, node, arguments, result, "operator")
+        return interp.frame.op(function, node, arguments, result, "operator")
 
     return run
 
@@ -197,7 +197,7 @@ def _issubdtype(interp: Tracer, name: str, arguments: Arguments, node: nodes.Nod
             return Const(True)
         if abstract is not None and not kinds & abstract:
             return Const(False)
-    return CallResult(name, tuple(arguments.positional), (), interp.site(node))
+    return CallResult(name, tuple(arguments.positional), (), interp.frame.site(node))
 
 
 def _prod(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -214,7 +214,7 @@ def _cast(kind: type) -> Model:
             except (OverflowError, ValueError):
                 return UNKNOWN
         if isinstance(value, Array):
-            interp.op(name, node, arguments, UNKNOWN)
+            interp.frame.op(name, node, arguments, UNKNOWN)
             if kind is float and value.host and value.shape == ():
                 return Array((), "f64", weak=True, host=True)
         if not isinstance(value, Sym):
@@ -285,14 +285,14 @@ def _itemsize_bits(interp: Tracer, name: str, arguments: Arguments, node: nodes.
 
 
 def _hold(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _struct_like(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.ShapeDtypeStruct.like(x)`."""
     like = arguments.first
     parts = [members.attribute_of(interp, like, part, node) for part in ("shape", "dtype")]
-    return interp.opaque_call("jax.ShapeDtypeStruct", Arguments(parts), node)
+    return interp.frame.opaque_call("jax.ShapeDtypeStruct", Arguments(parts), node)
 
 
 def _importorskip(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:

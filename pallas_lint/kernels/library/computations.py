@@ -25,9 +25,9 @@ def _compute(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
     if any(isinstance(value, Func) for value in (*arguments.positional, *arguments.keywords.values())):
         run_callbacks(interp, name, arguments)
         return (
-            interp.op(name, node, arguments, UNKNOWN)
+            interp.frame.op(name, node, arguments, UNKNOWN)
             if interp.kernel is not None
-            else interp.opaque_call(name, arguments, node)
+            else interp.frame.opaque_call(name, arguments, node)
         )
     x64 = interp.root.x64 is not None
     result = arrays.infer(name, arguments.positional, arguments.keywords, x64, arguments.open)
@@ -35,22 +35,22 @@ def _compute(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
         for value in (*arguments.positional, *arguments.keywords.values()):
             for ref in [value] if isinstance(value, Ref) else []:
                 if short not in ("zeros_like", "ones_like", "full_like", "empty_like"):
-                    interp.access("load", ref, UNKNOWN, node)
+                    interp.frame.access("load", ref, UNKNOWN, node)
         given = products.with_default_precision(name, arguments, interp.frame.matmul_precision)
-        return interp.op(name, node, given, result)
+        return interp.frame.op(name, node, given, result)
     # Outside a kernel a result may be anything: an operand that is not seen to be an array stays unknown.
     function, casts = arrays.function_of(name), from_name(short) is not None
     if casts or (function is not None and function.makes):
         if casts or (function is not None and function.alike):
             result = as_may_be(result, arguments.positional[:1])
-        return evolve(result, site=interp.site(node)) if isinstance(result, Array) else result
+        return evolve(result, site=interp.frame.site(node)) if isinstance(result, Array) else result
     joined = (part for value in arguments.positional if isinstance(value, Seq) for part in value.items)
     if any(isinstance(value, Array) for value in (*arguments.positional, *joined)):
         return result
     numbers = [*map(_number, arguments.positional)]
     if function is not None and not arguments.open and not arguments.keywords and None not in numbers:
         result = arrays.infer(name, [number for number in numbers if number is not None], {}, x64)
-        return evolve(result, site=interp.site(node)) if isinstance(result, Array) else result
+        return evolve(result, site=interp.frame.site(node)) if isinstance(result, Array) else result
     known = isinstance(result, Array) and result.shape and short in ("reshape", "broadcast_to")
     return result if known or short == "cdiv" else UNKNOWN
 
@@ -73,7 +73,7 @@ def _numpy(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
     if function is not None and function.numpy == "alike":
         x64 = interp.root.x64 is not None
         result = arrays.infer(f"jax.numpy.{short}", arguments.positional, arguments.keywords, x64, arguments.open)
-        return evolve(result, site=interp.site(node), host=True) if isinstance(result, Array) else result
+        return evolve(result, site=interp.frame.site(node), host=True) if isinstance(result, Array) else result
     if function is not None and function.numpy == "promoted":
         given = [*map(_as_array, arguments.positional[:1]), *arguments.positional[1:]]
         joined = given[0].items if given and isinstance(given[0], Seq) else given[:1]
@@ -82,8 +82,8 @@ def _numpy(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
         if known_dtype and not any(isinstance(part, Unknown | Sym | OneOf) for part in parts):
             same = host_numbers.is_promoted_alike(short, parts) and not arguments.open
             result = arrays.infer(f"jax.numpy.{short}", given, arguments.keywords, more=arguments.open)
-            return _of_numpy(result, interp.site(node), same=same)
-    return interp.opaque_call(name, arguments, node)
+            return _of_numpy(result, interp.frame.site(node), same=same)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _as_array(value: Value) -> Value:
@@ -105,13 +105,13 @@ def _of_numpy(result: Value, site: Site, *, same: bool) -> Value:
 
 
 def _numpy_random(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return host_numbers.random(last_part(name), arguments) or interp.opaque_call(name, arguments, node)
+    return host_numbers.random(last_part(name), arguments) or interp.frame.opaque_call(name, arguments, node)
 
 
 def _math(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if last_part(name) in host_numbers.REAL:
         return host_numbers.real(name, arguments)
-    return host_numbers.of_math(name, arguments) or interp.opaque_call(name, arguments, node)
+    return host_numbers.of_math(name, arguments) or interp.frame.opaque_call(name, arguments, node)
 
 
 # What the functions of a module do that have no model of their own, by the beginning of their names.

@@ -67,7 +67,7 @@ def of_call(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
         return
     for value in concretized:
         if isinstance(value, Array | Ref):
-            interp.concretize("shown" if name == "builtins.print" else "call", value, node, name)
+            interp.frame.concretize("shown" if name == "builtins.print" else "call", value, node, name)
             return
 
 

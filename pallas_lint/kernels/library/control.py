@@ -50,7 +50,7 @@ def _callable(value: Value | None) -> bool:
 
 
 def _under(interp: Tracer, kind: str, condition: Value, node: nodes.Node, negated: bool = False) -> Guard:
-    return Guard(kind, condition, interp.site(node), negated)  # type: ignore[arg-type]
+    return Guard(kind, condition, interp.frame.site(node), negated)  # type: ignore[arg-type]
 
 
 def _loop_body(
@@ -76,7 +76,7 @@ def _until_stable(
         result = interp.call(body, Arguments([*arguments, *([] if carry is None else [carry])]), node)
         if carry is None:
             return result
-        interp.agree("carry", name, carry, result, node)
+        interp.frame.agree("carry", name, carry, result, node)
         widened = _widen(carry, result)
         if widened != carry:
             result = interp.call(body, Arguments([*arguments, _of_same_loop(widened, carry)]), node)
@@ -100,7 +100,7 @@ def _carried(interp: Tracer, carry: Value, node: nodes.Node) -> Value:
     traced = _traced(carry)
     if not isinstance(traced, Array) or traced.shape != () or not is_integer(traced.dtype or ""):
         return traced
-    return traced.made_by(Op(LOOP_CARRY, interp.site(node), (carry,), (), guards=interp.frame.guards))
+    return traced.made_by(Op(LOOP_CARRY, interp.frame.site(node), (carry,), (), guards=interp.frame.guards))
 
 
 def _of_same_loop(widened: Value, carry: Value) -> Value:
@@ -141,7 +141,7 @@ def _decorator(model: Callable[[Tracer, Value, CallResult, nodes.Node], Value]) 
         made = _is_decorating(arguments)
         if made is not None and made.function == name:
             return model(interp, arguments.positional[0], made, node)
-        return interp.opaque_call(name, arguments, node)
+        return interp.frame.opaque_call(name, arguments, node)
 
     return run
 
@@ -151,7 +151,7 @@ def _when(interp: Tracer, body: Value, made: CallResult, node: nodes.Node) -> Va
     if condition == Const(False):
         return NONE
     if isinstance(condition, Array) and condition.shape:  # refused: rules find it as an operation
-        interp.op(made.function, made.site.node, Arguments([condition]), NONE)
+        interp.frame.op(made.function, made.site.node, Arguments([condition]), NONE)
     guard = Guard("when", condition, made.site)
     with interp.under(guard):
         interp.call(body, Arguments(), node)
@@ -175,7 +175,7 @@ def _loop(interp: Tracer, body: Value, made: CallResult, node: nodes.Node) -> Va
         index = stepped_index(made.site, lower, upper, step)
     carried = carry if carry not in (None, NONE) else None
     result = _loop_body(interp, made.function, body, [index], carried, node)
-    interp.op(made.function, made.site.node, Arguments(list(made.args), dict(made.keywords), made.open), NONE)
+    interp.frame.op(made.function, made.site.node, Arguments(list(made.args), dict(made.keywords), made.open), NONE)
     return NONE if carry is None else result
 
 
@@ -214,7 +214,7 @@ def _on_first_core(interp: Tracer, body: Value, made: CallResult, node: nodes.No
     if is_tensorcore_mesh(mesh) and mesh.argument("num_cores", 1) == Const(1):
         return interp.call(body, Arguments(), node)
     core = interp.call(External("jax.lax.axis_index"), Arguments(list(made.args), dict(made.keywords)), node)
-    is_first = interp.op("jax.numpy.equal", node, Arguments([core, Const(0)]), Array((), "bool"), "operator")
+    is_first = interp.frame.op("jax.numpy.equal", node, Arguments([core, Const(0)]), Array((), "bool"), "operator")
     with interp.under(Guard("when", is_first, made.site)):
         interp.call(body, Arguments(), node)
     return NONE
@@ -222,7 +222,7 @@ def _on_first_core(interp: Tracer, body: Value, made: CallResult, node: nodes.No
 
 def _run_scoped(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if not arguments.positional:
-        return CallResult(name, (), tuple(arguments.keywords.items()), interp.site(node), arguments.open)
+        return CallResult(name, (), tuple(arguments.keywords.items()), interp.frame.site(node), arguments.open)
     body = arguments.positional[0]
     return _scoped(interp, body, arguments.positional[1:], arguments.keywords, node)
 
@@ -261,7 +261,7 @@ def run_state(interp: Tracer, made: CallResult, arguments: Arguments, node: node
         ref = Ref(name, "scratch", space="regs" if is_accumulator else None, owner=node)
         if isinstance(held, Array):
             ref = evolve(ref, shape=held.shape, dtype=held.element)
-        interp.access("store", ref, ELLIPSIS, node, held)
+        interp.frame.access("store", ref, ELLIPSIS, node, held)
         return ref
 
     def ended(value: Value) -> Value:
@@ -269,7 +269,7 @@ def run_state(interp: Tracer, made: CallResult, arguments: Arguments, node: node
             return evolve(value, items=tuple(map(ended, value.items)))
         assert isinstance(value, Ref)
         loaded = Array(value.shape, value.element)
-        interp.access("load", value, ELLIPSIS, node, loaded)
+        interp.frame.access("load", value, ELLIPSIS, node, loaded)
         return loaded
 
     func = next((option for option in options(body) if isinstance(option, Func)), None)
@@ -297,9 +297,11 @@ def _fori_loop(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node
         interp.escape(arguments, node)
         return UNKNOWN
     assert body is not None
-    index = loop_index(interp.site(node), arguments.get("lower", 0) or UNKNOWN, arguments.get("upper", 1) or UNKNOWN)
+    index = loop_index(
+        interp.frame.site(node), arguments.get("lower", 0) or UNKNOWN, arguments.get("upper", 1) or UNKNOWN
+    )
     result = _loop_body(interp, name, body, [index], init if init is not None else UNKNOWN, node)
-    return interp.op(name, node, arguments, result)
+    return interp.frame.op(name, node, arguments, result)
 
 
 def _while_loop(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -322,9 +324,9 @@ def _scan(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
         with interp.under(_under(interp, "loop", UNKNOWN, node)):
             once = interp.call(body, Arguments([init, _each(xs)]), node)
         if isinstance(once, Seq) and len(once.items) == 2:
-            interp.agree("carry", name, init, once.items[0], node)
+            interp.frame.agree("carry", name, init, once.items[0], node)
             carry, made = _widen(init, once.items[0]), once.items[1]
-    interp.op(name, node, arguments, UNKNOWN)
+    interp.frame.op(name, node, arguments, UNKNOWN)
     return Seq((carry, _stacked(interp, made, arguments.get("length", 3) or _length(xs))))
 
 
@@ -334,7 +336,7 @@ def _map(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> V
     if body is not None and _callable(body):
         with interp.under(_under(interp, "loop", UNKNOWN, node)):
             made = interp.call(body, Arguments([_each(xs)]), node)
-    interp.op(name, node, arguments, UNKNOWN)
+    interp.frame.op(name, node, arguments, UNKNOWN)
     return _stacked(interp, made, _length(xs))
 
 
@@ -377,12 +379,12 @@ def _cond(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
         with interp.under(_under(interp, "cond", predicate, node, negated=at == 1)):
             value = interp.call(branch, Arguments(list(operands)), node)
         result = value if result is None else _joined(interp, name, result, value, node)
-    return interp.op(name, node, arguments, UNKNOWN if result is None else result)
+    return interp.frame.op(name, node, arguments, UNKNOWN if result is None else result)
 
 
 def _joined(interp: Tracer, name: str, result: Value, value: Value, node: nodes.Node) -> Value:
     """The result of one more branch beside those before."""
-    interp.agree("branches", name, result, value, node)
+    interp.frame.agree("branches", name, result, value, node)
     return join(result, value)
 
 
@@ -394,7 +396,7 @@ def _switch(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
         with interp.under(_under(interp, "cond", index, node)):
             value = interp.call(branch, Arguments(list(operands)), node)
         result = value if result is None else _joined(interp, name, result, value, node)
-    return interp.op(name, node, arguments, UNKNOWN if result is None else result)
+    return interp.frame.op(name, node, arguments, UNKNOWN if result is None else result)
 
 
 def _tree_map(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:

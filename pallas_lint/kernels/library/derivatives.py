@@ -82,7 +82,7 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
     like its result. Without `jax.grad` or one of its like around the call, both are only traced.
     """
     judged_here = func.module is interp.root or FORMS.over_blocks.search(interp.root.source.text)
-    if not judged_here and not interp.running_callers:
+    if not judged_here and not interp.run.as_called:
         return  # it only calls launches of other modules, which are judged there
     if any(each.nondiff is not None for each in interp.frame.stack):
         return  # derivatives of derivatives
@@ -95,9 +95,9 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
     forward, backward = rules
     if not judged_here and func.derived_in is func.module and forward.module is func.module is backward.module:
         return  # they run where its module is judged, by this call
-    if interp.derived[func.node] >= _MAX_CALLS or any(each.node is forward.node for each in interp.frame.stack):
+    if interp.run.derived[func.node] >= _MAX_CALLS or any(each.node is forward.node for each in interp.frame.stack):
         return
-    interp.derived[func.node] += 1
+    interp.run.derived[func.node] += 1
     named = {**dict(func.keywords), **arguments.keywords}
     rest = _parameters(func)[len(given) :]
     given += [named.pop(name) if name in named else _default(interp, func, name) for name in rest]
@@ -112,7 +112,7 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
             if len(_parameters(backward)) == len(static) + 2 or backward.node.params.star_arg is not None:
                 returned = interp.call_function(backward, Arguments([*static, residuals, like(output)]))
                 names = _parameters(func)
-                if len(names) == len(given) and not (named or interp.fails_on_purpose or interp.is_caught):
+                if len(names) == len(given) and not (named or interp.frame.fails_on_purpose or interp.frame.is_caught):
                     kept = [at for at in range(len(names)) if at not in (func.nondiff or ())]
                     parameters, wanted = tuple(names[at] for at in kept), tuple(given[at] for at in kept)
                     interp.effects.cotangents.append(Cotangents(backward, parameters, wanted, returned))
@@ -164,8 +164,8 @@ def note(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> N
         return
     if name in _CUSTOM:
         interp.effects.derived.update(func.node for func in _functions(target))
-    elif (name in REVERSE or name in FORWARD) and not (interp.fails_on_purpose or interp.is_caught):
-        interp.effects.differentiated.extend((func, name, interp.site(node)) for func in _functions(target))
+    elif (name in REVERSE or name in FORWARD) and not (interp.frame.fails_on_purpose or interp.frame.is_caught):
+        interp.effects.differentiated.extend((func, name, interp.frame.site(node)) for func in _functions(target))
 
 
 def _functions(value: Value) -> Iterator[Func]:

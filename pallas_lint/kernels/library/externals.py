@@ -39,7 +39,7 @@ def call(interp: Tracer, callee: External, arguments: Arguments, node: nodes.Nod
     derivatives.note(interp, name, arguments, node)
     form = FORMS.by_name.get(name)
     if form is not None:
-        return launching.launch(interp, name, form, arguments, interp.site(node))
+        return launching.launch(interp, name, form, arguments, interp.frame.site(node))
     return (MODELS.get(name) or _of_family(name))(interp, name, arguments, node)
 
 
@@ -62,16 +62,16 @@ def _of_jax(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
     """A function of jax of which nothing is known: an operation where a kernel calls it."""
     if interp.kernel is not None:
         interp.escape(arguments, node)
-        interp.op(name, node, arguments, UNKNOWN)
+        interp.frame.op(name, node, arguments, UNKNOWN)
     else:
         run_callbacks(interp, name, arguments)
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _foreign(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A function that is not modelled."""
     interp.escape(arguments, node)
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _where_known(

@@ -46,20 +46,20 @@ def subscript(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value)
     concretize_indices(interp, node, owner, index)
     if isinstance(owner, Ref):
         if owner.dtype == "semaphore" or owner.space == "semaphore":
-            interp.access("load", owner, index, node)
+            interp.frame.access("load", owner, index, node)
             return evolve(owner, view=True)
         loaded = Array(result_shape(owner.shape, index), owner.element)
-        interp.access("load", owner, index, node, loaded)
+        interp.frame.access("load", owner, index, node, loaded)
         return loaded
     if isinstance(owner, Array):
         result = Array(result_shape(owner.shape, index), owner.element, owner.weak)
-        return interp.op("jax.numpy.ndarray.__getitem__", node, Arguments([owner, index]), result, "operator")
+        return interp.frame.op("jax.numpy.ndarray.__getitem__", node, Arguments([owner, index]), result, "operator")
     if isinstance(owner, CallResult) and owner.function == "method:at":
         base = owner.args[0]
         if isinstance(base, Ref):
-            interp.op(REF_AT, node, Arguments([base, index]), UNKNOWN, "operator")
+            interp.frame.op(REF_AT, node, Arguments([base, index]), UNKNOWN, "operator")
             return evolve(base, view=True, shape=result_shape(base.shape, index), indexer=index, parent=base)
-        return CallResult("method:at[]", (base, index), (), interp.site(node))
+        return CallResult("method:at[]", (base, index), (), interp.frame.site(node))
     if isinstance(owner, Seq):
         return _element(owner, index)
     if isinstance(owner, Instance):
@@ -95,7 +95,7 @@ def concretize_indices(interp: Tracer, node: nodes.Subscript, owner: Value, inde
     """Indices that Python itself needs: those of its own containers, and the bounds of slices of refs."""
     if isinstance(owner, Seq | Dictionary):
         for part in (index.start, index.stop) if isinstance(index, Slice) and index.size is None else (index,):
-            interp.concretize("index", part, node)
+            interp.frame.concretize("index", part, node)
         return
     view = isinstance(owner, CallResult) and owner.function == "method:at" and isinstance(owner.args[0], Ref)
     if not view and not isinstance(owner, Ref):
@@ -103,9 +103,9 @@ def concretize_indices(interp: Tracer, node: nodes.Subscript, owner: Value, inde
     for part in as_tuple(index):
         if isinstance(part, Slice) and part.size is None:
             bound = part.start if isinstance(part.start, Array) else part.stop
-            interp.concretize("slice", bound, node)
+            interp.frame.concretize("slice", bound, node)
         elif isinstance(part, Slice) and part.size is not None and not view:
-            interp.concretize("size", part.size, node)
+            interp.frame.concretize("size", part.size, node)
 
 
 def _of_symbol(owner: Sym, index: Value) -> Value:

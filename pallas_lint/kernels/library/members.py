@@ -97,9 +97,9 @@ def attribute_of(interp: Tracer, owner: Value, name: str, node: nodes.Node) -> V
     if isinstance(owner, Const) and name == "value":
         return owner  # a member of an enumeration that is a number, or a text
     if isinstance(owner, Seq | Dictionary | Const | Func):
-        return CallResult(f"method:{name}", (owner,), (), interp.site(node))
+        return CallResult(f"method:{name}", (owner,), (), interp.frame.site(node))
     if isinstance(owner, Unknown) and name == "astype" and interp.kernel is not None:
-        return CallResult("method:astype", (owner,), (), interp.site(node))
+        return CallResult("method:astype", (owner,), (), interp.frame.site(node))
     if isinstance(owner, DType) and name in ("type", "dtype"):
         return owner
     if isinstance(owner, DType) and name == "itemsize" and owner.name is not None:
@@ -118,12 +118,12 @@ def _external_attribute(interp: Tracer, owner: External, name: str, node: nodes.
     if dotted == "sys.argv":
         return command_lines.ARGUMENTS
     if dotted == f"{PALLAS}.no_block_spec":
-        return CallResult(dotted, (), (), interp.site(node))
+        return CallResult(dotted, (), (), interp.frame.site(node))
     if interp.frame.piece is not None and not owner.name.startswith(("jax", "numpy", "builtins", "functools")):
         value = _project_attribute(interp, owner.name, name)
         if value is not None:
             return value
-    return External(dotted, interp.site(node))
+    return External(dotted, interp.frame.site(node))
 
 
 def _submodule(interp: Tracer, owner: External, name: str) -> Value:
@@ -161,14 +161,14 @@ def _array_attribute(interp: Tracer, owner: Array, name: str, node: nodes.Node) 
             *batch, rows, columns = owner.shape
             result = Array((*batch, columns, rows), owner.element)
         function = "jax.numpy.transpose" if name == "T" else "jax.numpy.matrix_transpose"
-        return interp.op(function, node, Arguments([owner]), result, "method")
+        return interp.frame.op(function, node, Arguments([owner]), result, "method")
     if name in ("real", "imag"):
         function = f"jax.numpy.{name}"
         result = arrays.infer(function, [owner], {}, interp.root.x64 is not None)
-        return interp.op(function, node, Arguments([owner]), result, "method")
+        return interp.frame.op(function, node, Arguments([owner]), result, "method")
     if name in ("size", "itemsize", "nbytes"):
         return _extent(owner, name)
-    return CallResult(f"method:{name}", (owner,), (), interp.site(node))
+    return CallResult(f"method:{name}", (owner,), (), interp.frame.site(node))
 
 
 def _extent(owner: Array, name: str) -> Value:
@@ -192,7 +192,7 @@ def _ref_attribute(interp: Tracer, owner: Ref, name: str, node: nodes.Node) -> V
     if name == "T":
         shape = None if owner.shape is None else tuple(reversed(owner.shape))
         return evolve(owner, shape=shape, view=True, parent=None)
-    return CallResult(f"method:{name}", (owner,), (), interp.site(node))
+    return CallResult(f"method:{name}", (owner,), (), interp.frame.site(node))
 
 
 def _made_attribute(interp: Tracer, owner: CallResult, name: str, node: nodes.Node) -> Value:
@@ -211,7 +211,7 @@ def _made_attribute(interp: Tracer, owner: CallResult, name: str, node: nodes.No
     if owner.short == "ArgSpec" and name == "args":
         return owner.argument(name, 0) or UNKNOWN
     known = tpu_fields.field(interp, owner, name) or machine.attribute(interp, owner, name)
-    return known if known is not None else CallResult(f"method:{name}", (owner,), (), interp.site(node))
+    return known if known is not None else CallResult(f"method:{name}", (owner,), (), interp.frame.site(node))
 
 
 # -- methods ---------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def call_method(interp: Tracer, method: CallResult, arguments: Arguments, node: 
     if isinstance(owner, Func) and name in _AHEAD_OF_TIME:
         named = {key: as_arrays(value) for key, value in arguments.keywords.items()}
         interp.call(owner, Arguments(list(map(as_arrays, arguments.positional)), named, arguments.open), node)
-        return CallResult(f"jax.stages.{name}", (owner,), (), interp.site(node))
+        return CallResult(f"jax.stages.{name}", (owner,), (), interp.frame.site(node))
     if isinstance(owner, Func):
         if name == "defvjp":
             env.bind(derivatives.bound_name(owner), Seq(derivatives.handed_over(arguments)))
@@ -274,7 +274,7 @@ def is_of_numpy(dtype: Value) -> bool:
 
 def _array_method(interp: Tracer, owner: Array, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name in ("item", "tolist"):
-        interp.concretize("method", owner, node, name)
+        interp.frame.concretize("method", owner, node, name)
         return UNKNOWN if name == "item" or owner.shape is None else _listed(owner.shape)
     if name in ("block_until_ready", "to_device"):
         return owner
@@ -292,7 +292,7 @@ def _array_method(interp: Tracer, owner: Array, name: str, arguments: Arguments,
         arguments.positional[1:] = [Seq(tuple(arguments.positional[1:]))]
     x64 = interp.root.x64 is not None
     result = arrays.infer(function, arguments.positional, arguments.keywords, x64, arguments.open)
-    return interp.op(function, node, arguments, result, "method")
+    return interp.frame.op(function, node, arguments, result, "method")
 
 
 def _listed(shape: Shape) -> Value:
@@ -307,14 +307,14 @@ def _listed(shape: Shape) -> Value:
 
 def _ref_method(interp: Tracer, owner: Ref, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     if name == "set" and arguments.positional:
-        interp.access("store", owner, ELLIPSIS, node, arguments.positional[0])
+        interp.frame.access("store", owner, ELLIPSIS, node, arguments.positional[0])
         return UNKNOWN
     if name == "__setitem__" and len(arguments.positional) == 2:
-        interp.access("store", owner, arguments.positional[0], node, arguments.positional[1])
+        interp.frame.access("store", owner, arguments.positional[0], node, arguments.positional[1])
         return NONE
     if name == "get":
         loaded = Array(owner.shape, owner.element)
-        interp.access("load", owner, ELLIPSIS, node, loaded)
+        interp.frame.access("load", owner, ELLIPSIS, node, loaded)
         return loaded
     if name in ("bitcast", "reshape", "transpose", "reinterpret"):
         known = name == "reshape" and not arguments.open
@@ -322,7 +322,7 @@ def _ref_method(interp: Tracer, owner: Ref, name: str, arguments: Arguments, nod
         cast = name == "bitcast" and arguments.positional
         element = arrays.element_of(arguments.positional[0]) if cast else owner.element
         return evolve(owner, view=True, shape=shape, dtype=element, parent=None)
-    interp.access("escape", owner, UNKNOWN, node)
+    interp.frame.access("escape", owner, UNKNOWN, node)
     interp.escape(arguments, node)
     return UNKNOWN
 
@@ -334,7 +334,7 @@ def _at_method(interp: Tracer, at: CallResult, name: str, arguments: Arguments, 
     index = at.args[1] if len(at.args) > 1 else UNKNOWN
     arguments.positional[:0] = [base, index]
     result = Array(base.shape if name != "get" else indexing.result_shape(base.shape, index), base.element)
-    return interp.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
+    return interp.frame.op(f"jax.numpy.ndarray.at.{name}", node, arguments, result, "method")
 
 
 def _made_method(interp: Tracer, owner: CallResult, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -344,14 +344,17 @@ def _made_method(interp: Tracer, owner: CallResult, name: str, arguments: Argume
         return tiling
     if interp.kernel is not None and owner.function.startswith("jax.experimental.pallas"):
         arguments.positional.insert(0, owner)
-        return interp.op(f"{owner.function}.{name}", node, arguments, UNKNOWN, "method")
+        return interp.frame.op(f"{owner.function}.{name}", node, arguments, UNKNOWN, "method")
     if owner.function in host_numbers.GENERATORS and (drawn := host_numbers.random(name, arguments)) is not None:
         return drawn
     if (computed := machine.computed(interp, (owner, *arguments.positional), node)) is not None:
         return computed
     interp.escape(arguments, node)
     return CallResult(
-        f"{owner.function}.{name}", (owner, *arguments.positional), tuple(arguments.keywords.items()), interp.site(node)
+        f"{owner.function}.{name}",
+        (owner, *arguments.positional),
+        tuple(arguments.keywords.items()),
+        interp.frame.site(node),
     )
 
 

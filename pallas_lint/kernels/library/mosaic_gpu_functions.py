@@ -37,13 +37,13 @@ GPU = f"{PALLAS}.mosaic_gpu"
 
 def _acts(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A fence, barrier or signal, which does not access the kernel's data."""
-    return interp.op(name, node, arguments, NONE)
+    return interp.frame.op(name, node, arguments, NONE)
 
 
 def _signals(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """The same, with counts that are not followed."""
     interp.escape_refs(arguments, node)
-    return interp.op(name, node, arguments, NONE)
+    return interp.frame.op(name, node, arguments, NONE)
 
 
 # -- on the host, and on indices -----------------------------------------------------------------------------------
@@ -54,12 +54,12 @@ def _find_swizzle(interp: Tracer, name: str, arguments: Arguments, node: nodes.N
     size = integer(arguments.get("minor_dim_bits", 0))
     if size is not None:
         return next((Const(swizzle) for swizzle in (128, 64, 32, 16) if size % (8 * swizzle) == 0), UNKNOWN)
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _made(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """What only describes: `plgpu.Layout.WGMMA.reduce(1)`, `plgpu.ACC.init(value)`."""
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _planar_snake(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -68,7 +68,7 @@ def _planar_snake(interp: Tracer, name: str, arguments: Arguments, node: nodes.N
 
 def _made_together(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node, *arrays: Array) -> Seq:
     """Several arrays as the results of one operation."""
-    interp.op(name, node, arguments, UNKNOWN)
+    interp.frame.op(name, node, arguments, UNKNOWN)
     last = interp.kernel.events[-1] if interp.kernel is not None else None
     made_by = last if isinstance(last, Op) else None
     return Seq(tuple(evolve(array, origin=made_by) for array in arrays))
@@ -76,7 +76,7 @@ def _made_together(interp: Tracer, name: str, arguments: Arguments, node: nodes.
 
 def _broadcasted_iota(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     shape, element = shape_of(arguments.get("shape", 1) or UNKNOWN), element_of(arguments.get("dtype", 0))
-    return interp.op(name, node, arguments, Array(shape, element))
+    return interp.frame.op(name, node, arguments, Array(shape, element))
 
 
 def _query_cluster_cancel(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -91,7 +91,7 @@ def _query_cluster_cancel(interp: Tracer, name: str, arguments: Arguments, node:
 def _reduce(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`plgpu.max(x, axis=1)` is as jnp's."""
     result = arrays.infer(f"jax.numpy.{last_part(name)}", arguments.positional, _without(arguments, "accumulator_ilp"))
-    return interp.op(name, node, arguments, result)
+    return interp.frame.op(name, node, arguments, result)
 
 
 def _without(arguments: Arguments, *names: str) -> dict[str, Value]:
@@ -100,9 +100,9 @@ def _without(arguments: Arguments, *names: str) -> dict[str, Value]:
 
 def _warp_map(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """Each of the four warps runs the function with its number."""
-    with interp.under(Guard("loop", UNKNOWN, interp.site(node))):
+    with interp.under(Guard("loop", UNKNOWN, interp.frame.site(node))):
         interp.call(
-            arguments.get("f", 0) or UNKNOWN, Arguments([loop_index(interp.site(node), Const(0), Const(4))]), node
+            arguments.get("f", 0) or UNKNOWN, Arguments([loop_index(interp.frame.site(node), Const(0), Const(4))]), node
         )
     return NONE
 
@@ -115,9 +115,9 @@ def _elsewhere(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node
     ref = arguments.get("ref", 0)
     interp.escape_refs(arguments, node)
     if not isinstance(ref, Ref):
-        interp.mark_untracked()
+        interp.frame.mark_untracked()
         return UNKNOWN
-    interp.op(name, node, arguments, UNKNOWN)
+    interp.frame.op(name, node, arguments, UNKNOWN)
     return evolve(ref, view=True, role=None, owner=node, parent=None)
 
 
@@ -130,9 +130,9 @@ def _loads(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
         (arguments.get(parameter, 0) for parameter in ("src", "acc", "ref") if arguments.get(parameter, 0)), None
     )
     element = ref.element if isinstance(ref, Ref) else None
-    loaded = interp.op(name, node, arguments, Array(ref.shape if isinstance(ref, Ref) else None, element))
+    loaded = interp.frame.op(name, node, arguments, Array(ref.shape if isinstance(ref, Ref) else None, element))
     if isinstance(ref, Ref):
-        interp.access("load", ref, ELLIPSIS, node, loaded)
+        interp.frame.access("load", ref, ELLIPSIS, node, loaded)
     if arguments.get("reduce") in (None, NONE):
         return loaded
     return Seq((loaded, Array(None, element)))
@@ -148,33 +148,33 @@ def _stores(
 ) -> None:
     """`space`: the only one in which such a ref can be."""
     if isinstance(ref, Ref):
-        interp.access(kind, evolve(ref, space=ref.space or space), ELLIPSIS, node, value)
+        interp.frame.access(kind, evolve(ref, space=ref.space or space), ELLIPSIS, node, value)
     else:
-        interp.mark_untracked()
+        interp.frame.mark_untracked()
 
 
 def _store_tmem(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     _stores(interp, arguments.get("ref", 0), arguments.get("value", 1) or UNKNOWN, node, space="tmem")
-    return interp.op(name, node, arguments, NONE)
+    return interp.frame.op(name, node, arguments, NONE)
 
 
 def _multimem_store(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     _stores(interp, arguments.get("ref", 1), arguments.get("source", 0) or UNKNOWN, node)
-    return interp.op(name, node, arguments, NONE)
+    return interp.frame.op(name, node, arguments, NONE)
 
 
 def _atomic(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """Unlike those of other backends they take no index: `plgpu.atomic_add(ref.at[i], value)`."""
     _stores(interp, arguments.get("ref", 0), arguments.get("val", 1) or UNKNOWN, node, "accumulate")
-    return interp.op(name, node, arguments, NONE)
+    return interp.frame.op(name, node, arguments, NONE)
 
 
 def _to_tmem(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     source = arguments.get("smem_ref", 0)
     if isinstance(source, Ref):
-        interp.access("load", source, ELLIPSIS, node)
+        interp.frame.access("load", source, ELLIPSIS, node)
     _stores(interp, arguments.get("tmem_ref", 1), UNKNOWN, node, space="tmem")
-    return interp.op(name, node, arguments, NONE)
+    return interp.frame.op(name, node, arguments, NONE)
 
 
 # -- products ------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def _mma(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> V
     """The one of Ampere, on arrays: `acc + a @ b`."""
     acc = arguments.get("acc", 0)
     result = Array(acc.shape, acc.element) if isinstance(acc, Array) else Array()
-    return interp.op(name, node, arguments, result)
+    return interp.frame.op(name, node, arguments, result)
 
 
 def _product_into(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -193,11 +193,11 @@ def _product_into(interp: Tracer, name: str, arguments: Arguments, node: nodes.N
     for parameter, position in others:
         operand = arguments.get(parameter, position)
         if isinstance(operand, Ref):
-            interp.access("load", operand, ELLIPSIS, node)
+            interp.frame.access("load", operand, ELLIPSIS, node)
     fresh = arguments.get("accumulate") not in (None, Const(True))
     space = "regs" if name.endswith(".wgmma") else "tmem"
     _stores(interp, arguments.get("acc", 0), UNKNOWN, node, "store" if fresh else "accumulate", space)
-    return interp.op(name, node, arguments, NONE)
+    return interp.frame.op(name, node, arguments, NONE)
 
 
 MOSAIC_GPU: dict[str, Model] = {}

@@ -80,11 +80,11 @@ def binary(interp: Tracer, node: nodes.Node, symbol: str, name: str, left: Value
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, interp.root.x64 is not None)
         result = result if interp.kernel is not None else as_may_be(result, [left, right])
         given = products.with_default_precision(name, Arguments([left, right]), interp.frame.matmul_precision)
-        return interp.op(name, node, given, result, "operator")
+        return interp.frame.op(name, node, given, result, "operator")
     if isinstance(left, OneOf) or isinstance(right, OneOf):
         return UNKNOWN
     if symbol == "|" and all(isinstance(side, External | Class) or name_of(side) == UNION for side in (left, right)):
-        return interp.opaque_call(UNION, Arguments([left, right]), node)
+        return interp.frame.opaque_call(UNION, Arguments([left, right]), node)
     if symbol == "%" and isinstance(left, Sym):
         interp.effects.remainders.add(left)
     if symbol == "%" and isinstance(right, Sym):
@@ -105,7 +105,7 @@ def compare(interp: Tracer, node: nodes.Node, how: nodes.BaseCompOp, left: Value
         return _identity(left, right, negated=isinstance(how, nodes.IsNot))
     if isinstance(how, nodes.In | nodes.NotIn):
         if isinstance(right, Seq) and right.items:
-            interp.concretize("in", left, node)
+            interp.frame.concretize("in", left, node)
         there = _contains(right, left)
         if there is None:
             _note_compared(interp, left, right)
@@ -116,7 +116,7 @@ def compare(interp: Tracer, node: nodes.Node, how: nodes.BaseCompOp, left: Value
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, interp.root.x64 is not None)
         result = result if interp.kernel is not None else as_may_be(result, [left, right])
-        return interp.op(name, node, Arguments([left, right]), result, "operator")
+        return interp.frame.op(name, node, Arguments([left, right]), result, "operator")
     version = compare_version(interp, function, left, right)
     if version is not None:
         return Const(version)

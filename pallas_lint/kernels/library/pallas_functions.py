@@ -39,7 +39,7 @@ def _program_id(interp: Tracer, name: str, arguments: Arguments, node: nodes.Nod
     if interp.kernel is None:
         interp.note_outside(name, arguments, node)
     # The size of a static grid is a Python number, weak as these are.
-    return interp.op(name, node, arguments, Array((), "i32", weak=name.endswith("num_programs")))
+    return interp.frame.op(name, node, arguments, Array((), "i32", weak=name.endswith("num_programs")))
 
 
 def _slice(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -53,7 +53,7 @@ def _slice(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
 def _multiple_of(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0) or UNKNOWN
     if isinstance(value, Array):
-        return interp.op(name, node, arguments, Array(value.shape, value.element))
+        return interp.frame.op(name, node, arguments, Array(value.shape, value.element))
     return value
 
 
@@ -78,7 +78,7 @@ def _cdiv(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
     if isinstance(a, Sym | Const) and isinstance(b, Sym | Const):
         return symbolic("cdiv", a, b)
     if isinstance(a, Array) or isinstance(b, Array):
-        return interp.op(name, node, arguments, Array((), "i32"), "operator")  # it is written with operators
+        return interp.frame.op(name, node, arguments, Array((), "i32"), "operator")  # it is written with operators
     return UNKNOWN
 
 
@@ -92,9 +92,9 @@ def _next_power_of_2(interp: Tracer, name: str, arguments: Arguments, node: node
 def _load(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     ref, index = arguments.get("x_ref_or_view", 0) or arguments.get("ref", 0), arguments.get("idx", 1) or ELLIPSIS
     if not isinstance(ref, Ref):
-        return interp.op(name, node, arguments, Array())
-    loaded = interp.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
-    interp.access("load", ref, index, node, loaded)
+        return interp.frame.op(name, node, arguments, Array())
+    loaded = interp.frame.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
+    interp.frame.access("load", ref, index, node, loaded)
     return loaded
 
 
@@ -109,10 +109,10 @@ def _store(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
     else:
         index, value = arguments.positional[1], arguments.positional[2]
     if isinstance(ref, Ref):
-        interp.access("store", ref, index, node, value)
+        interp.frame.access("store", ref, index, node, value)
     else:
-        interp.mark_untracked()
-    return interp.op(name, node, arguments, NONE)
+        interp.frame.mark_untracked()
+    return interp.frame.op(name, node, arguments, NONE)
 
 
 def _atomic(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -120,10 +120,10 @@ def _atomic(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
     # `atomic_cas(ref, cmp, val)` has no index.
     index = ELLIPSIS if name.endswith("atomic_cas") else arguments.get("idx", 1) or ELLIPSIS
     if isinstance(ref, Ref):
-        interp.access("accumulate", ref, index, node, arguments.get("val", 2) or UNKNOWN)
-        return interp.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
-    interp.mark_untracked()
-    return interp.op(name, node, arguments, Array())
+        interp.frame.access("accumulate", ref, index, node, arguments.get("val", 2) or UNKNOWN)
+        return interp.frame.op(name, node, arguments, Array(indexing.result_shape(ref.shape, index), ref.element))
+    interp.frame.mark_untracked()
+    return interp.frame.op(name, node, arguments, Array())
 
 
 def _copy(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -133,13 +133,13 @@ def _copy(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
         arguments.get("dst_ref", 1) or arguments.get("dst", 1),
     )
     if isinstance(source, Ref):
-        interp.access("load", source, ELLIPSIS, node)
+        interp.frame.access("load", source, ELLIPSIS, node)
     if isinstance(target, Ref):
-        interp.access("store", target, ELLIPSIS, node)
+        interp.frame.access("store", target, ELLIPSIS, node)
     else:
-        interp.mark_untracked()
-    interp.op(name, node, arguments, UNKNOWN)
-    return interp.opaque_call(name, arguments, node)
+        interp.frame.mark_untracked()
+    interp.frame.op(name, node, arguments, UNKNOWN)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _dot(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -147,14 +147,14 @@ def _dot(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> V
     result = arrays.infer("jax.numpy.dot", arguments.positional, arguments.keywords, interp.root.x64 is not None)
     if isinstance(result, Array) and (result.dtype is not None or result.kinds in (INTEGER, FLOATING)):
         result = Array(result.shape, "i32" if result.kinds == INTEGER else "f32")
-    return interp.op(name, node, arguments, result)
+    return interp.frame.op(name, node, arguments, result)
 
 
 def _bitcast(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     if isinstance(value, Ref):
         return evolve(value, view=True, shape=None, dtype=element_of(arguments.get("ty", 1)), parent=None)
-    return interp.op(
+    return interp.frame.op(
         name, node, arguments, Array(None, element_of(arguments.get("ty", 1) or arguments.get("dtype", 1)))
     )
 
@@ -168,13 +168,13 @@ def _view(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
 def _same_shape(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.get("x", 0)
     result = Array(value.shape, value.element) if isinstance(value, Array) else Array()
-    return interp.op(name, node, arguments, result)
+    return interp.frame.op(name, node, arguments, result)
 
 
 def _repeat(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """It tiles, so the shape is that of jnp's function of the name; the elements come in another order."""
     result = arrays.infer("jax.numpy.repeat", list(arguments.positional), arguments.keywords, more=arguments.open)
-    return interp.op(name, node, arguments, result)
+    return interp.frame.op(name, node, arguments, result)
 
 
 def _align(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -185,7 +185,7 @@ def _align(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
 
 
 def _broadcast_to(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return interp.op(
+    return interp.frame.op(
         name,
         node,
         arguments,
@@ -194,7 +194,7 @@ def _broadcast_to(interp: Tracer, name: str, arguments: Arguments, node: nodes.N
 
 
 def _semaphore(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    return interp.op(name, node, arguments, UNKNOWN)
+    return interp.frame.op(name, node, arguments, UNKNOWN)
 
 
 def _with_closed_block(arguments: Arguments) -> Arguments:
@@ -215,17 +215,19 @@ def unmodelled(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node
     short = last_part(name)
     if interp.kernel is None or short[:1].isupper():
         interp.escape_refs(arguments, node)
-        made = interp.opaque_call(name, _with_closed_block(arguments) if short == "BlockSpec" else arguments, node)
-        if short == "BlockSpec" and not interp.fails_on_purpose:
+        made = interp.frame.opaque_call(
+            name, _with_closed_block(arguments) if short == "BlockSpec" else arguments, node
+        )
+        if short == "BlockSpec" and not interp.frame.fails_on_purpose:
             interp.effects.specs_made.append(made)
         return made
     interp.escape_refs(arguments, node)
     given = (*arguments.positional, *arguments.keywords.values())
     if any(isinstance(value, Unknown | Sym) and not interp.is_from_outside(value) for value in given):
-        interp.mark_untracked()  # it may be a ref
+        interp.frame.mark_untracked()  # it may be a ref
     run_callbacks(interp, name, arguments)
-    interp.op(name, node, arguments, UNKNOWN)
-    return interp.opaque_call(name, arguments, node)
+    interp.frame.op(name, node, arguments, UNKNOWN)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _to_pallas_key(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:

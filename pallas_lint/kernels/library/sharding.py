@@ -68,7 +68,7 @@ def entered(interp: Tracer, func: Func) -> ShardingContext:
     """The context of the body of a function."""
     context = interp.frame.sharding_context
     if func.program is not None:
-        interp.mapped_functions.pop(ById(func.program), None)
+        interp.run.mapped_functions.pop(ById(func.program), None)
         context = _in_program(context, *func.program)
     return evolve(context, hidden=True) if func.hidden else context
 
@@ -149,13 +149,13 @@ def mapped(interp: Tracer, made: CallResult) -> CallResult:
 
 def defer(interp: Tracer, key: object, value: Value) -> None:
     """Run a function at the end of the root, unless it is called before."""
-    if interp.current_root is not None and interp.current_run is not None and interp.kernel is None:
-        interp.mapped_functions[ById(key)] = value
+    if interp.run.root is not None and interp.maker is not None and interp.kernel is None:
+        interp.run.mapped_functions[ById(key)] = value
 
 
 def call_mapped(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
-    interp.mapped_functions.pop(ById(made), None)
+    interp.run.mapped_functions.pop(ById(made), None)
     context = interp.frame.sharding_context
     mapped = ShardingContext(
         context.program,
@@ -179,7 +179,7 @@ def jitted(interp: Tracer, made: CallResult) -> CallResult:
 
 def call_jitted(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
     """Call the result of `jitted`."""
-    interp.mapped_functions.pop(ById(made), None)
+    interp.run.mapped_functions.pop(ById(made), None)
     with within(
         interp, _in_program(interp.frame.sharding_context, *shardings_of(Arguments(keywords=dict(made.keywords))))
     ):
@@ -188,8 +188,8 @@ def call_jitted(interp: Tracer, made: CallResult, arguments: Arguments, node: no
 
 def run_mapped_functions(interp: Tracer) -> None:
     """Run functions that were mapped over devices, and returned or passed on instead of called."""
-    while interp.mapped_functions:
-        value = interp.mapped_functions.pop(next(iter(interp.mapped_functions)))
+    while interp.run.mapped_functions:
+        value = interp.run.mapped_functions.pop(next(iter(interp.run.mapped_functions)))
         if isinstance(value, CallResult):
             interp.call(value, Arguments(open=True), value.site.node)
         elif isinstance(value, Func):

@@ -73,7 +73,7 @@ def _partial(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
         if isinstance(option, Func):
             value: Value = option.bind(tuple(rest.positional), rest.keywords, rest.open)
         else:
-            value = interp.opaque_call(PARTIAL, rest, node, option)
+            value = interp.frame.opaque_call(PARTIAL, rest, node, option)
         result = value if result is None else join(result, value)
     return UNKNOWN if result is None else result
 
@@ -95,29 +95,29 @@ def _transparent(interp: Tracer, name: str, arguments: Arguments, node: nodes.No
     """`jax.jit(f)` is f; `jax.jit(static_argnums=0)` and `jax.named_scope("x")` are decorators."""
     first = arguments.get("fun", 0) or arguments.get("f", 0)
     if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
-        return interp.opaque_call(name, arguments, node)
+        return interp.frame.opaque_call(name, arguments, node)
     if name in JIT and isinstance(first, Func):
         return _jitted(interp, first, arguments.rest(1))
     if name in JIT and isinstance(first, CallResult) and jit.shardings_of(arguments):
-        return sharding.jitted(interp, interp.opaque_call(name, arguments, node))
+        return sharding.jitted(interp, interp.frame.opaque_call(name, arguments, node))
     if isinstance(first, Func | OneOf) or (isinstance(first, CallResult) and first.launch is not None):
         return derivatives.custom(interp, name, first, arguments.rest(1))
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _mapped(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> CallResult:
-    made = interp.opaque_call(name, arguments, node)
+    made = interp.frame.opaque_call(name, arguments, node)
     return made if arguments.get("f", 0) is None else sharding.mapped(interp, made)
 
 
 def _foreign(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     interp.escape_refs(arguments, node)
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _checkify(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     mark_checkified(interp, arguments.first)
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def run_callbacks(interp: Tracer, name: str, arguments: Arguments) -> None:
@@ -184,9 +184,9 @@ def call_made(interp: Tracer, callee: CallResult, arguments: Arguments, node: no
         return decorated
     if callee.function == CHECKIFY:
         # `checkify(f)(x)` gives `(error, f(x))`; the error keeps where it came from.
-        with interp.under(Guard("checkify", UNKNOWN, interp.site(node))):
+        with interp.under(Guard("checkify", UNKNOWN, interp.frame.site(node))):
             inner = interp.call(callee.args[0], arguments, node) if callee.args else UNKNOWN
-        return Seq((interp.opaque_call("checkify.error", Arguments([callee]), node), inner))
+        return Seq((interp.frame.opaque_call("checkify.error", Arguments([callee]), node), inner))
     if callee.function == "jax.vmap" and interp.kernel is not None:
         return _map_in_kernel(interp, callee, arguments, node)
     for value in callee.args:
@@ -219,7 +219,7 @@ def _map_in_kernel(interp: Tracer, made: CallResult, arguments: Arguments, node:
     indices = [name for name, value, axis in zip(names, given, each, strict=True) if _is_row_of_integers(value, axis)]
     if indices or any(isinstance(value, Ref) for value in given):
         keywords = {"in_axes": axes, "indices": Seq(tuple(indices))}
-        interp.op(made.function, node, Arguments(given, keywords, arguments.open), UNKNOWN)
+        interp.frame.op(made.function, node, Arguments(given, keywords, arguments.open), UNKNOWN)
     for function in options(made.argument("fun", 0) or UNKNOWN):
         if isinstance(function, Func):
             interp.call_function(function, Arguments(list(names), open=True))
@@ -236,7 +236,7 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
     if isinstance(decorator, External):
         form = FORMS.by_name.get(decorator.name)
         if form is not None:
-            return launching.launch(interp, decorator.name, form, Arguments([target]), interp.site(node))
+            return launching.launch(interp, decorator.name, form, Arguments([target]), interp.frame.site(node))
         derivatives.note(interp, decorator.name, Arguments([target]), node)
         if decorator.name in JIT:
             return _jitted(interp, target, Arguments())
@@ -246,7 +246,7 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
             return derivatives.custom(interp, decorator.name, target, Arguments())
         if decorator.name == CHECKIFY:
             mark_checkified(interp, target)
-            return interp.opaque_call(CHECKIFY, Arguments([target]), node)
+            return interp.frame.opaque_call(CHECKIFY, Arguments([target]), node)
         if decorator.name in _MAPPING and isinstance(target, Func):
             return _mapped(interp, decorator.name, Arguments([target]), node)
         if decorator.name in _IN_KERNELS and interp.kernel is not None:
@@ -255,7 +255,7 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
     if not isinstance(decorator, CallResult):
         return UNKNOWN
     if decorator.function == "method:setter":
-        return interp.opaque_call(classes.PROPERTY, Arguments([decorator.args[0], target]), node)
+        return interp.frame.opaque_call(classes.PROPERTY, Arguments([decorator.args[0], target]), node)
     if decorator.function in _FOREIGN:
         return decorator
     precision = products.precision_set(decorator)
@@ -282,7 +282,7 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
             return _jit_by(interp, inner.name, decorator, target)
         if isinstance(inner, External) and inner.name == CHECKIFY:
             mark_checkified(interp, target)
-            return interp.opaque_call(CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
+            return interp.frame.opaque_call(CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
         if isinstance(inner, External | Func):
             merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
             return interp.call(inner, merged, node)

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from pallas_lint.identity import ById
     from pallas_lint.kernels.interpreter.wide_types import WideTypes
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.frame import Frame, ProgramPoint
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.result import Effects, InterpreterResult
+    from pallas_lint.kernels.model.run import Run
     from pallas_lint.kernels.model.scope import Env, Facts
-    from pallas_lint.kernels.model.trace import AgreementKind, ConcretizationKind, Event, Guard, KernelTrace
-    from pallas_lint.kernels.model.values import CallResult, Func, Instance, Ref, Value
+    from pallas_lint.kernels.model.trace import Guard, KernelTrace
+    from pallas_lint.kernels.model.values import Func, Instance, Ref, Value
     from pallas_lint.memo.query_cache import Memo
     from pallas_lint.syntax import Outline, Piece, Site, nodes
     from pallas_lint.syntax.uses import Uses
@@ -84,18 +84,11 @@ class Tracer(Protocol):
 
     frame: Frame
     mutations: int
-    outdated: frozenset[ById]
     call_failed: bool
-    failed_call: nodes.Call | None
-    short_circuit_rhs: tuple[nodes.Node, Value] | None
-    current_run: object
-    current_root: Piece | None
-    contexts: Counter[tuple[nodes.Node, nodes.Node]]
-    derived: Counter[nodes.Node]
+    run: Run
+    maker: object
     launched: Counter[nodes.Node]
-    mapped_functions: dict[ById, Value]
     pending: list[Launch]
-    assumptions: dict[str, int]
     memo: Memo
     outcome: InterpreterResult
     effects: Effects
@@ -107,15 +100,9 @@ class Tracer(Protocol):
     @property
     def kernel(self) -> KernelTrace | None: ...
     @property
-    def running_callers(self) -> bool: ...
-    @property
     def versions(self) -> tuple[str, ...]: ...
     @property
     def chips(self) -> tuple[str, ...]: ...
-    @property
-    def fails_on_purpose(self) -> bool: ...
-    @property
-    def is_caught(self) -> bool: ...
     @property
     def total_steps(self) -> int: ...
     @property
@@ -150,20 +137,11 @@ class Tracer(Protocol):
 
     # -- recording
 
-    def site(self, node: nodes.Node) -> Site: ...
-    def record(self, event: Event) -> None: ...
-    def op(self, name: str, node: nodes.Node, arguments: Arguments, result: Value, form: str = "call") -> Value: ...
-    def opaque_call(
-        self, name: str, arguments: Arguments, node: nodes.Node, callee: Value | None = None
-    ) -> CallResult: ...
-    def access(self, kind: str, ref: Ref, index: Value, node: nodes.Node | Site, value: Value = ...) -> None: ...
-    def agree(self, kind: AgreementKind, name: str, one: Value, other: Value, node: nodes.Node) -> None: ...
-    def concretize(self, kind: ConcretizationKind, value: Value, node: nodes.Node, name: str = "") -> None: ...
     def escape(self, arguments: Arguments, node: nodes.Node) -> None: ...
     def escape_refs(self, arguments: Arguments, node: nodes.Node | Site) -> None: ...
-    def mark_untracked(self, at: int | None = None) -> None: ...
     def mark_outdated(self, value: Value) -> None: ...
     def record_mutation(self, made_by: object) -> None: ...
+    def set_kernel(self, launch: Launch, kernel: Value) -> None: ...
     def set_attributes(self, owner: Instance, attributes: dict[str, Value]) -> None: ...
     def record_name(self, func: Func) -> None: ...
     def merge_effects(self, effects: Effects) -> None: ...

@@ -198,7 +198,7 @@ def instance_of(interp: Tracer, cls: Class, arguments: Arguments) -> Value:
     """What calling the class makes."""
     if _derives(cls, _ENUMS):
         return _member_of(interp, cls, arguments)
-    instance = Instance(cls, made_by=interp.current_run)
+    instance = Instance(cls, made_by=interp.maker)
     init = class_member(interp, cls, "__init__")
     if isinstance(init, Func):
         interp.call_function(evolve(init, method_of=instance), arguments)
@@ -231,12 +231,12 @@ def remade(interp: Tracer, cls: Value, known: dict[str, Value]) -> Value:
         return UNKNOWN
     fields = _fields(interp, cls)
     attributes = {**dict.fromkeys(fields, UNKNOWN), **known}
-    return Instance(cls, attributes, interp.current_run, tuple(fields) if _derives(cls, _TUPLES) else None)
+    return Instance(cls, attributes, interp.maker, tuple(fields) if _derives(cls, _TUPLES) else None)
 
 
 def instance_attribute(interp: Tracer, owner: Instance, name: str, node: nodes.Node) -> Value:
     if command_lines.is_parser(owner) and name in command_lines.METHODS:
-        return CallResult(f"method:{name}", (owner,), (), interp.site(node))
+        return CallResult(f"method:{name}", (owner,), (), interp.frame.site(node))
     value = owner.attributes.get(name)
     if value is not None:
         return value
@@ -254,7 +254,7 @@ def instance_attribute(interp: Tracer, owner: Instance, name: str, node: nodes.N
     if member is not None:
         return member
     if name in METHODS and owner.attributes:
-        return CallResult(f"method:{name}", (owner,), (), interp.site(node))
+        return CallResult(f"method:{name}", (owner,), (), interp.frame.site(node))
     return Sym(f"self.{name}", owner)
 
 
@@ -315,13 +315,13 @@ def _replace(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
     owner = arguments.first
     if isinstance(owner, Instance) and owner.attributes:
         return _replaced(interp, owner, arguments.rest(1))
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def _as_dictionary(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     owner = arguments.first
     if not isinstance(owner, Instance) or not owner.attributes or len(arguments.positional) > 1 or arguments.keywords:
-        return interp.opaque_call(name, arguments, node)
+        return interp.frame.opaque_call(name, arguments, node)
     names = _fields(interp, owner.cls)
     plain = {key: _plain(interp, owner.attributes.get(key, UNKNOWN)) for key in names}
     if name.endswith("astuple"):
@@ -337,7 +337,7 @@ def _plain(interp: Tracer, value: Value) -> Value:
 def _copy(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     value = arguments.positional[0] if len(arguments.positional) == 1 else UNKNOWN
     if isinstance(value, Instance) and value.made_by is not ENUM_MEMBER:
-        return evolve(value, attributes=dict(value.attributes), made_by=interp.current_run)
+        return evolve(value, attributes=dict(value.attributes), made_by=interp.maker)
     return value
 
 
@@ -359,7 +359,7 @@ def _namedtuple(interp: Tracer, name: str, arguments: Arguments, node: nodes.Nod
         items = field_names.items if isinstance(field_names, Seq) else ()
         names = [item.value for item in items if isinstance(item, Const)]
         if not isinstance(field_names, Seq) or field_names.open or len(names) < len(field_names.items):
-            return interp.opaque_call(name, arguments, node)
+            return interp.frame.opaque_call(name, arguments, node)
     defaults = arguments.keywords.get("defaults", Seq(()))
     env = Env(interp.frame.module, interp.frame.module.env, is_class=True)
     if defaults != NONE:

@@ -33,13 +33,13 @@ def is_parser(owner: Instance) -> bool:
 def _instance(interp: Tracer, of: External, attributes: dict[str, Value]) -> Instance:
     env = Env(interp.frame.module, interp.frame.module.env, is_class=True)
     cls = Class(of.name, None, interp.frame.piece, interp.frame.module, env, (of,))
-    return Instance(cls, attributes, made_by=interp.current_run)
+    return Instance(cls, attributes, made_by=interp.maker)
 
 
 def _parser(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`argparse.ArgumentParser()`; what `parents` add is not followed."""
     if "parents" in arguments.keywords:
-        return interp.opaque_call(name, arguments, node)
+        return interp.frame.opaque_call(name, arguments, node)
     return _instance(interp, _PARSER, {})
 
 
@@ -103,7 +103,7 @@ def _main(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
     main = arguments.first
     if not isinstance(main, Func):
         interp.escape(arguments, node)
-        return interp.opaque_call(name, arguments, node)
+        return interp.frame.opaque_call(name, arguments, node)
     return interp.call(main, Arguments([UNKNOWN] if name == "absl.app.run" else []), node)
 
 

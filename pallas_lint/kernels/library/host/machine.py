@@ -52,7 +52,7 @@ def computed(interp: Tracer, operands: Iterable[Value], node: nodes.Node) -> Cal
     given = list(operands)
     if not any(map(is_of_machine, given)) or not _all_fixed(given):
         return None
-    return interp.opaque_call(_COMPUTED, Arguments(given), node)
+    return interp.frame.opaque_call(_COMPUTED, Arguments(given), node)
 
 
 def attribute(interp: Tracer, owner: CallResult, name: str) -> Value | None:

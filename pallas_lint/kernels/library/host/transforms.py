@@ -168,7 +168,7 @@ def _of_primals(interp: Tracer, name: str, arguments: Arguments, node: nodes.Nod
     """`jax.vjp(f, *primals)`, `jax.linearize(f, *primals)`: the result, and a function."""
     with derivatives.differentiating(interp):
         result = interp.call(arguments.positional[0], Arguments(arguments.positional[1:], open=arguments.open), node)
-    made = interp.opaque_call(_PULLBACK if name == "jax.vjp" else _PUSHFORWARD, arguments.rest(1), node)
+    made = interp.frame.opaque_call(_PULLBACK if name == "jax.vjp" else _PUSHFORWARD, arguments.rest(1), node)
     has_aux = arguments.keywords.get("has_aux", Const(False))
     if has_aux == Const(False):
         return Seq((result, made))

@@ -93,7 +93,7 @@ def _flatten(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
     found = None if tree is None or "is_leaf" in arguments.keywords else leaves(tree)
     if found is None or tree is None or len(arguments.positional) > 1:
         return None
-    listed, structure = Seq(tuple(found), "list"), interp.opaque_call(_STRUCTURE, Arguments([tree]), node)
+    listed, structure = Seq(tuple(found), "list"), interp.frame.opaque_call(_STRUCTURE, Arguments([tree]), node)
     if name.endswith("leaves"):
         return listed
     return structure if name.endswith("structure") else Seq((listed, structure))

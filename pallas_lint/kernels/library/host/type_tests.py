@@ -190,7 +190,7 @@ def is_scalar(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node)
         if name.startswith("numpy."):
             return Const(False)
         return UNKNOWN if value.rank is None else Const(value.rank == 0)
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
 
 
 def rank(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
@@ -200,4 +200,4 @@ def rank(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> V
         return Const(0)
     if isinstance(value, Array | Ref) and value.rank is not None:
         return Const(value.rank)
-    return interp.opaque_call(name, arguments, node)
+    return interp.frame.opaque_call(name, arguments, node)
