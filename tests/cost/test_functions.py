@@ -12,7 +12,7 @@ from pallas_lint.probe.cost.sparse_cores import predict as predict_offload
 from pallas_lint.probe.cost.values import UndeterminedSchedule, UnknownNumber
 from pallas_lint.probe.cost.xla_program import Operation, XlaProgram, read
 from pallas_lint.probe.worker.launches.recorder import Record
-from pallas_lint.probe.worker.stages.whole_function import _is_called
+from pallas_lint.probe.worker.stages.whole_function import _arrays, _is_called
 
 PROGRAM = """\
 HloModule jit_around, is_scheduled=true, entry_computation_layout={()->()}
@@ -531,10 +531,20 @@ def test_a_number_that_goes_through_a_vector() -> None:
         assert old in text and predict(text.replace(old, new), "", "v5e").doubts == why
 
 
+def test_arrays_of_a_schedule() -> None:
+    text = """
+     0   :  { %s2512_s0 = inlined_call_operand.hbm [shape: bf16[8,1024,128], index: 0, kind: input, shape index: {}] \
+/* operand 0 */  ;;  %s2513_s1 = inlined_call_operand.vmem [shape: f32[6], index: 1, kind: output, shape index: {}] }
+"""
+    assert _arrays(text) == [(False, "bf16[8,1024,128]"), (True, "f32[6]")]
+
+
 def test_results_of_divisions_are_popped() -> None:
     assert predict(DIVIDED, "", "v5e").read == 3 * 32
     assert predict(DIVIDED.replace("smov 20", "smov 21"), "", "v5e").read == 0
     assert predict(DIVIDED.replace("/* kDivAndRem */", ""), "", "v5e").doubts != ()
+    placed = DIVIDED.replace("/* kDivAndRem */", '/* loc("kernels.py":381:9 to :46) :: kDivAndRem */')
+    assert predict(placed, "", "v5e").read == 3 * 32
 
 
 def test_the_remainder_that_chooses_a_buffer() -> None:

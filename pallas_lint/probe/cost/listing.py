@@ -16,7 +16,7 @@ _COMMENT = re.compile(r"/\*((?:[^*]+|\*(?!/))*)(?:\*/)?")  # one that does not e
 _PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
 _REGION = re.compile(r"(Start/End empty|Start|End) region (\d+)")
 _ADDRESS = re.compile(r"\s*(0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:?")
-_RESULTS_OF_DIVISION = re.compile(r"\s*(kDiv|kRem|kDivAndRem)\s*")
+_RESULTS_OF_DIVISION = re.compile(r"(?:^|::)\s*(kDiv|kRem|kDivAndRem)\s*$")  # behind where it comes from
 _CORE_ID = re.compile(r"\[smem:\[(#allocation\d+)\]\] /\*[^*]*\bcore id \*/")
 _CHIP_ID = re.compile(r"\[smem:\[(#allocation\d+)\]\] /\*[^*]*\blogical chip id \*/")
 _NOT_A_BUNDLE = re.compile(r"\n(?![^\S\n]*(?:0x[0-9a-f]+|0) +(?:[A-Z]{2})?[: ])")
@@ -67,10 +67,10 @@ def read(text: str) -> Listing:
 
 def _marked(comment: re.Match[str]) -> str:
     """What is read of a comment, without what else may be in it."""
-    if division := _RESULTS_OF_DIVISION.fullmatch(comment[1]):
-        return division[1]
     places = "".join(f" @{file}@{line}@ " for file, line in _PLACE.findall(comment[1])[:1])
-    return places + "".join(f" #{kind}#{number}# " for kind, number in _REGION.findall(comment[1]))
+    division = _RESULTS_OF_DIVISION.search(comment[1])
+    regions = "".join(f" #{kind}#{number}# " for kind, number in _REGION.findall(comment[1]))
+    return places + regions + (f" {division[1]}" if division is not None else "")
 
 
 _MARK = re.compile(r"#(Start/End empty|Start|End)#(\d+)#|@([^@]+)@(\d+)@")

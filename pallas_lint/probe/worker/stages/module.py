@@ -13,7 +13,9 @@ _KERNEL = re.compile(
     re.MULTILINE,
 )
 # Dimensions from minor to major, then tiles: "s32[4,200]{1,0:T(4,128)}", "s8[300]{0:T(512)(128)(4,1)}".
-_LAYOUT = re.compile(r"\w+\[[\d,]*\]\{(?P<order>[\d,]*)(?::T\((?P<tile>[\d,]+)\)(?P<within>(?:\([\d,]+\))*))?")
+_LAYOUT = re.compile(
+    r"(?P<type>\w+)\[[\d,]*\]\{(?P<order>[\d,]*)(?::T\((?P<tile>[\d,]+)\)(?P<within>(?:\([\d,]+\))*))?"
+)
 _COMMENT = re.compile(r"/\*[^*\n]{0,99}\*/")  # "/*index=5*/", in long lists
 _LANES = 128
 
@@ -42,13 +44,17 @@ class CompiledModule:
 
 
 def laid_out(value: Any, layout: str) -> list[int] | None:
-    """The words of an array of integers in one of XLA's layouts ("s32[4,200]{1,0:T(4,128)}"); None for others.
+    """The words of an array of integers or booleans in one of XLA's layouts ("s32[4,200]{1,0:T(4,128)}"); None for
+    others.
 
-    Rows of 128 stand in tiles. Of numbers of 8 or 16 bits, 4 or 2 rows share a row of words.
+    Rows of 128 stand in tiles. Of numbers of 8 or 16 bits, 4 or 2 rows share a row of words. Kernels get booleans as
+    numbers of 32 bits.
     """
     import numpy as np
 
     match = _LAYOUT.match(layout)
+    if match is not None and value.dtype.kind == "b":
+        value = value.astype(np.int32 if match["type"] == "s32" else np.int8)
     if match is None or value.dtype.kind not in "iu" or value.dtype.itemsize > 4:
         return None
     packed = 4 // value.dtype.itemsize

@@ -30,6 +30,8 @@ _NUMBERED = re.compile(r"\.\d+$")
 _UNUSUAL = re.compile(r"[^\w.\-]")  # in names of operations
 _SCALAR = re.compile(r"[su]\d+\[\]")
 _INTEGERS = re.compile(r"[su]32\[\d")
+_OPERAND = re.compile(r"= inlined_call_operand\.(?P<space>\w+) \[shape: (?P<type>\w+\[[\d,]*\]), index: \d+, kind: \w+")
+_IN_VMEM = "S(1)"  # of a layout
 _LOOKUPS = {"gather", "scatter"}
 _MAX_OPERATIONS = 50
 
@@ -140,10 +142,11 @@ class _Predictions:
         name = cost.named(operation.name, self.found)
         if name is None:
             name = cost.named(self._written.get(self.program.code(operation, types), ""), self.found)
+        operands = [types.get(each, "") for each in operation.operands]
+        name = self._renamed(operation, operands) if name is None else name
         if name is None:
             return Prediction(doubts=(f"no schedule is written of {operation.opcode}",))
         schedule = self.found[name]
-        operands = [types.get(each, "") for each in operation.operands]
         use = self.uses.get(name, "")
         if operation.is_kernel:
             launches = self._launches(operation.name, operands)
@@ -159,6 +162,20 @@ class _Predictions:
             cases = [self._dearest(schedule, use, guesses(operands, indices)) for indices in assumed]
             found = in_all_cases(cases, WITHIN)
         return found
+
+    def _renamed(self, operation: Operation, operands: list[str]) -> str | None:
+        """The schedule of an operation that had another number then: the only one left of its name and its arrays."""
+        arrays = [(_IN_VMEM in each, each.partition("{")[0]) for each in (*operands, operation.result)]
+        names = [name for name in self._left if _NUMBERED.sub("", name) == _NUMBERED.sub("", operation.name)]
+        alike = [name for name in names if _arrays(self.found[name]) == arrays]
+        return alike[0] if len(alike) == 1 else None
+
+    @cached_property
+    def _left(self) -> list[str]:
+        """The schedules of no operation of the program."""
+        operations = (each for inner in self.program.computations.values() for each in inner)
+        named = {cost.named(each.name, self.found) for each in operations}
+        return [name for name in self.found if name not in named]
 
     def _dearest(self, schedule: str, use: str, guessed: list[dict[int, list[int]]]) -> Prediction:
         """The prediction with those values of operands that take longest; one without a number if any has none."""
@@ -233,6 +250,11 @@ def _is_called(operation: str, record: Record) -> bool:
     name = _NUMBERED.sub("", _UNUSUAL.sub("_", str(record.params.get("name") or "")))
     rest = operation.removeprefix(name)
     return bool(name) and operation.startswith(name) and (not rest or (rest[0] == "." and rest[1:2].isdigit()))
+
+
+def _arrays(schedule: str) -> list[tuple[bool, str]]:
+    """Of a schedule's operands and results, whether each is in VMEM, and its type without a layout."""
+    return [(match["space"] == "vmem", match["type"]) for match in _OPERAND.finditer(schedule)]
 
 
 def _shape(text: str) -> tuple[int, ...] | None:
