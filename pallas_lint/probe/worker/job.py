@@ -495,7 +495,8 @@ class _Job:
                 records = known.launched_by(self.program, records)
             known.fill(records, self.program)
             if self.request["perf"]:
-                known.assume(records, self.program)
+                called = self.request["function"].rpartition(".")[2]
+                known.assume(records, self.program, called, given.names(function))
             for record in records:
                 record.options = begun.options
             return records

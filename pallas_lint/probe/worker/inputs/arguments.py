@@ -35,6 +35,20 @@ class CallArguments:
             {name: _fill(plan, arrays) for name, plan in self._keywords.items()},
         )
 
+    def names(self, function: Any) -> list[str]:
+        """The parameter of the function that each leaf is; empty for what is only a part of one."""
+        import inspect
+
+        try:
+            parameters = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            parameters = []
+        found = [""] * len(self.leaves)
+        for name, (kind, at) in [*zip(parameters, self._positional), *self._keywords.items()]:
+            if kind == "leaf":
+                found[at] = name
+        return found
+
     def fit(self, function: Any) -> None:
         """Raises ArgumentMismatch where the function does not take them."""
         import inspect

@@ -15,6 +15,7 @@ import math
 import operator
 import re
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from ...cost.scalar_operands import ASSUMED, CASES, Case, sizes_of
@@ -41,13 +42,18 @@ def fill(records: list[Record], program: Any) -> None:
     _KnownValues(records).closed(program, [None] * len(program.jaxpr.invars))
 
 
-def assume(records: list[Record], program: Any) -> None:
-    """Complete `assumed` of the records that depend on sizes of groups, or lengths of sequences, that are not known."""
+def assume(records: list[Record], program: Any, called: str, names: list[str]) -> None:
+    """Complete `assumed` of the records that depend on sizes of groups, or lengths of sequences, that are not known.
+
+    `called`, `names`: of the function whose program it is, and of its parameters.
+    """
     if all(value is not None for record in records for value in _integers(record)):
         return
+    call = SimpleNamespace(params={"name": called}, invars=program.jaxpr.invars)
+    named = SimpleNamespace(debug_info=SimpleNamespace(arg_names=names))
     for case in CASES:
         values = _KnownValues(records, case=case)
-        values.closed(program, [None] * len(program.jaxpr.invars))
+        values.closed(program, values.assumed(call, named, [None] * len(program.jaxpr.invars)))
         if not values.assumes:
             return
 
@@ -114,7 +120,7 @@ class _KnownValues:
             self._launch(equation, values)
             return unknown
         if name in _CALLS and len(inner) == 1:
-            return self.closed(inner[0], values if self.case is None else self._assumed(equation, inner[0], values))
+            return self.closed(inner[0], values if self.case is None else self.assumed(equation, inner[0], values))
         within = any(map(_launches, inner))
         if within:
             for jaxpr in inner:
@@ -132,7 +138,7 @@ class _KnownValues:
             return unknown
         return computed(equation, values)
 
-    def _assumed(self, equation: Any, inner: Any, values: list[Any]) -> list[Any]:
+    def assumed(self, equation: Any, inner: Any, values: list[Any]) -> list[Any]:
         """The operands of a call, with those that are assumed."""
         assert self.case is not None
         made, why = ragged_attention.assumed(equation, inner, values, self.case) or (None, "")

@@ -29,10 +29,11 @@ ASSUMED_STATES = (
     "lengths of sequences are not known, and taken to be equal, of as many sequences as there is room for, each with a "
     "state of its own; the range goes to a single sequence"
 )
-_OF_A_CACHE = re.compile(r"paged_attention|ragged_(?:mqa|mha|gqa|attention)")
+_OF_A_CACHE = re.compile(r"paged?_attention|ragged_(?:mqa|mha|gqa|attention)")
 _PACKED = re.compile(r"varlen_attention")
 _UPDATE = re.compile(r"kv_cache_update")
 _RECURRENCE = re.compile(r"gdn|gated_delta_rule|recurrent_scan|causal_conv1d")
+_OF_PAGES = {"queries", "lengths", "pages", "begins"}  # roles that only attention over a cache has all of
 _ROLES = {
     "queries": re.compile(r"q|quer(?:y|ies)|ql?_nope"),
     "lengths": re.compile(r"kv_lens|seq_lens|context_lens|lengths"),
@@ -41,8 +42,9 @@ _ROLES = {
     "kv_begins": re.compile(r"cu_kv_lens"),
     "kinds": re.compile(r"distribution"),
     "count": re.compile(r"num_seqs"),
-    "cache": re.compile(r"kv_cache|cache_kv|kv_pages|kv_cache_fused"),
-    "k_cache": re.compile(r"k_pages"),  # of which the first dimension is that of heads
+    "cache": re.compile(r"kv_cache|kv_pages|kv_cache_fused"),
+    "split_cache": re.compile(r"cache_kv"),  # of which a page's tokens have two dimensions
+    "k_cache": re.compile(r"k_pages|key_cache"),  # of which the first dimension is that of heads
     "keys": re.compile(r"k|keys?"),  # of sequences, not in pages
     "packed_begins": re.compile(r"cu_seqlens|query_start_loc"),
     "tokens": re.compile(r"q|x|(?:mixed_)?qkv"),  # of all sequences, by the first dimension
@@ -58,13 +60,15 @@ def assumed(equation: Any, inner: Any, values: list[Any], case: Case) -> tuple[l
     """The operands of a call of such a function, those that are not known filled in, and what was assumed; None for
     other functions, or where nothing is to be assumed. `inner`: its jaxpr."""
     called = str(equation.params.get("name", ""))
-    kind = next((kind for kind in _KINDS if kind.search(called)), None)
     names = getattr(getattr(getattr(inner, "jaxpr", inner), "debug_info", None), "arg_names", None) or ()
     shapes = [tuple(getattr(atom.aval, "shape", ())) for atom in equation.invars]
-    if kind is None or len(names) != len(shapes):
+    if len(names) != len(shapes):
         return None
     at = {role: number for number, name in enumerate(names) for role, known in _ROLES.items()
           if known.fullmatch(str(name))}  # fmt: skip
+    kind = next((kind for kind in _KINDS if kind.search(called)), _OF_A_CACHE if at.keys() >= _OF_PAGES else None)
+    if kind is None:
+        return None
     make, why = _KINDS[kind]
     made = make(_AttentionCall(called, at, shapes, values, case))
     wanted = {at[role]: value for role, value in made.items() if role in at and values[at[role]] is None}
@@ -125,11 +129,11 @@ def _room(call: _AttentionCall) -> tuple[int, int, int] | None:
     if "pages" not in call.at:
         keys = call.shape("keys")
         return (sequences, keys[1], 1) if len(keys) >= 3 and keys[0] == sequences else None
-    cache = call.shape("cache") if "cache" in call.at else call.shape("k_cache")[1:]
+    cache = call.shape("cache") or call.shape("split_cache") or call.shape("k_cache")[1:]
     if len(cache) < 3 or not 0 < sequences <= cache[0]:  # or of pages that sequences share
         return None
     each = min(math.prod(call.shape("pages")), cache[0]) // sequences
-    split = "mla" in call.name and len(cache) == 4  # a page's tokens have two dimensions
+    split = len(cache) == 4 and ("mla" in call.name or "split_cache" in call.at)
     return cache[0], math.prod(cache[1:3]) if split else cache[1], max(each, 1)
 
 
