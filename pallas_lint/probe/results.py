@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from pallas_lint.probe.cost.results import TOO_LARGE
 from pallas_lint.probe.messages import is_of_memory, sentence, without_internals, wrong_flags
 from pallas_lint.probe.protocol import CHECKS, Facts, Problem
 from pallas_lint.records import define, field
@@ -12,7 +13,7 @@ from pallas_lint.records import define, field
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pallas_lint.probe.cost.results import Cost, FunctionCost
+    from pallas_lint.probe.cost.results import Cost, FunctionCost, OperationCost
     from pallas_lint.probe.devices.report import Row
     from pallas_lint.probe.protocol import (
         BlockWork,
@@ -210,6 +211,7 @@ def collect(
         elif event["event"] == "error":
             result.errors.append(event["message"])
     result.launches = [found[at] for at in sorted(found)]
+    result.functions = [_with_launches(cost, result.launches) for cost in result.functions]
     return result
 
 
@@ -228,9 +230,6 @@ def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
     launch.add(stage)
 
 
-_TOO_LARGE = "it needs more memory than there is"
-
-
 def _with_reason(cost: Cost, launch: LaunchResult) -> Cost:
     """A cost without a number says so in the words of the stage that failed."""
     stages = (launch.stage(name, cost["target"]) for name in ("lower", "compile"))
@@ -238,7 +237,7 @@ def _with_reason(cost: Cost, launch: LaunchResult) -> Cost:
     if cost["microseconds"] is not None or failed is None:
         return cost
     short = any(is_of_memory(problem, failed.stage) for problem in failed.problems)
-    return {**cost, "doubts": [_TOO_LARGE if short else f"it does not {failed.stage}"]}
+    return {**cost, "doubts": [TOO_LARGE if short else f"it does not {failed.stage}"]}
 
 
 def _task_ended(event: TaskEnd, result: ProbeResult) -> None:
@@ -259,7 +258,7 @@ def _why_not(event: TaskEnd) -> str:
     """Why a whole function was not compiled."""
     problems = event.get("problems") or []
     if any(is_of_memory(problem, "compile") for problem in problems):
-        return _TOO_LARGE
+        return TOO_LARGE
     words = next((sentence(problem) for problem in problems if problem["kind"] == "raised"), "")
     return f"it is not compiled: {words}" if words else "it is not compiled"
 
@@ -271,6 +270,31 @@ def _unknown(result: ProbeResult, task: str, why: str) -> FunctionCost:
         "target": task.partition(":")[2],
         "microseconds": None, "low": None, "high": None, "kernels": 0.0, "xla": 0.0, "missing": [why],
         "doubts": [], "operations": [], "against": None, "compiler": "",
+    }  # fmt: skip
+
+
+_EACH_ONCE = "kernels: each launch once, as it costs by itself"
+
+
+def _with_launches(cost: FunctionCost, launches: Sequence[LaunchResult]) -> FunctionCost:
+    """The cost of a function that could not be compiled as a whole, with what is known of its launches."""
+    if cost["microseconds"] is not None or cost["compiler"]:
+        return cost
+    costs = [(launch, each) for launch in launches for each in launch.costs if each["target"] == cost["target"]]
+    known = [(launch, each["microseconds"]) for launch, each in costs if each["microseconds"] is not None]
+    if not known:
+        return cost
+    unknown = [
+        f"{launch.kernel}: {'; '.join(each['doubts'])}" for launch, each in costs if each["microseconds"] is None
+    ]
+    operations: list[OperationCost] = [
+        {"name": launch.kernel, "kernel": True, "microseconds": took,
+         "path": launch.place["file"] if launch.place else None, "line": launch.place["line"] if launch.place else 0}
+        for launch, took in sorted(known, key=lambda each: -each[1])
+    ]  # fmt: skip
+    return {
+        **cost, "kernels": sum(took for _, took in known), "doubts": [_EACH_ONCE], "operations": operations,
+        "missing": list(dict.fromkeys([*cost["missing"], *unknown])),
     }  # fmt: skip
 
 
@@ -308,7 +332,8 @@ def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, time
         )
         return
     if stage == "function" and task is not None:
-        result.functions.append(_unknown(result, task, how))
+        slow = _KINDS.get(event["reason"]) == "deadline"
+        result.functions.append(_unknown(result, task, f"{how}; a longer `--timeout`" if slow else how))
         return
     doing = {"load": "its file was imported", "trace": "it was traced", "cost": "its cost was predicted"}.get(stage)
     name = f"`{result.spec.function}`" if result.spec is not None else "the program"

@@ -74,6 +74,29 @@ def test_a_function_that_is_not_compiled(problems: list[Any], missing: str | Non
     assert function["missing"] == [missing or detail]
 
 
+def test_a_function_without_a_total_has_what_its_launches_cost() -> None:
+    """Each once; those that have no cost either say why."""
+    place = {"file": "kernels.py", "line": 7}
+    cost = {"target": V5E, "microseconds": 3.0, "doubts": []}
+    events = [
+        *({"event": "launch", "launch": at, "kernel": name, "place": place, "times": 2}
+          for at, name in enumerate(("first", "second", "third"))),
+        {"event": "died", "task": f"function:{V5E}", "reason": "task-deadline", "status": -9, "output": ""},
+        ended("cost", True, cost=cost),
+        {**ended("cost", True, cost={**cost, "microseconds": 5.0}), "launch": 1},
+        {**ended("cost", True, cost={**cost, "microseconds": None, "doubts": ["it waits"]}), "launch": 2},
+    ]  # fmt: skip
+    (function,) = collect(None, cast("Any", events), 60.0).functions
+    assert (function["microseconds"], function["kernels"], function["xla"]) == (None, 8.0, 0.0)
+    assert function["missing"] == ["stopped: it took too long; a longer `--timeout`", "third: it waits"]
+    assert function["doubts"] == ["kernels: each launch once, as it costs by itself"]
+    assert [(each["name"], each["microseconds"]) for each in function["operations"]] == [
+        ("second", 5.0),
+        ("first", 3.0),
+    ]
+    assert {(each["path"], each["line"]) for each in function["operations"]} == {("kernels.py", 7)}
+
+
 LONG = "attention_block_q_512_" * 10
 
 

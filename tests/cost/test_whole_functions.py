@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pallas_lint.probe.client import Worker
+from pallas_lint.probe.session import ProbeOptions, Session
+from pallas_lint.probe.specs import parse_target
 from pallas_lint.probe.worker.inputs.other_functions import named
 from tests.probe.running import run
 from tests.rules.interpreted import python
@@ -74,6 +77,21 @@ def selected(table, x):
 
 remembered = jax.custom_vjp(selected)
 remembered.defvjp(lambda table, x: (selected(table, x), None), lambda _, g: (None, g), optimize_remat=True)
+
+
+def flagged(flags, x):
+    def copy_chosen(flags_ref, x_ref, o_ref):
+        @pl.when(flags_ref[pl.program_id(0)])
+        def _():
+            o_ref[...] = x_ref[...]
+
+    block = pl.BlockSpec((128, 128), lambda i, flags: (i, 0))
+    spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(2,), in_specs=[block], out_specs=block)
+    return pl.pallas_call(copy_chosen, grid_spec=spec, out_shape=x)(flags, x)
+
+
+def flags_of(x):
+    return flagged(jnp.asarray([True, False]), x)
 
 
 def derived(x):
@@ -148,6 +166,19 @@ def test_a_function_beside_plain_jax(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_total_comes_before_what_launches_cost_by_themselves(tmp_path: Path) -> None:
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    tasks: list[str] = []
+    options = ProbeOptions(("tpu:v5e",), "cost", perf=True, whole=True, runs=False)
+    with Worker(python(), tmp_path) as worker:
+        spec = parse_target("functions.py::around", ["f32[1024,1024]"] * 2)
+        result = Session(worker, tmp_path, options, tasks.append).probe(spec)
+    order = [task.removeprefix("around: ").partition(":")[0] for task in tasks]
+    assert order == ["load", "trace", "lower", "function", "compile", "cost"]
+    assert result.functions[0]["microseconds"] and result.launches[0].costs[0]["microseconds"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("named", "words"),
     [
@@ -188,9 +219,12 @@ def test_a_function_on_two_devices(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize(("function", "argument"), [("rows_of", "i32[2]=[1,0]"), ("derived", "f32[256,128]")])
+@pytest.mark.parametrize(
+    ("function", "argument"),
+    [("rows_of", "i32[2]=[1,0]"), ("derived", "f32[256,128]"), ("flags_of", "f32[256,128]")],
+)
 def test_values_of_a_function_are_known(tmp_path: Path, function: str, argument: str) -> None:
-    """Those that are all its arguments, and those that a derivative of its own hands on."""
+    """Those that are all its arguments, those that a derivative of its own hands on, and booleans."""
     (tmp_path / "functions.py").write_text(FUNCTIONS)
     words = (f"functions.py::{function}", argument, "--target", "tpu:v5e", "--stage", "cost", "--python", python())
     (found,) = json.loads(run(*words, "--output-format", "json", cwd=tmp_path).stdout)["functions"]

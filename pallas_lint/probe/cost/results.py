@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+TOO_LARGE = "it needs more memory than there is"  # why what does not fit has no cost
+
 
 class LineCost(TypedDict):
     """The share of the time that a line of the kernel takes, and what it is busy with."""

@@ -12,6 +12,8 @@ _WEIGHTS: dict[StageName, float] = {
     "grid": 1, "lower": 2, "compile": 4, "cost": 2, "verify": 2, "interpret": 4, "checks": 2, "run": 4,
 }  # fmt: skip
 
+WHOLE = 0.7  # of the time that is left, for what whole functions cost: about twice what their launches take alone
+
 
 class TooLong(devices.Missing):
     """Running the kernel would take longer than there is time; the message is how long, and what to do."""

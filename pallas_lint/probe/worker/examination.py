@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from ..chip_memory import SMEM
-from ..cost.results import Cost
+from ..cost.results import TOO_LARGE, Cost
 from ..protocol import (
     Checked,
     Emit,
@@ -26,7 +27,7 @@ from ..protocol import (
     StageResult,
 )
 from . import devices, environment
-from .budget import TimeBudget, shares
+from .budget import WHOLE, TimeBudget, shares
 from .launches import boundary, settings
 from .launches.launch import Launch, Operand, describe
 from .launches.locate import imported
@@ -74,6 +75,7 @@ def examine(
     compile: enclosing_program.Compile | None = None,
     schedules: cost.Schedules | None = None,
     together: on_devices.Run | None = None,
+    totals: Mapping[str, Callable[[], StageResult]] = MappingProxyType({}),
 ) -> None:
     """Take every launch through the stages; `elsewhere` where this process must not die.
 
@@ -82,7 +84,7 @@ def examine(
     `whole` returns whether the function that made the launches returns finite numbers only, given whether they do;
     `compile` compiles it; `schedules` has what compilers write while they compile, where the cost of launches is
     requested; `together` runs the function, the kernels that stand in a `shard_map` with the parameters of an
-    interpreter that it is given.
+    interpreter that it is given; `totals` predicts what the whole function costs, by target.
     """
     emit({"event": "parts", "parts": environment.parts()})
     emit({"event": "files", "files": imported()})
@@ -107,18 +109,49 @@ def examine(
         launch.skip, launch.failed = skip, failed
         launch.begin()
     # What is cheap and certain comes first, for all launches. Of those to interpret, the smallest come first.
+    lowerings = [task for each in launches for task in each.lowerings()]
     shortest = sorted(launches, key=lambda each: each.launch.points)
-    tasks = [
-        *(task for each in launches for task in each.lowerings()),
+    others = [
         *(task for each in launches for task in each.compilations()),
         *(task for each in launches for task in each.models()),
         *(task for each in shortest for task in each.executions()),
         *(task for each in launches for task in each.executions_here()),
     ]
-    tasks = [task for task in tasks if task.name not in skip]
-    for task, share in zip(tasks, shares([task.of.stage for task in tasks])):
+    tasks = [task for task in (*lowerings, *others) if task.name not in skip]
+    parts = shares([task.of.stage for task in tasks])
+    first = sum(task.of.stage == "lower" for task in tasks)
+    _run(zip(tasks[:first], parts), budget)
+    _predict(totals, launches, skip, budget, emit)  # before all that takes long: it is what costs are requested for
+    _run(zip(tasks[first:], parts[first:]), budget)
+
+
+def _run(tasks: Iterable[tuple[_Task, float]], budget: TimeBudget) -> None:
+    """Run tasks, each with its share of the time that is left."""
+    for task, share in tasks:
         budget.share = share
         task.run(share)
+
+
+def _predict(
+    totals: Mapping[str, Callable[[], StageResult]], launches: list[_Examination], skip: Collection[str],
+    budget: TimeBudget, emit: Emit,
+) -> None:  # fmt: skip
+    """Predict what the whole function costs on each target."""
+    left = [text for text in totals if f"function:{text}" not in skip]
+    for at, text in enumerate(left):
+        budget.share = (WHOLE if launches else 1.0) / (len(left) - at)
+        work = partial(_total, totals[text], launches, devices.parse(text))
+        stage(emit, f"function:{text}", work, share=budget.share)
+
+
+def _total(
+    predict: Callable[[], StageResult], launches: list[_Examination], target: devices.DeviceTarget
+) -> StageResult:
+    """What the whole function costs, where all launches may fit into memory."""
+    # The compiler finds that out only after a minute of unrolling.
+    if any(each.is_too_large(target) for each in launches):
+        raise devices.Missing(TOO_LARGE)
+    return predict()
 
 
 @dataclass
@@ -532,6 +565,11 @@ class _Examination:
         found = cost.examine(self._on(target), self.at, target, schedules)
         self.costs.append(found)
         return {"cost": found}
+
+    def is_too_large(self, target: devices.DeviceTarget) -> bool:
+        """Whether the launch needs more memory than there is, wherever it stands."""
+        over = self._over_budget(target)
+        return over is not None and not over["alone"]
 
     def _over_budget(self, target: devices.DeviceTarget) -> OverBudget | None:
         """The problem where the launch needs more memory than there is, at least `alone`.

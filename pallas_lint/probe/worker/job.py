@@ -104,22 +104,22 @@ class _Job:
                 whole=cache(partial(self._is_finite, function, records)),
                 compile=cache(partial(self._compile, function, records)),
                 schedules=self.schedules, together=partial(self._together, function),
+                totals=self._totals(function, records),
             )  # fmt: skip
-            if self.request["whole"] and self.schedules is not None:
-                self._costs(function, records, self.schedules)
             if self.request.get("reference"):
                 self._reference(function)
 
-    def _costs(self, function: Any, records: list[Record], schedules: cost.Schedules) -> None:
-        """Predict the cost of the whole function on each target TPU, and of the one that it is compared with."""
+    def _totals(self, function: Any, records: list[Record]) -> dict[str, Callable[[], StageResult]]:
+        """By target TPU: predicts the cost of the whole function there, and of the one that it is compared with."""
+        if not self.request["whole"] or self.schedules is None or _are_of_gpus(records):
+            return {}
         tpu = any(describe(record).backend in (None, "tpu") for record in records)
         wanted = [text for text in self.request["targets"] if _is_tpu(text) and text not in self.refusals]
         targets = wanted or (["tpu:v5e"] if tpu and not self.refusals else [])
-        for text in targets if not _are_of_gpus(records) else ():
-            if f"function:{text}" not in self.skip:
-                made = self.by_target.get(text, records)
-                work = partial(self._cost_of, function, made, devices.parse(text), schedules)
-                stage(self.emit, f"function:{text}", work)
+        made = {text: self.by_target.get(text, records) for text in targets}
+        return {
+            text: partial(self._cost_of, function, made[text], devices.parse(text), self.schedules) for text in targets
+        }
 
     def _cost_of(
         self, function: Any, records: list[Record], target: devices.DeviceTarget, schedules: cost.Schedules
