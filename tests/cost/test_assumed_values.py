@@ -21,9 +21,10 @@ sys.path[:0] = sys.argv[1:]
 import main
 
 main.load_package()
-environment, known, ragged_attention, whole = (
+environment, known, ragged_attention, module, arguments, whole = (
     importlib.import_module(f"{main.WORKER}.{name}")
-    for name in ("environment", "launches.known", "launches.ragged_attention", "stages.whole_function")
+    for name in ("environment", "launches.known", "launches.ragged_attention", "stages.module", "inputs.arguments",
+                 "stages.whole_function")
 )
 environment.set_variables()
 environment.import_jax()
@@ -68,6 +69,7 @@ def of_other(function, *operands):
     return [lists(values) for values, _ in cases], cases[0][1]
 
 
+each = {"kind": "array", "shape": [2], "dtype": "int32"}
 found = {case: assumed(case, None, None, None, None) for case in ("likely", "least", "most")}
 print(json.dumps({
     "turns": {line: turns for (_, line), turns in loops.items()},
@@ -77,6 +79,14 @@ print(json.dumps({
     "slices": of_other(
         functions.kv_cache_update, array(8, 2, 128), array(3, 4), array(64, 2, 128), array(1)
     ),
+    "pages of two parts": of_other(
+        functions.topk, array(2, 128), array(4, 64, 2, 128), array(2), array(4), array(3), array(3)
+    ),
+    "parameters": arguments.CallArguments(
+        [{"kind": "list", "value": [each]}, each], {"kv_lens": each, "cu_q_lens": each}
+    ).names(functions.topk),
+    "flags": [module.laid_out(np.asarray([True, False, True]), layout)[:4]
+              for layout in ("s32[3]{0:T(128)}", "pred[3]{0:T(512)(128)(4,1)}")],
     "decoding": of_other(functions.gated_delta_rule, *states(4)),
     "prefill": of_other(functions.gated_delta_rule, *states(8)),
     "indices": [*whole.assumed_indices(["s32[300]{0:T(128)}", "s32[]", "f32[300]{0}"], ["f32[64,8,1]{2,1,0}"])],
@@ -101,6 +111,11 @@ def loops(x, unknown):
 @jax.jit
 def ragged_paged_attention(queries, kv_cache, kv_lens, page_indices, cu_q_lens, distribution):
     return queries + kv_cache.sum() + kv_lens.sum() + page_indices.sum() + cu_q_lens.sum() + distribution.sum()
+
+
+@jax.jit
+def topk(q, cache_kv, seq_lens, page_indices, cu_q_lens, distribution):  # of no known name
+    return ragged_paged_attention(q, cache_kv, seq_lens, page_indices, cu_q_lens, distribution)
 
 
 @jax.jit
@@ -134,6 +149,9 @@ def test_what_known_values_tell_and_what_is_assumed(tmp_path: Path) -> None:
     assert reported["likely"] == reported["most"] == [None, None, [256, 256], *decoding]
     assert reported["least"] == [None, None, [1, 1], *decoding]
     assert reported["known lengths"] == [None, None, [7, 9], *decoding] and reported["all known"] is None
+    assert reported["pages of two parts"][0][0] == [None, None, [256, 256], *decoding]
+    assert reported["parameters"] == ["", "cache_kv", "kv_lens", "cu_q_lens"]
+    assert reported["flags"] == [[1, 0, 1, 0]] * 2
     equal, one = [None, [0, 2, 4, 6, 8], [4]], [None, [0, 8, 8, 8, 8], [1]]
     assert reported["packed"][0] == [equal, equal, one] and "packed" in reported["packed"][1]
     each_two, of_one = ([[0, 2, 4, 6], [0, 2, 4, 6], lengths] for lengths in ([2, 2, 2, 2], [2, 0, 0, 0]))
