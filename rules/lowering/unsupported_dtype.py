@@ -381,21 +381,26 @@ def _is_vector(op: Op, result: Array) -> bool:
 
 
 def _unpacked(op: Op, context: Context) -> Iterator[Finding]:
-    """`unpack_elementwise` takes words as wide as what it unpacks to; up to jax 0.9.2 uint32 and nothing else."""
+    """`unpack_elementwise` takes integers as wide as what it unpacks to; up to jax 0.10.1 uint32 and nothing else."""
     source, unpacked = op.argument("x", 0), dtype_of(op.argument("unpacked_dtype"))
     if not isinstance(source, Array) or source.dtype is None or unpacked is None:
         return
     given, words = source.dtype, f"u{bits(unpacked)}"
 
     def fails(version: str) -> bool:
-        return bits(given) != bits(unpacked) or (given != "u32" and within(version, "0.4.35", "0.9.2"))
+        if bits(given) != bits(unpacked) or not is_integer(given):
+            return True
+        return given != "u32" and within(version, "0.4.35", "0.10.1")
 
     versions, always = context.failing(fails), context.everywhere(fails)
     if versions:
         yield context.finding(
             op.site,
-            f"`{spelled_function(op.site)}` to {long_name(unpacked)} takes words of its width, not {long_name(given)}",
-            help=f"pack the values into {long_name(words)} outside the kernel; what holds one value each is cast:"
+            f"`{spelled_function(op.site)}` to {long_name(unpacked)} takes integers of its width,"
+            f" not {long_name(given)}",
+            help=f"make words of it: `pltpu.bitcast(x, jnp.{long_name(words)})`"
+            if bits(given) == bits(unpacked)
+            else f"pack the values into {long_name(words)} outside the kernel; what holds one value each is cast:"
             f" `x.astype(jnp.{long_name(unpacked)})`",
             op=op,
             only_in=() if always else versions,

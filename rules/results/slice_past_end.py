@@ -23,7 +23,7 @@ from pallas_lint.api import (
 from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.facts.named_axes import axis_points, gpu_axes_in, indices_in
 from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
-from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_any
+from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_any, may_be_several
 from pallas_lint.kernels.grid.grid_points import axes_in, loops_in, terms_in
 from pallas_lint.kernels.grid.index_ranges import (
     always_holds,
@@ -384,7 +384,8 @@ def _second_step(part: SliceUse, reach: IndexRange, trace: KernelTrace, context:
             return None
     elif not (isinstance(reach.factor, Sym) and reach.factor in extents(part, trace)):
         return None
-    if not may_be_any(context.analysis.outcome.effects, reach.count, reach.factor):
+    effects = context.analysis.outcome.effects
+    if not may_be_any(effects, reach.count, reach.factor) and not may_be_several(effects, reach.count, reach.factor):
         return None
     spelled = length if length is not None else reach.factor.text if isinstance(reach.factor, Sym) else "?"
     return context.finding(

@@ -163,6 +163,13 @@ class TestSlicesPastTheEnd:
                 "more": ", rows=8", "block": "(rows, 128)", "tile": "(rows, 128)", "grid": "(m // rows, 1)",
                 "body": "tile_ref[pl.ds(pl.program_id(0) * x_ref.shape[0], x_ref.shape[0]), :] = x_ref[...]",
             },
+            {
+                "body": "tile_ref[pl.ds(pl.multiple_of(pl.program_id(0) * 8, 8), 8), :] = x_ref[...]",
+            },
+            {
+                "body": "jax.lax.fori_loop(0, 2, lambda t, c: tile_ref.__setitem__(pl.ds(pl.multiple_of("
+                "pl.program_id(0) * 8 + t * 4, 4), 4), x_ref[:4]), None)",
+            },
         ],
     )  # fmt: skip
     def test_a_buffer_of_one_block(self, given: dict[str, str]) -> None:
@@ -390,3 +397,38 @@ def test_blocks_of_a_table_in_an_output_like_an_input_that_is_not_used(given: di
     text = _PAGES.format(**{"before": "", "page": "p[i]", "like": "cache", "more": "", "call": ""} | given)
     codes = [finding.code for finding in lint(text)]
     assert codes.count("PAL421") == count
+
+
+@pytest.mark.parametrize(
+    ("axis", "height", "more", "count"),
+    [
+        ("i", "y.shape[-1]", "", 1),
+        ("i", "y.shape[2]", "", 1),
+        ("j", "y.shape[-1]", "", 0),
+        ("i", "y.shape[-1]", "assert y.shape[-1] == x.shape[0]", 0),
+    ],
+)
+def test_a_size_counted_from_behind(axis: str, height: str, more: str, count: int) -> None:
+    code = f"""
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, y_ref, o_ref):
+    o_ref[...] = x_ref[...] + y_ref[...]
+
+def run(x, y, *, bm=128, bn=128):
+    m, n = x.shape[0], {height}
+    {more}
+    return pl.pallas_call(
+        kernel,
+        grid=(m // bm, n // bn),
+        in_specs=[
+            pl.BlockSpec((bm, 1), lambda i, j: (i, 0)),
+            pl.BlockSpec((None, 1, bn), lambda i, j: (0, 0, {axis})),
+        ],
+        out_specs=pl.BlockSpec((bm, bn), lambda i, j: (i, j)),
+        out_shape=jax.ShapeDtypeStruct((m, n), x.dtype),
+    )(x, y)
+"""
+    assert len([finding for finding in lint(code) if finding.code == "PAL307"]) == count

@@ -550,3 +550,33 @@ def run():
     )(jnp.ones((1000,)))
 """
     assert len(lint(code, target="triton", select="PAL412")) == 2
+
+
+@pytest.mark.parametrize(
+    ("condition", "wrong"),
+    [
+        ("True", True),
+        ("scales.shape == (x.shape[1] // 128, 256)", True),
+        ("x.shape[1] == 128", False),
+        ("x.shape[1] // 128 <= limit()", False),
+        ("scales.shape == (x.shape[1] // 128, 256) and scales.shape[0] == 1", False),
+    ],
+)
+def test_an_index_past_a_dimension_of_one(condition: str, wrong: bool) -> None:
+    code = f"""
+import jax
+from jax.experimental import pallas as pl
+
+def kernel(x_ref, scales_ref, o_ref):
+    o_ref[...] = x_ref[...] * scales_ref[pl.program_id(0)]
+
+def run(x, scales):
+    assert {condition}
+    return pl.pallas_call(
+        kernel, grid=(x.shape[1] // 128,),
+        in_specs=[pl.BlockSpec((64, 128), lambda i: (0, i)), pl.BlockSpec((1, 128), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((64, 128), lambda i: (0, i)),
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+    )(x, scales)
+"""
+    assert bool(lint(code, "0.12.0.1", "tpu", "PAL412")) is wrong

@@ -362,6 +362,11 @@ def test_words_that_are_unpacked() -> None:
     assert compiled(call, "int8", "tpu:v5e", "0.12.0.1")
     assert compiled(call, "uint32", "tpu:v5e", "0.8.3") == compiled(call, "int32", "tpu:v5e", "0.12.0.1") == []
     assert compiled(call, "int32", "tpu:v5e", "0.8.3")
+    assert compiled(call, "int32", "tpu:v5e", "0.10.1")
+    halves = "pltpu.unpack_elementwise({}, index=0, packed_dtype=jnp.bfloat16, unpacked_dtype=jnp.float32)"
+    (text,) = compiled(halves.format("a"), "float32", "tpu:v5e", "0.12.0.1")
+    assert "takes integers of its width, not float32" in text
+    assert compiled(halves.format("pltpu.bitcast(a, jnp.uint32)"), "float32", "tpu:v5e", "0.12.0.1") == []
 
 
 def test_arrays_that_are_packed() -> None:

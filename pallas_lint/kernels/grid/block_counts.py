@@ -200,11 +200,18 @@ def _blocks(block: Block, at: int) -> BlockCount | int | None:
 
 
 def size_along(block: Block, at: int) -> Dim:
-    """The size of the array in a dimension, or its name: of an operand `x`, `x.shape[0]`."""
+    """The size of the array in a dimension, or its name: of an operand `x`, `x.shape[0]`.
+
+    `x.shape[-1]` where the grid calls it that: the block tells how many dimensions there are.
+    """
     if block.array_shape is not None:
         return block.array_shape[at] if at < len(block.array_shape) else None
     operand = block.grid.launch.operand(block.index) if block.role == "in" else None
-    return Sym(f"{operand.text}.shape[{at}]", operand.owner) if isinstance(operand, Sym) else None
+    if not isinstance(operand, Sym):
+        return None
+    size, behind = (Sym(f"{operand.text}.shape[{index}]", operand.owner) for index in (at, at - len(block.dims or ())))
+    named = {name for known in block.grid.sizes if isinstance(known, Sym) for name in terms_in(known).symbols}
+    return behind if behind in named and size not in named else size
 
 
 def may_be_any(effects: Effects, *numbers: Value) -> bool:
@@ -225,12 +232,32 @@ def may_differ(effects: Effects, one: Value, other: Value) -> bool:
     left, right = terms_in(one).symbols, terms_in(other).symbols
     if any(_is_of_kernel(owner) for symbol in (*left, *right) for owner in symbol.owners):
         return False
+    return _linked(left, effects).isdisjoint(right)
+
+
+def may_be_several(effects: Effects, count: Value, block: Value) -> bool:
+    """Whether nothing limits a number of blocks to one.
+
+    No comparison leads from what it is made of to a number, to something unknown or to the size of the block: `assert
+    scales.shape[0] == k // 128` limits neither size.
+    """
+    within = set(terms_in(block).symbols)
+    sizes = set(terms_in(count).symbols) - within
+    if not sizes or any(_is_of_kernel(owner) for symbol in sizes for owner in symbol.owners):
+        return False
+    linked = _linked(sizes, effects)
+    unknown = any(len(group) == 1 and not group.isdisjoint(linked) for group in effects.comparisons)
+    return not unknown and None not in linked and linked.isdisjoint(within)
+
+
+def _linked(sizes: Iterable[Sym | None], effects: Effects) -> set[Sym | None]:
+    """These sizes and all that comparisons lead to from them, None for numbers."""
     linked: set[Sym | None] = set()
-    new: set[Sym | None] = set(left)
+    new = set(sizes)
     while new:
         linked |= new
         new = {size for known in new if known is not None for size in _compared_with(known, effects)} - linked
-    return linked.isdisjoint(right)
+    return linked
 
 
 def _compared_with(size: Sym, effects: Effects) -> Iterator[Sym | None]:

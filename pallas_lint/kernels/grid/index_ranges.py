@@ -111,6 +111,8 @@ def reach_of(value: Value, launch: Launch, depth: int = 0) -> IndexRange | None:
 def blocks_in(value: Value, launch: Launch) -> IndexRange | None:
     """How far `block * size + more` counts by its first part, where the second is a loop's and counts up from 0."""
     op = value.origin if isinstance(value, Array) else None
+    if op is not None and op.name in _SAME and op.args:
+        return blocks_in(op.args[0], launch)
     if op is None or op.name not in _ADD or len(op.args) != 2:
         return None
     for block, more in (op.args, op.args[::-1]):

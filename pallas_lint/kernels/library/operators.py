@@ -178,16 +178,22 @@ def _listed(value: Value, other: Value) -> tuple[Value, ...]:
 
 
 def _note_pair(interp: Tracer, left: Value, right: Value) -> None:
-    stack: list[Value] = [left, right]
+    whole: list[Value] = [left, right]
+    parts: list[Value] = []
     found: set[Sym | None] = set()
-    for value in stack:
+    for value in whole:
         if isinstance(value, Seq):
-            stack.extend(value.items)
-        elif isinstance(value, Sym) and value.operation is not None:
-            stack.extend(value.operation[1:])
-        elif isinstance(value, Sym | Const):
-            found.add(value if isinstance(value, Sym) else None)
-    if found != {None}:
+            whole.extend(value.items)
+        elif isinstance(value, Sym):
+            parts.append(value)
+        elif isinstance(value, Const):
+            found.add(None)
+    for value in parts:  # the 128 of `k // 128 == scales.shape[0]` limits neither
+        if isinstance(value, Sym) and value.operation is not None:
+            parts.extend(value.operation[1:])
+        elif isinstance(value, Sym):
+            found.add(value)
+    if found - {None}:
         interp.effects.comparisons.add(frozenset(found))
 
 
