@@ -10,6 +10,7 @@ from pallas_lint.kernels.model.values import Const, Sym, Value
 from pallas_lint.text.source import Source
 
 MODULE = """
+import enum
 import jax, jax.numpy as jnp
 from jax.experimental import pallas as pl
 
@@ -20,6 +21,13 @@ TUNED = {{
 }}
 NESTED = {{"v5e": {{256: 64, 512: 32}}, "v6e": {{256: 64}}}}
 SAME = {{"v5e": 64, "v6e": 64}}
+
+class Chip(enum.Enum):
+    V5E = "v5e"
+    V6E = "v6e"
+
+BY_CHIP = {{Chip.V5E: 64, Chip.V6E: 32}}
+BY_DTYPE = {{jnp.dtype(jnp.float32): 64, jnp.dtype(jnp.bfloat16): 32}}
 
 def run(x, device, n={n}):
     bm, bn = {sizes}
@@ -47,6 +55,8 @@ def grid(sizes: str, n: str = "256") -> tuple[Value, ...]:
         ("NESTED[device][n], 8", (64, 8)),
         ("NESTED[device].get(100, 1), 8", (1, 8)),
         ("SAME[unknown()], 8", (64, 8)),
+        ("BY_CHIP[Chip.V6E], BY_CHIP[Chip(device)]", (32, 64)),
+        ("BY_DTYPE[x.dtype], BY_DTYPE[jnp.dtype('bfloat16')]", (64, 32)),
     ],
 )
 def test_keys_that_are_known(sizes: str, expected: tuple[int, ...]) -> None:

@@ -13,9 +13,9 @@ from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.iteration import element_of
 from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.library import members, products, sharding
+from pallas_lint.kernels.library.equality import equal
 from pallas_lint.kernels.library.host import type_tests
 from pallas_lint.kernels.library.host.known_numbers import items_of
-from pallas_lint.kernels.library.operators import equal
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.known_names import name_of

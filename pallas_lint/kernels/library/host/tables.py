@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.model.values import UNKNOWN, Const, Dictionary, Seq, Sym, SymbolOwner, Value
+from pallas_lint.kernels.library.equality import equal
+from pallas_lint.kernels.model.values import UNKNOWN, Const, Dictionary, DType, Seq, Sym, SymbolOwner, Value
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.tracer import Tracer
@@ -37,9 +38,11 @@ def look_up(interp: Tracer, table: Dictionary, key: Value, name: str, default: V
 
 def _is_same(known: Value, key: Value) -> bool | None:
     """Whether two keys are equal; None where that is not known."""
-    if isinstance(known, Const) and isinstance(key, Const):
-        return bool(known.value == key.value)
-    if not isinstance(known, Seq) or not isinstance(key, Seq) or known.open or key.open:
+    if isinstance(known, DType) and isinstance(key, DType):
+        return None if None in (known.name, key.name) else known.name == key.name
+    if not isinstance(known, Seq) or not isinstance(key, Seq):
+        return equal(known, key)
+    if known.open or key.open:
         return None
     if known.kind != key.kind or len(known.items) != len(key.items):
         return False
