@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.launch_summary import Coverage
 from pallas_lint.report import statistics
-from pallas_lint.report.concise import place_of_file
-from pallas_lint.report.footer import count, place_of
+from pallas_lint.report.footer import count, file_of
 from pallas_lint.report.style import visible
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def findings(found: Sequence[Finding]) -> Iterator[str]:
     """One line for all findings of a file with the same message, in the order of the first of each."""
     lines: dict[tuple[str, str], list[int]] = {}
     for finding in found:
-        numbers = lines.setdefault((place_of_file(finding.span), _text_of(finding)), [])
+        numbers = lines.setdefault((file_of(finding.span), _text_of(finding)), [])
         if finding.span.start.line not in numbers:
             numbers.append(finding.span.start.line)
     for (path, description), numbers in lines.items():
@@ -94,5 +93,5 @@ def _missing(seen: Sequence[LaunchSummary]) -> str:
 def _places(launches: Sequence[LaunchSummary], seen: Sequence[LaunchSummary]) -> str:
     if len(launches) == len(seen):
         return ""
-    named = ", ".join(f"{place_of(each)}:{each.line}" for each in launches[:_MAX_PLACES])
+    named = ", ".join(f"{file_of(each)}:{each.line}" for each in launches[:_MAX_PLACES])
     return f" ({named}{', …' if len(launches) > _MAX_PLACES else ''})"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.report import footer, statistics
-from pallas_lint.report.style import visible, visible_file
+from pallas_lint.report.style import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.finding import Finding, Span
+    from pallas_lint.finding import Finding
     from pallas_lint.report import Report
 
 
@@ -21,17 +21,12 @@ def render(report: Report) -> Iterator[str]:
         yield from statistics.render(report)
     for finding in () if report.statistics else report.findings:
         span = finding.span
-        where = f"{style.path(place_of_file(span))}:{span.start.line}:{span.start.column}:"
+        where = f"{style.path(footer.file_of(span))}:{span.start.line}:{span.start.column}:"
         code = style.page(style.severity(finding.severity, finding.code), finding.page)
         context = circumstances(finding)
         tail = style.dim(f" [{', '.join(context)}]") if context else ""
         yield f"{where} {code} [{finding.severity.value}] {visible(finding.message)}{tail}\n"
     yield from footer.render(report)
-
-
-def place_of_file(span: Span) -> str:
-    """The path, with the cell in a notebook: `n.ipynb:cell 3`."""
-    return visible_file(span.path) + (f":cell {span.cell}" if span.cell is not None else "")
 
 
 def circumstances(finding: Finding) -> list[str]:

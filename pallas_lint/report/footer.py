@@ -12,7 +12,7 @@ from pallas_lint.report.wrapping import wrapped
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pallas_lint.finding import Finding
+    from pallas_lint.finding import Finding, Span
     from pallas_lint.launch_summary import LaunchSummary
     from pallas_lint.report import Assumed, Report
 
@@ -87,7 +87,7 @@ def _judged(report: Report) -> str:
     if coverage.backend < coverage.launches:
         parts.append(f"{coverage.launches - coverage.backend} without a known backend")
     if lost:
-        places = [f"{place_of(each)}:{each.line}" for each in lost[:_MAX_PLACES]]
+        places = [f"{file_of(each)}:{each.line}" for each in lost[:_MAX_PLACES]]
         parts.append(f"{len(lost)} not followed: {', '.join(places)}{', …' if len(lost) > _MAX_PLACES else ''}")
     return f"{kernels}; {', '.join(parts)}"
 
@@ -100,9 +100,9 @@ def _unjudged(stages: Sequence[str]) -> str:
     return f"; {count(len(stages), 'stage')} not judged: {listed}{', …' if len(stages) > _MAX_PLACES else ''}"
 
 
-def place_of(launch: LaunchSummary) -> str:
-    """The file of a launch, with the cell in a notebook."""
-    return visible_file(launch.path) + (f":cell {launch.cell}" if launch.cell is not None else "")
+def file_of(place: LaunchSummary | Span) -> str:
+    """The file of a launch or a finding, with the cell in a notebook: `n.ipynb:cell 3`."""
+    return visible_file(place.path) + (f":cell {place.cell}" if place.cell is not None else "")
 
 
 def fixable(findings: Sequence[Finding]) -> str:

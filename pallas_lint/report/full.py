@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import ELSEWHERE
 from pallas_lint.report import footer, statistics
-from pallas_lint.report.concise import circumstances, place_of_file
+from pallas_lint.report.concise import circumstances
+from pallas_lint.report.footer import file_of
 from pallas_lint.report.style import cells, visible
 from pallas_lint.report.wrapping import columns_of, wrapped
 
@@ -109,7 +110,7 @@ def _listed(finding: Finding) -> list[Related]:
 def _lines_by_file(places: list[Related]) -> Iterator[str]:
     lines: dict[str, list[str]] = {}
     for place in places:
-        lines.setdefault(place_of_file(place.span), []).append(str(place.span.start.line))
+        lines.setdefault(file_of(place.span), []).append(str(place.span.start.line))
     for file, numbers in lines.items():
         yield f"{file}: line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
@@ -123,7 +124,7 @@ def _rest(finding: Finding, same: list[Finding], report: Report) -> Iterator[str
 
 
 def _place(span: Span, report: Report) -> str:
-    text = f"{report.style.path(place_of_file(span))}:{span.start.line}:{span.start.column}"
+    text = f"{report.style.path(file_of(span))}:{span.start.line}:{span.start.column}"
     return report.style.link(text, span.path)
 
 

@@ -9,7 +9,7 @@ from pallas_lint import __version__
 from pallas_lint.finding import Severity
 from pallas_lint.launch_summary import Coverage, LaunchSummary
 from pallas_lint.records import fields
-from pallas_lint.report.footer import count, place_of
+from pallas_lint.report.footer import count, file_of
 from pallas_lint.report.json import VERSION, coverage_document, error_document
 from pallas_lint.report.style import visible
 
@@ -45,7 +45,7 @@ def render(output_format: str, report: Report) -> Iterator[str]:
 
 
 def _line(launch: LaunchSummary, style: Style) -> str:
-    where = f"{style.path(place_of(launch))}:{launch.line}:{launch.column}:"
+    where = f"{style.path(file_of(launch))}:{launch.line}:{launch.column}:"
     facts = [f"{launch.backend or 'backend not known'} ({launch.why})", launch.grid]
     known = _short(launch.types) if launch.types else "operands not known"
     details = visible("; ".join((*facts, known))) + style.dim(visible(_origin(launch)))
