@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pallas_lint.known_calls.known_call import KnownCall
+    from pallas_lint.launch_summary import LaunchSummary
 
 Applicability = Literal["safe", "unsafe"]
 DOCS_URL = "https://pallas-lint.readthedocs.io/en/stable/rules/"
@@ -154,3 +155,18 @@ class LintError:
     path: str
     message: str
     line: int | None = None
+
+
+@frozen
+class FileResult:
+    """The verdict on one file."""
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    errors: tuple[LintError, ...] = ()
+    kernels: int = 0
+    dependencies: tuple[str, ...] = ()  # files of other modules that the verdict rests on, there or missing
+    used_suppressions: tuple[tuple[str, int], ...] = ()  # (path, line) of comments elsewhere that silenced something
+    traceback: str | None = None  # of an internal error
+    launches: tuple[LaunchSummary, ...] = ()  # the places in it that launch kernels
+    notes: tuple[str, ...] = ()  # why it was not judged

@@ -11,7 +11,7 @@ from pallas_lint.checker.dropped_operations import marked_unused
 from pallas_lint.checker.targeting import acts_like_hardware, interpreted_places, targets_of
 from pallas_lint.checker.usable_versions import early_imports
 from pallas_lint.config.targets import Target, chips_of
-from pallas_lint.finding import Finding, LintError, Position, Severity, Span
+from pallas_lint.finding import FileResult, Finding, LintError, Position, Severity, Span
 from pallas_lint.identity import ById
 from pallas_lint.kernels.analysis.analysis import Analysis, analyse
 from pallas_lint.kernels.analysis.runs import Abandoned
@@ -40,27 +40,12 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.interpreter.modules import Module
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.known_calls.known_call import KnownCall
-    from pallas_lint.launch_summary import LaunchSummary
     from pallas_lint.run.project import Project
     from pallas_lint.syntax import nodes
     from pallas_lint.syntax.uses import Use
     from pallas_lint.text.source import Source
 
     _Check = Callable[..., Iterable[Finding]]  # one of a rule's check methods
-
-
-@frozen
-class FileResult:
-    """The verdict on one file. `dependencies` are the other files that it rests on."""
-
-    path: str
-    findings: tuple[Finding, ...] = ()
-    errors: tuple[LintError, ...] = ()
-    kernels: int = 0
-    dependencies: tuple[str, ...] = ()
-    used_suppressions: tuple[tuple[str, int], ...] = ()
-    traceback: str | None = None
-    launches: tuple[LaunchSummary, ...] = ()
 
 
 @frozen(eq=False)

@@ -6,7 +6,7 @@ import os
 import sys
 
 
-def leave_current_folder() -> None:
+def drop_cwd_from_path() -> None:
     """Take off the import path what `python -m` puts first on it: the current folder, the project to be linted.
 
     A file `json.py` or `pygls.py` in there would be run in place of the real one. `-P`, `-I` and PYTHONSAFEPATH keep it
@@ -21,7 +21,7 @@ def leave_current_folder() -> None:
         del sys.path[0]
 
 
-def collect_rarely() -> None:
+def tune_gc() -> None:
     """Have Python look for garbage less often.
 
     Judging makes millions of objects that live for one file: looking every 700 of them, as Python does unasked, costs
@@ -31,7 +31,7 @@ def collect_rarely() -> None:
     gc.set_threshold(200_000, 20, 50)
 
 
-def collect_in_server() -> None:
+def tune_gc_of_server() -> None:
     """The same for a process that runs for days: less often than Python, often enough for the garbage of edits.
 
     What an edit replaces has been looked at before, and only full collections find it. The server looks in pauses; a
@@ -43,7 +43,7 @@ def collect_in_server() -> None:
     gc.set_threshold(50_000, 1, 5)
 
 
-def leave_garbage() -> None:
+def skip_gc_at_exit() -> None:
     """Have Python end without looking for garbage once more: memory goes as a whole, and a tenth of a run with it."""
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)

@@ -3,9 +3,9 @@
 import sys
 
 if __name__ == "__main__":
-    from pallas_lint.start import leave_current_folder
+    from pallas_lint.start import drop_cwd_from_path
 
-    leave_current_folder()
+    drop_cwd_from_path()
     from pallas_lint.cli import main
 
     raise SystemExit(main(["server", *sys.argv[1:]]))

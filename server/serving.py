@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from pygls.io_ import StdoutWriter, run_async
 
-from pallas_lint.start import collect_in_server
+from pallas_lint.start import tune_gc_of_server
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -51,7 +51,7 @@ def on_port(server: PallasServer, host: str, port: int) -> int:
 
 
 def _run(server: PallasServer, serving: Coroutine[Any, Any, None]) -> int:
-    collect_in_server()
+    tune_gc_of_server()
     try:
         asyncio.run(serving)
     except (ConnectionError, asyncio.IncompleteReadError):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pallas_lint.config.settings import Settings
-    from pallas_lint.finding import Span
-    from pallas_lint.lint import FileAnalysis, FileResult
+    from pallas_lint.finding import FileResult, Span
+    from pallas_lint.lint import FileAnalysis
     from pallas_lint.syntax import Outline
 
 ROOT = Path(__file__).resolve().parent.parent

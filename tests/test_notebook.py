@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
-from pallas_lint.finding import Edit, Fix, Position, Span
-from pallas_lint.lint import FileResult, lint_source
+from pallas_lint.finding import Edit, FileResult, Fix, Position, Span
+from pallas_lint.lint import lint_source
 from pallas_lint.notebooks.magics import masked
 from pallas_lint.notebooks.notebook import Notebook
 from pallas_lint.records import evolve

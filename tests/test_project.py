@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
-from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.finding import Edit, FileResult, Finding, Fix, LintError, Position, Related, Severity, Span
 from pallas_lint.lint import lint_source
 from pallas_lint.run import cache
-from pallas_lint.run.cache import Cache, FileVerdict
+from pallas_lint.run.cache import Cache
 from pallas_lint.run.cache_folder import CacheFolder, cache_folder
 from pallas_lint.run.project import Project, concerns_pallas, discover
 from pallas_lint.run.runner import combine, run
@@ -162,7 +162,7 @@ def entry_of(folder: CacheFolder, path: Path) -> str:
 def test_the_cache_gives_back_what_was_put(tmp_path: Path, folder: CacheFolder) -> None:
     cache = Cache(folder, tmp_path, Project(tmp_path))
     (tmp_path / "dep.py").write_text("1")
-    verdict = FileVerdict(
+    verdict = FileResult(
         "k.py", (FULL,), kernels=2, dependencies=("dep.py", "gone.py"), used_suppressions=(("m.py", 3),)
     )
     key = cache.key("k.py", b"data", "settings")
@@ -186,7 +186,7 @@ def test_the_cache_gives_back_what_was_put(tmp_path: Path, folder: CacheFolder) 
 def test_a_spoilt_entry_is_no_entry(tmp_path: Path, folder: CacheFolder, junk: bytes) -> None:
     cache = Cache(folder, tmp_path, Project(tmp_path))
     key = cache.key("k.py", b"data", "settings")
-    cache.put(FileVerdict("k.py", (FULL,)), key)
+    cache.put(FileResult("k.py", (FULL,)), key)
     folder.write("lint", entry_of(folder, tmp_path / "k.py"), junk.replace(b"KEY", key.encode()))
     assert cache.get("k.py", key) is None
 
@@ -196,11 +196,11 @@ def test_failures_are_not_kept_and_a_place_that_cannot_be_written_is_no_error(
 ) -> None:
     cache = Cache(folder, tmp_path, Project(tmp_path))
     key = cache.key("k.py", b"data", "settings")
-    cache.put(FileVerdict("k.py", errors=(LintError("k.py", "crash"),)), key)
+    cache.put(FileResult("k.py", errors=(LintError("k.py", "crash"),)), key)
     assert cache.get("k.py", key) is None
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "in" / "it"):
-        Cache(CacheFolder(place, folder.own), tmp_path, Project(tmp_path)).put(FileVerdict("k.py"), key)
+        Cache(CacheFolder(place, folder.own), tmp_path, Project(tmp_path)).put(FileResult("k.py"), key)
 
 
 @pytest.mark.parametrize("rules", ["tool/rules", "rules"])  # of an installed copy, of a checkout
@@ -224,23 +224,21 @@ def test_a_tool_of_which_any_file_has_changed_is_another(
 
 def test_cached_entries_are_json_only(tmp_path: Path, folder: CacheFolder) -> None:
     cache = Cache(folder, tmp_path, Project(tmp_path))
-    cache.put(FileVerdict("k.py", (FULL,)), cache.key("k.py", b"data", "s"))
+    cache.put(FileResult("k.py", (FULL,)), cache.key("k.py", b"data", "s"))
     content = folder.read("lint", entry_of(folder, tmp_path / "k.py"))
     assert content is not None and json.loads(content)["findings"][0]["code"] == "PAL103"
 
 
 def test_one_finding_seen_from_two_files_is_one() -> None:
-    result = combine([FileVerdict("a.py", (FULL,), kernels=1), FileVerdict("b.py", (FULL,), kernels=2)])
+    result = combine([FileResult("a.py", (FULL,), kernels=1), FileResult("b.py", (FULL,), kernels=2)])
     assert result.findings == (FULL,)
     assert (result.kernels, result.files) == (3, 2)
 
 
 def test_a_comment_used_from_another_file_is_not_unused() -> None:
     unused = Finding("PAL002", "unused-suppression", Severity.WARNING, "m", SPAN)
-    assert combine([FileVerdict("k.py", (unused,))]).findings == (unused,)
-    assert (
-        combine([FileVerdict("k.py", (unused,)), FileVerdict("b.py", used_suppressions=(("k.py", 1),))]).findings == ()
-    )
+    assert combine([FileResult("k.py", (unused,))]).findings == (unused,)
+    assert combine([FileResult("k.py", (unused,)), FileResult("b.py", used_suppressions=(("k.py", 1),))]).findings == ()
 
 
 def test_a_process_that_dies_takes_only_its_file_down(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +255,7 @@ def test_a_process_that_dies_takes_only_its_file_down(root: Path, monkeypatch: p
         if getattr(source, "path", "") == "b.py":
             assert os.getpid() != parent
             os._exit(9)
-        return FileVerdict(getattr(source, "path", ""), kernels=1)
+        return FileResult(getattr(source, "path", ""), kernels=1)
 
     monkeypatch.setattr(pallas_lint.lint, "lint_source", dying)
     files = discover(["."], SettingsFinder(Overrides(isolated=True), root), cwd=root).files

@@ -19,10 +19,10 @@ def main(argv: list[str] | None = None) -> int:
         terminal.prepare()
         terminal.write([f"pallas-lint {__version__}\n"])
         return terminal.finish(0)
-    from pallas_lint.start import collect_rarely, leave_garbage
+    from pallas_lint.start import skip_gc_at_exit, tune_gc
 
-    collect_rarely()
-    leave_garbage()
+    tune_gc()
+    skip_gc_at_exit()
     from pallas_lint.cli import dispatch
 
     return dispatch.run(arguments)

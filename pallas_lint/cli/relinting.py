@@ -13,15 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pallas_lint.finding import Finding
-    from pallas_lint.run.cache import FileVerdict
+    from pallas_lint.finding import FileResult, Finding
     from pallas_lint.text.source import Source
 
 
 class Relinter:
     """Judges again what a round of fixes may have changed."""
 
-    def __init__(self, cwd: Path, inputs: dict[str, InputFile], verdicts: dict[str, FileVerdict]) -> None:
+    def __init__(self, cwd: Path, inputs: dict[str, InputFile], verdicts: dict[str, FileResult]) -> None:
         self.cwd = cwd
         self.inputs = inputs
         self.verdicts = verdicts

@@ -29,10 +29,10 @@ def enabled(layers: Iterable[Layer], *, preview: bool = False) -> frozenset[str]
 
     layers = [layer for layer in layers if layer != Layer()]
     rules = all_rules()
-    hidden = frozenset(code for code, info in rules.items() if not preview and getattr(info, "preview", False))
+    hidden = frozenset(code for code, info in rules.items() if not preview and info.preview)
     chosen: frozenset[str] = frozenset()
     if not layers or layers[0].select is None:
-        chosen = frozenset(code for code, info in rules.items() if not getattr(info, "opt_in", False)) - hidden
+        chosen = frozenset(code for code, info in rules.items() if not info.opt_in) - hidden
     for layer in layers:
         wanted = (*(layer.select or ()), *layer.extend)
         start = chosen if layer.select is None else frozenset()

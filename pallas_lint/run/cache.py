@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint import __version__
-from pallas_lint.finding import Edit, Finding, Fix, LintError, Position, Related, Severity, Span
+from pallas_lint.finding import Edit, FileResult, Finding, Fix, Position, Related, Severity, Span
 from pallas_lint.known_calls.known_call import KnownCall
 from pallas_lint.launch_summary import LaunchSummary
-from pallas_lint.records import define, evolve, field, fields, frozen
+from pallas_lint.records import define, evolve, field, fields
 from pallas_lint.report.json import finding_document
 from pallas_lint.ruleset import plugins
 from pallas_lint.text import files
@@ -27,21 +27,6 @@ if TYPE_CHECKING:
 
 _KIND = "lint"
 _LAYOUT = 7  # of the entries; a new number makes all old entries void
-
-
-@frozen
-class FileVerdict:
-    """What linting one file came to; of what `lint_source` returns, all that a run needs."""
-
-    path: str
-    findings: tuple[Finding, ...] = ()
-    errors: tuple[LintError, ...] = ()
-    kernels: int = 0
-    dependencies: tuple[str, ...] = ()  # files of other modules that the verdict rests on, there or missing
-    used_suppressions: tuple[tuple[str, int], ...] = ()  # (path, line) of comments elsewhere that silenced something
-    notes: tuple[str, ...] = ()  # why it was not judged
-    traceback: str | None = None  # of an internal error
-    launches: tuple[LaunchSummary, ...] = ()  # the places in it that launch kernels
 
 
 @define
@@ -58,7 +43,7 @@ class Cache:
         parts = (shown, settings_fingerprint, repr(known_calls), str(_LAYOUT), tool_fingerprint(), digest(data))
         return digest("\0".join(parts).encode("utf-8", "surrogatepass"))
 
-    def get(self, shown: str, key: str) -> FileVerdict | None:
+    def get(self, shown: str, key: str) -> FileResult | None:
         """The verdict stored for this file under this key, if all it depends on is unchanged."""
         content = self.folder.read(_KIND, self._name(shown))
         if content is None:
@@ -71,7 +56,7 @@ class Cache:
                 return None
             if any(self._digest(path) != known for path, known in entry["dependencies"].items()):
                 return None
-            return FileVerdict(
+            return FileResult(
                 shown,
                 tuple(map(_with_known_call, map(decode, entry["findings"]), entry["known calls"])),
                 kernels=int(entry["kernels"]),
@@ -82,7 +67,7 @@ class Cache:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
-    def put(self, verdict: FileVerdict, key: str) -> None:
+    def put(self, verdict: FileResult, key: str) -> None:
         """Store a verdict, unless it is one of failure."""
         if verdict.errors or verdict.notes or verdict.traceback:
             return
@@ -169,7 +154,7 @@ def _plugins() -> dict[str, int]:
         from pallas_lint.ruleset.registry import all_rules
 
         _plugin_files = {}
-        modules = {str(getattr(info, "module", "")) for info in all_rules().values()}
+        modules = {info.module for info in all_rules().values()}
         for name in sorted(name for name in modules if name and not name.startswith("pallas_lint.")):
             with contextlib.suppress(ImportError, ValueError):
                 spec = find_spec(name)

@@ -7,18 +7,18 @@ import os
 import sys
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pallas_lint.config.bounds import project_root
-from pallas_lint.finding import Finding, LintError
+from pallas_lint.finding import FileResult, Finding, LintError
 from pallas_lint.identity import ById
 from pallas_lint.known_calls.choice import MAX_CALLS, choose
 from pallas_lint.launch_summary import LaunchSummary, in_order
 from pallas_lint.records import evolve, field, frozen
 from pallas_lint.run import call_index_cache
-from pallas_lint.run.cache import Cache, FileVerdict
+from pallas_lint.run.cache import Cache
 from pallas_lint.run.project import InputFile, Project, concerns_pallas, is_in_project
-from pallas_lint.start import collect_rarely
+from pallas_lint.start import tune_gc
 from pallas_lint.text.files import read
 from pallas_lint.triage.pipeline import of_run
 
@@ -41,7 +41,7 @@ _FILES_PER_TASK = 8
 class RunResult:
     """The verdicts on all files, put together."""
 
-    verdicts: tuple[FileVerdict, ...] = ()
+    verdicts: tuple[FileResult, ...] = ()
     findings: tuple[Finding, ...] = ()
     errors: tuple[LintError, ...] = ()
     kernels: int = 0
@@ -91,11 +91,11 @@ def run(
     index = {ById(item): number for number, item in enumerate(settings)}
     fingerprints = [item.fingerprint() for item in settings] if cache else []
     root = project_root(cwd)
-    verdicts: dict[str, FileVerdict] = {}
+    verdicts: dict[str, FileResult] = {}
     tasks: list[_FileTask] = []
     size = 0
     left_out: dict[str, int] = {}
-    collect_rarely()
+    tune_gc()
     for file in files:
         try:
             data = read(file.path)
@@ -103,7 +103,7 @@ def run(
             verdicts[file.shown] = _failed(file.shown, f"cannot read the file: {error.strerror or error}")
             continue
         if not concerns_pallas(data):
-            verdicts[file.shown] = FileVerdict(file.shown)
+            verdicts[file.shown] = FileResult(file.shown)
             continue
         number = index[ById(file.settings)]
         # A file of no project is a temporary copy that some tool made: its name does not come again.
@@ -136,7 +136,7 @@ def run(
     return _with_known_calls(evolve(result, left_out=left_out), project, files)
 
 
-def combine(verdicts: Sequence[FileVerdict]) -> RunResult:
+def combine(verdicts: Sequence[FileResult]) -> RunResult:
     """The verdicts as one result: findings without repetitions, sorted."""
     used = {place for verdict in verdicts for place in verdict.used_suppressions}
     errors = {error: None for verdict in verdicts for error in verdict.errors}
@@ -173,36 +173,26 @@ def _with_known_calls(result: RunResult, project: Project, files: Sequence[Input
     return evolve(result, findings=tuple(findings), errors=(*result.errors, *errors), tracebacks=tracebacks)
 
 
-def check_source(source: Source, settings: Settings, project: Project) -> FileVerdict:
+def check_source(source: Source, settings: Settings, project: Project) -> FileResult:
     """The verdict on one text; a crash becomes an error of that file."""
     if source.note is not None:
-        return FileVerdict(source.path, notes=(source.note,))
+        return FileResult(source.path, notes=(source.note,))
     try:
         from pallas_lint.lint import lint_source
 
-        result: Any = lint_source(source, settings, project)
+        return lint_source(source, settings, project)
     except Exception as error:
         return _crashed(source.path, error)
-    return FileVerdict(
-        source.path,
-        tuple(result.findings),
-        tuple(result.errors),
-        result.kernels,
-        tuple(getattr(result, "dependencies", ())),
-        tuple(getattr(result, "used_suppressions", ())),
-        traceback=getattr(result, "traceback", None),
-        launches=tuple(getattr(result, "launches", ())),
-    )
 
 
-def _check_files(inputs: _WorkerInputs, tasks: Iterable[_FileTask]) -> list[FileVerdict]:
+def _check_files(inputs: _WorkerInputs, tasks: Iterable[_FileTask]) -> list[FileResult]:
     """The verdicts on `tasks`, made in this process."""
     from pallas_lint.notebooks import reading
     from pallas_lint.text.source import SourceError
 
     cache = Cache(inputs.cache_folder, inputs.cwd, inputs.project) if inputs.cache_folder is not None else None
-    verdicts: list[FileVerdict] = []
-    collect_rarely()
+    verdicts: list[FileResult] = []
+    tune_gc()
     for task in tasks:
         try:
             source = reading.read(task.path, task.shown)
@@ -219,16 +209,16 @@ def _check_files(inputs: _WorkerInputs, tasks: Iterable[_FileTask]) -> list[File
     return verdicts
 
 
-def _failed(shown: str, message: str, line: int | None = None) -> FileVerdict:
-    return FileVerdict(shown, errors=(LintError(shown, message, line),))
+def _failed(shown: str, message: str, line: int | None = None) -> FileResult:
+    return FileResult(shown, errors=(LintError(shown, message, line),))
 
 
-def _crashed(shown: str, error: Exception) -> FileVerdict:
+def _crashed(shown: str, error: Exception) -> FileResult:
     import traceback
 
     detail = str(error).strip().splitlines()
     message = f"internal error: {type(error).__name__}{': ' + detail[0] if detail else ''} (-v shows where)"
-    return FileVerdict(shown, errors=(LintError(shown, message),), traceback=f"{shown}\n{traceback.format_exc()}")
+    return FileResult(shown, errors=(LintError(shown, message),), traceback=f"{shown}\n{traceback.format_exc()}")
 
 
 def _processes(jobs: int | None, size: int, files: int) -> int:
@@ -257,7 +247,7 @@ def _start_worker(inputs: _WorkerInputs) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _work(tasks: list[_FileTask]) -> list[FileVerdict]:
+def _work(tasks: list[_FileTask]) -> list[FileResult]:
     assert _inputs is not None
     return _check_files(_inputs, tasks)
 
@@ -304,21 +294,19 @@ def _import_for_all(settings: Iterable[Settings]) -> None:
     gc.freeze()  # what is shared stays shared: collections in the processes do not touch it
 
 
-def _check_in_processes(inputs: _WorkerInputs, tasks: list[_FileTask], processes: int) -> list[FileVerdict]:
+def _check_in_processes(inputs: _WorkerInputs, tasks: list[_FileTask], processes: int) -> list[FileResult]:
     """The verdicts on `tasks`; files whose process dies are tried again alone before they are given up."""
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     count = max(1, min(_FILES_PER_TASK, -(-len(tasks) // (processes * 4))))
     portions = [tasks[start : start + count] for start in range(0, len(tasks), count)]
-    verdicts: list[FileVerdict] = []
+    verdicts: list[FileResult] = []
     left: list[_FileTask] = []
     _import_for_all(inputs.settings)
     pool = ProcessPoolExecutor(processes, initializer=_start_worker, initargs=(inputs,))
     try:
-        futures: list[tuple[list[_FileTask], Future[list[FileVerdict]]]] = [
-            (p, pool.submit(_work, p)) for p in portions
-        ]
+        futures: list[tuple[list[_FileTask], Future[list[FileResult]]]] = [(p, pool.submit(_work, p)) for p in portions]
         for portion, future in futures:
             try:
                 verdicts += future.result()

@@ -11,8 +11,7 @@ from pallas_lint.triage.pipeline import of_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pallas_lint.finding import Finding
-    from pallas_lint.run.cache import FileVerdict
+    from pallas_lint.finding import FileResult, Finding
 
 
 @define(eq=False)
@@ -22,24 +21,24 @@ class DiagnosticStore:
     All paths are absolute, with forward slashes.
     """
 
-    _open: dict[str, FileVerdict] = field(factory=dict)
-    _from_workspace: dict[str, FileVerdict] = field(factory=dict)
+    _open: dict[str, FileResult] = field(factory=dict)
+    _from_workspace: dict[str, FileResult] = field(factory=dict)
     _touching: dict[str, set[str]] = field(factory=dict)  # path -> the files whose verdicts concern it
 
-    def put(self, verdict: FileVerdict) -> set[str]:
+    def put(self, verdict: FileResult) -> set[str]:
         """A verdict on a document; the paths whose findings may be others now."""
         return self._change({verdict.path}, lambda: self._open.__setitem__(verdict.path, verdict))
 
     def close(self, path: str) -> set[str]:
         return self._change({path}, lambda: self._open.pop(path, None))
 
-    def replace_folder(self, folder: Path, verdicts: Iterable[FileVerdict]) -> set[str]:
+    def replace_folder(self, folder: Path, verdicts: Iterable[FileResult]) -> set[str]:
         """The verdicts on all files of a folder, in place of those before."""
         fresh = {verdict.path: verdict for verdict in verdicts}
         old = {path for path in self._from_workspace if Path(path).is_relative_to(folder)}
         return self._change({*old, *fresh}, lambda: self._replace(old, fresh))
 
-    def _replace(self, old: set[str], fresh: dict[str, FileVerdict]) -> None:
+    def _replace(self, old: set[str], fresh: dict[str, FileResult]) -> None:
         for path in old:
             del self._from_workspace[path]
         self._from_workspace.update(fresh)
@@ -64,7 +63,7 @@ class DiagnosticStore:
         lying = {finding.span.path for finding in verdict.findings}
         return {origin, *lying, *(path for path, _ in verdict.used_suppressions)}
 
-    def _verdict(self, origin: str) -> FileVerdict | None:
+    def _verdict(self, origin: str) -> FileResult | None:
         return self._open.get(origin) or self._from_workspace.get(origin)
 
     def findings(self, path: str) -> tuple[Finding, ...]:

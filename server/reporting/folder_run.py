@@ -23,7 +23,8 @@ from pallas_lint.run.runner import run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.run.cache import FileVerdict
+    from pallas_lint.finding import FileResult
+
 
 _PORTION = 200  # files between two reports of progress
 
@@ -58,11 +59,11 @@ def _from_workspace(folder: Path, overrides: Overrides, exclude: list[str]) -> I
         yield {"done": min(start + _PORTION, len(found.files)), "of": len(found.files)}
 
 
-def _is_worth_sending(verdict: FileVerdict) -> bool:
+def _is_worth_sending(verdict: FileResult) -> bool:
     return bool(verdict.findings or verdict.errors or verdict.used_suppressions)
 
 
-def _document(verdict: FileVerdict) -> dict[str, Any]:
+def _document(verdict: FileResult) -> dict[str, Any]:
     return {
         "path": verdict.path,
         "findings": [finding_document(finding) for finding in verdict.findings],

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from pallas_lint.server.app import PallasServer
     from pallas_lint.server.workspace.document_state import DocumentState
 
-    from pallas_lint.finding import Finding, LintError
-    from pallas_lint.run.cache import FileVerdict
+    from pallas_lint.finding import FileResult, Finding, LintError
 
 _PORTION = 50  # reports of files in one partial result
 _NOTHING = identify([])
@@ -75,7 +74,7 @@ class Reporter:
         if self.pulls and self._pushed.pop(uri, None) is not None:
             self._push(uri, None, [])
 
-    def workspace_linted(self, folder: Path, verdicts: Iterable[FileVerdict]) -> None:
+    def workspace_linted(self, folder: Path, verdicts: Iterable[FileResult]) -> None:
         """The verdicts of a run over a folder."""
         self._publish(self.store.replace_folder(folder, verdicts))
 

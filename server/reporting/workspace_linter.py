@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.server.protocol.progress import Progress
 
 from pallas_lint.config.settings import Overrides
-from pallas_lint.finding import LintError
+from pallas_lint.finding import FileResult, LintError
 from pallas_lint.records import evolve, fields
-from pallas_lint.run.cache import FileVerdict, decode, launch_of
+from pallas_lint.run.cache import decode, launch_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -84,7 +84,7 @@ class WorkspaceLinter:
 
     async def _lint(self, folders: Sequence[Folder], progress: Progress) -> None:
         for folder in folders:
-            verdicts: list[FileVerdict] = []
+            verdicts: list[FileResult] = []
             launches: list[LaunchSummary] = []
             async for line in _run(folder, progress):
                 if "verdict" in line:
@@ -104,10 +104,10 @@ class WorkspaceLinter:
         """The launches in all files that were looked at."""
         return [launch for launches in self._launches.values() for launch in launches]
 
-    def _verdict(self, document: dict[str, Any], folder: Path) -> FileVerdict:
+    def _verdict(self, document: dict[str, Any], folder: Path) -> FileResult:
         if document["traceback"]:
             self._server.failed(document["traceback"])
-        return FileVerdict(
+        return FileResult(
             (folder / document["path"]).as_posix(),
             tuple(_absolute(decode(each), folder) for each in document["findings"]),
             used_suppressions=tuple(((folder / path).as_posix(), line) for path, line in document["used"]),

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.server.workspace.client_settings import ClientSettings
 
-from pallas_lint.records import field, frozen
-from pallas_lint.run.cache import FileVerdict
+from pallas_lint.finding import FileResult
+from pallas_lint.records import evolve, field, frozen
 from pallas_lint.run.fixer import SYNTAX_ERROR
 from pallas_lint.text.difference import common_end, common_start
 from pallas_lint.triage import suppressions
@@ -98,14 +98,8 @@ class DocumentState:
         )
 
     @property
-    def verdict(self) -> FileVerdict:
-        """The same as a run over files would keep it."""
+    def verdict(self) -> FileResult:
+        """The result of its check, with the findings that the user wants to see."""
         if self.file_analysis is None:
-            return FileVerdict(self.source.path)
-        result = self.file_analysis.result
-        return FileVerdict(
-            result.path,
-            self.findings,
-            dependencies=result.dependencies,
-            used_suppressions=result.used_suppressions,
-        )
+            return FileResult(self.source.path)
+        return evolve(self.file_analysis.result, findings=self.findings)

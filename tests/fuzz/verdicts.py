@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from pallas_lint import report as reports
-from pallas_lint.lint import FileResult, lint_source
+from pallas_lint.lint import lint_source
 from pallas_lint.report import FORMATS, Report
 from pallas_lint.report.lines import Lines
 from pallas_lint.run.project import Project
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pallas_lint.config.settings import Settings
-    from pallas_lint.finding import Finding, Span
+    from pallas_lint.finding import FileResult, Finding, Span
     from pallas_lint.text.source import Source
 
 NOWHERE = Path("/nonexistent")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.config.settings import Overrides, SettingsFinder
-from pallas_lint.finding import Edit, Finding, Fix, Position, Severity, Span
+from pallas_lint.finding import Edit, FileResult, Finding, Fix, Position, Severity, Span
 from pallas_lint.probe import stored_runs
 from pallas_lint.probe.results import LaunchResult
 from pallas_lint.records import evolve
-from pallas_lint.run.cache import Cache, FileVerdict
+from pallas_lint.run.cache import Cache
 from pallas_lint.run.cache_folder import CacheFolder, cache_folder
 from pallas_lint.run.project import Project
 from tests.hostile import attack
@@ -35,7 +35,7 @@ def plant_verdict(kept: CacheFolder, folder: Path, *found: Finding) -> None:
     known = Cache(kept, folder, Project(folder))
     settings = SettingsFinder(Overrides({"jax-version": "0.10.2"}), folder).for_folder(folder)
     key = known.key("k.py", (folder / "k.py").read_bytes(), settings.fingerprint())
-    known.put(FileVerdict("k.py", found, kernels=1), key)
+    known.put(FileResult("k.py", found, kernels=1), key)
     assert known.get("k.py", key) is not None
 
 
