@@ -32,7 +32,7 @@ class BaselineResult:
 
 
 @frozen(eq=False)
-class Run:
+class BaselineRun:
     """The findings of a run on `files`, and the baseline that the command line names."""
 
     files: Sequence[InputFile]
@@ -72,7 +72,7 @@ class Run:
         errors: list[LintError] = []
         for file, (inputs, findings) in self._by_baseline().items():
             if file is None:
-                raise UsageError("--write-baseline goes with --baseline FILE or the setting `baseline`")
+                raise UsageError("--write-baseline requires --baseline FILE or the setting `baseline`")
             shown = shown_path(file, self.cwd)
             try:
                 before = Baseline.read(file) if paths.exists(file) else Baseline(file)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @frozen(eq=False, slots=False)
-class _Run:
+class _LintRun:
     """What was linted and what came of it. `texts` are those not as on disk: standard input, fixed files."""
 
     options: argparse.Namespace
@@ -89,16 +89,16 @@ class _Run:
 def run(options: argparse.Namespace) -> int:
     """Lint with `options`, report, and return the exit status. Raises UsageError."""
     if options.unsafe_fixes and not (options.fix or options.diff):
-        raise UsageError("--unsafe-fixes goes with --fix or --diff")
+        raise UsageError("--unsafe-fixes requires --fix or --diff")
     if options.add_suppressions and (options.fix or options.unsafe_fixes or options.write_baseline):
-        raise UsageError("--add-suppressions goes with neither --fix nor --write-baseline")
+        raise UsageError("--add-suppressions cannot be combined with --fix or --write-baseline")
     if options.show_kernels or options.show_files:
         _check_showing(options)
     for option, given in (("--output-file", options.output_file), ("--report", options.report)):
         if given and (options.diff or options.write_baseline):
-            raise UsageError(f"{option} goes with neither --diff nor --write-baseline")
+            raise UsageError(f"{option} cannot be combined with --diff or --write-baseline")
     if options.stdin_filename and options.paths != ["-"]:
-        raise UsageError("--stdin-filename goes with the path -")
+        raise UsageError("--stdin-filename requires the path -")
     if "-" in options.paths and len(options.paths) > 1:
         raise UsageError("- (standard input) cannot be linted together with other paths")
     cwd = Path.cwd()
@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
     except SettingsError as error:
         if error.path is None:
             raise UsageError("; ".join(each.message for each in error.all)) from error
-        return _report(_Run(options, cwd, (), RunResult(), [each.as_lint_error for each in error.all]))
+        return _report(_LintRun(options, cwd, (), RunResult(), [each.as_lint_error for each in error.all]))
     if options.show_kernels:
         return _show_kernels(linted)
     if options.probe:
@@ -121,22 +121,22 @@ def run(options: argparse.Namespace) -> int:
     return _finish(linted)
 
 
-def _finish(linted: _Run, probed: Probing | None = None) -> int:
+def _finish(linted: _LintRun, probed: Probing | None = None) -> int:
     options = linted.options
     if options.fix or options.diff or options.add_suppressions:
         return _fix(linted, probed)
-    return _report(_settled(linted, probed))
+    return _report(_reconciled(linted, probed))
 
 
-def _settled(linted: _Run, probed: Probing | None) -> _Run:
+def _reconciled(linted: _LintRun, probed: Probing | None) -> _LintRun:
     """The run, reconciled with the probe's findings."""
     if probed is None:
         return linted
-    result = evolve(linted.result, findings=tuple(probed.settled(linted.result.findings)))
+    result = evolve(linted.result, findings=tuple(probed.reconciled(linted.result.findings)))
     return evolve(linted, result=result, errors=[*linted.errors, *probed.errors], launches=probed.documents)
 
 
-def _with_probe(linted: _Run) -> int:
+def _with_probe(linted: _LintRun) -> int:
     """Finish the run with a probe of functions that have a probe comment."""
     from pallas_lint.cli.probing import probing
     from pallas_lint.probe.session import ProbeOptions
@@ -150,7 +150,7 @@ def _with_probe(linted: _Run) -> int:
         return _finish(linted, probed)
 
 
-def _sources(linted: _Run) -> Iterator[Source]:
+def _sources(linted: _LintRun) -> Iterator[Source]:
     """The modules of a run that can be read; those that cannot are reported already."""
     from pallas_lint.notebooks import reading
     from pallas_lint.text.source import SourceError
@@ -162,7 +162,7 @@ def _sources(linted: _Run) -> Iterator[Source]:
             yield linted.texts.get(file.shown) or reading.read(file.path, file.shown)
 
 
-def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
+def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _LintRun:
     found = _discovered(options, finder, cwd)
     # What is to be changed is judged afresh: no edit is ever taken from the cache.
     changing = bool(options.fix or options.diff or options.add_suppressions)
@@ -171,7 +171,7 @@ def _lint_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
         settings = (file.settings for file in found.files)
         cache = caching.choose(cwd, options.cache_dir, finder.named, settings)
     result = run_files(found.files, cwd=cwd, jobs=options.jobs, cache_folder=cache.folder, afresh=changing)
-    return _Run(options, cwd, found.files, result, _with_hints(found), (*found.notes, *cache.notes))
+    return _LintRun(options, cwd, found.files, result, _with_hints(found), (*found.notes, *cache.notes))
 
 
 def _discovered(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> Discovery:
@@ -182,7 +182,7 @@ def _discovered(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
 def _show_files(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> int:
     """Print which files would be linted, and return the exit status."""
     found = _discovered(options, finder, cwd)
-    linted = _Run(options, cwd, found.files, RunResult(), _with_hints(found))
+    linted = _LintRun(options, cwd, found.files, RunResult(), _with_hints(found))
     terminal.write(f"{visible_file(file.shown)}\n" for file in found.files)
     _print_errors(linted)
     return TROUBLE if linted.all_errors else OK
@@ -204,7 +204,7 @@ def _with_hints(found: Discovery) -> list[LintError]:
     return errors
 
 
-def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _Run:
+def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) -> _LintRun:
     from pallas_lint.notebooks import reading
     from pallas_lint.text.source import SourceError
 
@@ -223,19 +223,19 @@ def _lint_stdin(options: argparse.Namespace, finder: SettingsFinder, cwd: Path) 
         source = reading.from_bytes(data, shown)
     except SourceError as error:
         errors.append(LintError(shown, error.message, error.line))
-        return _Run(options, cwd, (file,), RunResult(files=1), errors)
+        return _LintRun(options, cwd, (file,), RunResult(files=1), errors)
     result = RunResult(files=1)
     if concerns_pallas(data):
         result = combine([check_source(source, file.settings, Project(cwd, {path: source}))])
-    return _Run(options, cwd, (file,), result, errors, texts={shown: source})
+    return _LintRun(options, cwd, (file,), result, errors, texts={shown: source})
 
 
-def _fix(linted: _Run, probed: Probing | None) -> int:
+def _fix(linted: _LintRun, probed: Probing | None) -> int:
     """Fix, write or show the changes, and report what is left."""
     from pallas_lint.run import fixer
 
     options = linted.options
-    before = _settled(linted, probed)
+    before = _reconciled(linted, probed)
     outcome, relinter = _fixed(before, probed)
     errors = [*linted.errors, *outcome.problems]
     on_stdin = options.paths == ["-"]
@@ -255,7 +255,7 @@ def _fix(linted: _Run, probed: Probing | None) -> int:
     after = evolve(linted, result=relinter.result(), errors=errors, texts=texts, fixed=fixed)
     if probed is not None:
         probed.probe_changed({path: outcome.sources[path] for path in written})
-        after = _settled(after, probed)
+        after = _reconciled(after, probed)
     if options.add_suppressions:
         after = evolve(after, fixed=0, notes=[*linted.notes, f"{counted(fixed, 'finding')} silenced by a comment"])
     if on_stdin:
@@ -266,7 +266,7 @@ def _fix(linted: _Run, probed: Probing | None) -> int:
     return _report(after)
 
 
-def _fixed(linted: _Run, probed: Probing | None) -> tuple[FixResult, Relinter]:
+def _fixed(linted: _LintRun, probed: Probing | None) -> tuple[FixResult, Relinter]:
     from pallas_lint.cli.relinting import Relinter
     from pallas_lint.notebooks import reading
     from pallas_lint.run import fixer
@@ -301,7 +301,7 @@ def _fixed(linted: _Run, probed: Probing | None) -> tuple[FixResult, Relinter]:
     return outcome, relinter
 
 
-def _silencing(linted: _Run, sources: Mapping[str, Source], findings: Iterable[Finding]) -> list[Finding]:
+def _silencing(linted: _LintRun, sources: Mapping[str, Source], findings: Iterable[Finding]) -> list[Finding]:
     """The findings that count, each with the comment that silences it as its only fix."""
     from pallas_lint.triage.silencing import silencer
 
@@ -311,7 +311,7 @@ def _silencing(linted: _Run, sources: Mapping[str, Source], findings: Iterable[F
     return [sources[f.span.path].with_cell_positions(f) if f.span.path in sources else f for f in silenced]
 
 
-def _show_diff(linted: _Run, outcome: FixResult) -> int:
+def _show_diff(linted: _LintRun, outcome: FixResult) -> int:
     from pallas_lint.run import fixer
 
     style = Style(use_colour(linted.options.color, sys.stdout))
@@ -335,7 +335,7 @@ def _show_diff(linted: _Run, outcome: FixResult) -> int:
     return FINDINGS if outcome.changed and not linted.options.exit_zero else OK
 
 
-def _report(linted: _Run, *, to_stderr: bool = False) -> int:
+def _report(linted: _LintRun, *, to_stderr: bool = False) -> int:
     """Print the report and return the exit status."""
     options, lines = linted.options, Lines(linted.cwd, linted.texts)
     if options.write_baseline:
@@ -378,7 +378,7 @@ def _report(linted: _Run, *, to_stderr: bool = False) -> int:
 
 
 def _check_showing(options: argparse.Namespace) -> None:
-    """Raises UsageError for what does not go with --show-kernels and --show-files."""
+    """Raises UsageError for what cannot be combined with --show-kernels and --show-files."""
     from pallas_lint.report import kernels
 
     showing = "--show-files" if options.show_files else "--show-kernels"
@@ -395,12 +395,12 @@ def _check_showing(options: argparse.Namespace) -> None:
         "the path -": options.show_files and options.paths == ["-"],
     }
     for option in (option for option, is_given in given.items() if is_given):
-        raise UsageError(f"{showing} goes without {option}")
+        raise UsageError(f"{showing} cannot be combined with {option}")
     if options.show_kernels and options.output_format not in kernels.FORMATS:
-        raise UsageError(f"--show-kernels goes with the formats {', '.join(kernels.FORMATS)}")
+        raise UsageError(f"--show-kernels has the formats {', '.join(kernels.FORMATS)}")
 
 
-def _show_kernels(linted: _Run) -> int:
+def _show_kernels(linted: _LintRun) -> int:
     """Print a summary of each launch, whatever is found there, and return the exit status."""
     from pallas_lint.report import kernels
 
@@ -418,7 +418,7 @@ def _show_kernels(linted: _Run) -> int:
     return TROUBLE if report.errors else OK
 
 
-def _reported(linted: _Run, lines: Lines) -> tuple[_Run, list[Finding]]:
+def _reported(linted: _LintRun, lines: Lines) -> tuple[_LintRun, list[Finding]]:
     """The run with notes on baselines, and the findings that are shown."""
     notes: list[str] = []
     errors: list[LintError] = []
@@ -429,7 +429,7 @@ def _reported(linted: _Run, lines: Lines) -> tuple[_Run, list[Finding]]:
             return findings
         from pallas_lint.cli import baselines
 
-        left = baselines.Run(linted.files, findings, linted.cwd, named, lines.line).without_known()
+        left = baselines.BaselineRun(linted.files, findings, linted.cwd, named, lines.line).without_known()
         notes.extend(left.notes)
         errors.extend(left.errors)
         return left.findings
@@ -439,11 +439,11 @@ def _reported(linted: _Run, lines: Lines) -> tuple[_Run, list[Finding]]:
     return evolve(linted, errors=[*linted.errors, *errors], notes=[*linted.notes, *notes]), found
 
 
-def _write_baseline(linted: _Run, lines: Lines) -> int:
+def _write_baseline(linted: _LintRun, lines: Lines) -> int:
     from pallas_lint.cli import baselines
 
     findings, named = linted.result.findings, linted.options.baseline
-    notes, errors = baselines.Run(linted.files, findings, linted.cwd, named, lines.line).write()
+    notes, errors = baselines.BaselineRun(linted.files, findings, linted.cwd, named, lines.line).write()
     for note in notes:
         terminal.print_message(note)
     linted = evolve(linted, errors=[*linted.errors, *errors])
@@ -451,7 +451,7 @@ def _write_baseline(linted: _Run, lines: Lines) -> int:
     return TROUBLE if linted.all_errors else OK
 
 
-def _notes_of(linted: _Run) -> list[str]:
+def _notes_of(linted: _LintRun) -> list[str]:
     """For -v: which settings and which jax version were used, and which known calls were not looked at."""
     distinct = {ById(file.settings): file.settings for file in linted.files}.values()
     left_out = [
@@ -465,7 +465,7 @@ def _notes_of(linted: _Run) -> list[str]:
     ]
 
 
-def _print_errors(linted: _Run) -> None:
+def _print_errors(linted: _LintRun) -> None:
     """Errors on standard error, and with -v the tracebacks of internal ones."""
     if linted.options.verbose:
         for text in linted.result.tracebacks:

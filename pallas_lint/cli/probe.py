@@ -284,10 +284,6 @@ def _is_reported(launch: LaunchResult) -> bool:
     return bool(launch.costs) or any("registers" in stage.figures for stage in launch.stages)
 
 
-def _is_of(finding: Finding, launch: Mapping[str, Any]) -> bool:
-    return is_about(finding, launch, launch["line"], launch["path"])
-
-
 def _report(
     results: Sequence[ProbeResult], options: argparse.Namespace, finder: SettingsFinder, cwd: Path,
     known: Sequence[LintError] = (), record: Mapping[str, RecordedCost] | None = None,
@@ -334,7 +330,10 @@ def _report(
         launched = [
             *((text, ()) for text in whole_function.paragraphs(functions, documents, style)),
             *(
-                (text, [each for each in findings if any(_is_of(each, launch) for launch in alike)])
+                (
+                    text,
+                    [each for each in findings if any(is_about(each, x, x["line"], x["path"]) for x in alike)],
+                )
                 for text, alike in table.paragraphs(shown, style, lines.line, width)
             ),
         ]

@@ -93,9 +93,9 @@ class Probing:
             ]
         )
 
-    def settled(self, static: Iterable[Finding]) -> list[Finding]:
+    def reconciled(self, static: Iterable[Finding]) -> list[Finding]:
         """The static findings and the probe's, each cause once."""
-        return reconcile.settled(static, self.findings, self.launches, self.silencing)
+        return reconcile.reconciled(static, self.findings, self.launches, self.silencing)
 
     def difference(self, before: Source, after: Source) -> str | None:
         """What a fix changes in the result of a function that has a probe comment; None where nothing is seen to."""

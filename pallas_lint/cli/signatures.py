@@ -58,7 +58,7 @@ def mismatch(spec: Spec, text: str) -> str | None:
     launchers = [] if rest else refusals.launchers(tree, first)
     if launchers and isinstance(found, _Function):
         return refusals.kernel(first, launchers)
-    return _misfit_of(spec, found, is_method=is_method) if isinstance(found, _Function) else None
+    return _mismatch_of(spec, found, is_method=is_method) if isinstance(found, _Function) else None
 
 
 def missing_references(wanted: Iterable[Spec], cwd: Path) -> dict[tuple[str, str], LintError]:
@@ -130,7 +130,7 @@ def _names(tree: ast.Module) -> dict[str, ast.AST | None] | None:
     return names
 
 
-def _misfit_of(spec: Spec, function: _Function, *, is_method: bool) -> str | None:
+def _mismatch_of(spec: Spec, function: _Function, *, is_method: bool) -> str | None:
     if not all(_TRANSPARENT.fullmatch(_decorator(each)) for each in function.decorator_list):
         return None
     if isinstance(function, ast.AsyncFunctionDef):

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
     if len(wanted) != 1:
         raise UsageError("--tune: name one function")
     choices = _choices(options.tune)
-    known = better_arguments.now(wanted[0], list(choices), _text_of(cwd / wanted[0].file))
+    known = better_arguments.current_arguments(wanted[0], list(choices), _text_of(cwd / wanted[0].file))
     results = tune_results.read(Results, options, wanted[0], conditions, cwd)
     with progress.shown(cwd, quiet=options.quiet) as display:
         values = known.values if known is not None else {}
@@ -80,9 +80,9 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
     terminal.write(rendered(options.output_format, style, width_of(sys.stdout)))
     if not finished:
         goes_on = tune_results.on_going_on(options)
-        terminal.print_message(f"interrupted: {len(tuning.tried)} of {tuning.count} choices were tried{goes_on}")
+        terminal.print_message(f"interrupted: {len(tuning.trials)} of {tuning.count} choices were tried{goes_on}")
         return TROUBLE
-    return OK if any(one.took or one.clocks for one in tuning.tried) else TROUBLE
+    return OK if any(one.took or one.clocks for one in tuning.trials) else TROUBLE
 
 
 def _text_of(file: Path) -> str:
@@ -126,7 +126,7 @@ def _text(tuning: Tuning, style: Style) -> Iterator[str]:
         slower = max(len(found), len(ordered)) - _MAX_SHOWN
         if slower > 0:
             yield f"  and {slower} slower ones\n"
-    for one in tuning.tried:
+    for one in tuning.trials:
         for target, why in one.why.items():
             where = f" ({target})" if target != ANY and len(tuning.targets) > 1 else ""
             line = f"  no number for {visible(one.spelled)}{where}: {visible(why)}"
@@ -150,7 +150,7 @@ def _document(tuning: Tuning) -> dict[str, Any]:
                     ),
                     *({"values": dict(one.values), "rank": at} for at, one in enumerate(tuning.in_order(target), 1)),
                 ],
-                "unknown": [{"values": dict(o.values), "why": o.why[target]} for o in tuning.tried if target in o.why],
+                "unknown": [{"values": dict(o.values), "why": o.why[target]} for o in tuning.trials if target in o.why],
             }
             for target in tuning.targets
         ]

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
             raise
         raise UsageError("--watch needs watchfiles: pip install 'pallas-lint[watch]'") from error
     if options.paths == ["-"]:
-        raise UsageError("--watch goes with files and folders, not with standard input")
+        raise UsageError("--watch takes files and folders, not standard input")
     usual = watchfiles.DefaultFilter()
 
     def is_folder(path: str) -> bool:
@@ -84,5 +84,5 @@ def _round(options: argparse.Namespace) -> int:
         lint.run(copy.copy(options))
     except UsageError as error:
         terminal.fail(str(error))
-    terminal.print_message("watching for changes, Ctrl-C ends")
+    terminal.print_message("watching for changes (Ctrl-C to stop)")
     return terminal.finish(OK)

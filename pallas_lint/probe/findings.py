@@ -12,6 +12,7 @@ from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.probe.mesh import findings as mesh
 from pallas_lint.probe.perf import occupancy, verdicts, whole_function
 from pallas_lint.probe.places import FindingBuilder, Places, place_of
+from pallas_lint.probe.reasons import tuple_text
 from pallas_lint.probe.results import Stage
 from pallas_lint.probe.running import local_device, not_a_number
 from pallas_lint.records import define, evolve
@@ -231,7 +232,7 @@ class _LaunchFindings(_ExceptionFindings):
 
     def out_of_range(self, problem: OutOfRange) -> Iterator[Finding]:
         name = problem["operand"]
-        point, start = _tuple(problem["point"]), _tuple(problem["start"])
+        point, start = tuple_text(problem["point"]), tuple_text(problem["start"])
         size = math.prod(problem["shape"]) * bits(problem["dtype"]) // 8
         # What XLA may keep in VMEM is read there without a check.
         certain = problem["role"] == "out" or (self.launch.backend == "tpu" and stays_in_hbm(size))
@@ -240,7 +241,7 @@ class _LaunchFindings(_ExceptionFindings):
             "PAL307",
             Severity.ERROR if certain else Severity.WARNING,
             f"the block of `{name}` at grid point {point} starts at {start}, outside the array of shape "
-            f"{_tuple(problem['shape'])}",
+            f"{tuple_text(problem['shape'])}",
             f"{reasons.why_out_of_range(problem)}; {problem['count']} of {problem['points']} grid points are affected",
         )
 
@@ -268,7 +269,7 @@ class _LaunchFindings(_ExceptionFindings):
             (),
             "PAL404",
             Severity.ERROR if problem["carried"] else Severity.WARNING,
-            f"grid points {_tuple(problem['first'])} and {_tuple(problem['second'])} write the same block of "
+            f"grid points {tuple_text(problem['first'])} and {tuple_text(problem['second'])} write the same block of "
             f"`{name}`, and may run at the same time",
             f'mark grid axis {", ".join(map(str, problem["axes"]))} as "arbitrary"',
             backend="tpu",
@@ -281,8 +282,8 @@ class _LaunchFindings(_ExceptionFindings):
             (),
             "PAL403",
             Severity.ERROR if self.launch.backend == "tpu" else Severity.WARNING,
-            f"the block {_tuple(problem['block'])} of `{problem['operand']}` is left after grid point "
-            f"{_tuple(problem['first'])} and added to again at {_tuple(problem['second'])}",
+            f"the block {tuple_text(problem['block'])} of `{problem['operand']}` is left after grid point "
+            f"{tuple_text(problem['first'])} and added to again at {tuple_text(problem['second'])}",
             "on TPU its contents are not fetched again: put the axes that it does not depend on last",
             backend="tpu",
         )
@@ -489,7 +490,3 @@ def _backend(stage: Stage) -> str:
 
 def _device(stage: Stage) -> str | None:
     return (stage.target or "").partition(":")[2] or None
-
-
-def _tuple(values: list[int]) -> str:
-    return "(" + ", ".join(map(str, values)) + ("," if len(values) == 1 else "") + ")"

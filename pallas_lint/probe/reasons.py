@@ -105,7 +105,7 @@ def why_out_of_range(problem: OutOfRange) -> str:
     if all(
         start < size or (block > 1 and start % block**2 == 0 and start // block < size) for start, block, size in sides
     ):
-        return f"index maps count blocks of {_shape(problem['block'])}, not elements"
+        return f"index maps count blocks of {tuple_text(problem['block'])}, not elements"
     counts = ", ".join(str(-(-size // max(block, 1))) for _, block, size in sides)
     return f"the array has ({counts}) blocks: compare them with the sizes of the grid axes that the index map uses"
 
@@ -122,7 +122,8 @@ def over_budget(problem: OverBudget) -> str:
     )
 
 
-def _shape(sizes: list[int]) -> str:
+def tuple_text(sizes: list[int]) -> str:
+    """ "(8, 128)", "(8,)"."""
     return "(" + ", ".join(map(str, sizes)) + ("," if len(sizes) == 1 else "") + ")"
 
 

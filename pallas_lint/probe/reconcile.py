@@ -53,7 +53,7 @@ def wanted(
     return found, used
 
 
-def settled(
+def reconciled(
     static: Iterable[Finding],
     probed: Sequence[Finding],
     launches: Sequence[LaunchResult],

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pallas_lint.probe.capture_protocol import RecordedCall, RecordingRequest
 
 
-_LONGEST_WAIT = 10.0  # seconds for other recordings to be written; one that stands still holds up no other
+_MAX_WAIT = 10.0  # seconds for other recordings to be written; one that stands still holds up no other
 _PAUSE = 0.02
 _TRIES = 20  # to write a file that other programs write at the same time
 
@@ -129,7 +129,7 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
     import fcntl
 
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    end = time.monotonic() + _LONGEST_WAIT
+    end = time.monotonic() + _MAX_WAIT
     try:
         while time.monotonic() < end:
             try:

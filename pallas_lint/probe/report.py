@@ -1,4 +1,4 @@
-"""Launches as the contract's JSON has them."""
+"""Launches as documents of the JSON report."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def type_mismatch(value: Any, kind: Any, where: str = "") -> str | None:
         return None
     origin, inner = _parts_of(kind)
     if origin is dict and isinstance(inner, dict):
-        return _table_misfit(value, kind, inner, where)
+        return _table_mismatch(value, kind, inner, where)
     if origin is Union:
         return None if any(type_mismatch(value, each) is None for each in inner) else _unlike(value, where)
     if origin is Literal:
@@ -47,7 +47,7 @@ def type_mismatch(value: Any, kind: Any, where: str = "") -> str | None:
     return None if of_kind and (kind is bool or not isinstance(value, bool)) else _unlike(value, where)
 
 
-def _table_misfit(value: Any, kind: Any, fields: dict[str, Any], where: str) -> str | None:
+def _table_mismatch(value: Any, kind: Any, fields: dict[str, Any], where: str) -> str | None:
     if not isinstance(value, dict):
         return _unlike(value, where)
     missing = sorted(kind.__required_keys__ - value.keys())

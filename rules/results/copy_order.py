@@ -162,12 +162,12 @@ class CopyOrder(Rule):
 
 def _verdicts(lines: DeviceLines) -> list[Verdict]:
     """What goes wrong at places in the text, surely or, on one device, if a copy overtakes another."""
-    from pallas_lint.probe.devices.system import TooMuch
+    from pallas_lint.probe.devices.system import TooLarge
     from pallas_lint.probe.devices.verdicts import check_traces
 
     try:
         found = check_traces(lines.traces).found
-    except TooMuch:
+    except TooLarge:
         return []
     alone = len(lines.traces.lines) == 1
     judged = [verdict for verdict in found if verdict.sure or (alone and verdict.kind == "device-race")]

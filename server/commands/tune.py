@@ -89,7 +89,7 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
     message = (
         found.message
         if found is not None
-        else f"of {len(tuning.tried)} choices none is clearly faster than now"
+        else f"of {len(tuning.trials)} choices none is clearly faster than now"
         if finished
         else "it was cancelled"
     )
@@ -98,7 +98,11 @@ async def _answered(ls: PallasServer, request: Mapping[str, Any]) -> dict[str, A
 
 
 async def _offered(
-    ls: PallasServer, state: DocumentState, tuning: Tuning, known: better_arguments.Now | None, message: str
+    ls: PallasServer,
+    state: DocumentState,
+    tuning: Tuning,
+    known: better_arguments.CurrentArguments | None,
+    message: str,
 ) -> bool:
     """Show the result, and offer the best values as defaults; returns whether they were written.
 
@@ -112,9 +116,9 @@ async def _offered(
     texts = [(places[name], text) for name, text in (best.values if best is not None else ()) if name in places]
     edits = [lsp.TextEdit(range_of(state.source, span, ls.workspace.position_codec), text) for span, text in texts]
     shows = SHOW_TRIED in client_commands(ls.initial_settings)
-    if not shows and tuning.tried:
+    if not shows and tuning.trials:
         ls.window_log_message(lsp.LogMessageParams(type=lsp.MessageType.Info, message=page(tuning)))
-    answer = await _choice_of(ls, message, [WRITE] * bool(edits) + [SHOW] * (shows and bool(tuning.tried)))
+    answer = await _choice_of(ls, message, [WRITE] * bool(edits) + [SHOW] * (shows and bool(tuning.trials)))
     if answer == SHOW:
         ls.protocol.notify(TRIED, {"function": tuning.spec.function, "markdown": page(tuning)})
         answer = await _choice_of(ls, message, [WRITE]) if edits else None

@@ -85,7 +85,7 @@ class Prober:
 
     _workers: dict[tuple[str, Path], Worker] = field(factory=dict, init=False)
     _answers: Answers = field(factory=Answers, init=False)
-    _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+    _lock: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _running: tuple[Worker, threading.Event] | None = field(default=None, init=False)
     _idle: asyncio.TimerHandle | None = field(default=None, init=False)
 
@@ -102,7 +102,7 @@ class Prober:
         kept. Once `cancelled` is set the worker is ended; so it is where this very call is cancelled.
         """
         loop = asyncio.get_running_loop()
-        async with self._turn:
+        async with self._lock:
             if cancelled.is_set():
                 return answer_of("cancelled", "the probe was cancelled")
             if self._idle is not None:

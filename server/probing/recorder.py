@@ -52,13 +52,13 @@ class Tests:
 class RecordingRunner:
     """The one recording that runs at a time."""
 
-    _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+    _lock: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _running: _TestRun | None = field(default=None, init=False)
 
     async def run(self, tests: Tests, show_status: Callable[[str], None], cancelled: threading.Event) -> dict[str, Any]:
         """The answer to the client. What tests did until they were cancelled is recorded too. Raises Failed."""
         loop = asyncio.get_running_loop()
-        async with self._turn:
+        async with self._lock:
             if cancelled.is_set():
                 return answer_of("cancelled", "the recording was cancelled")
 

@@ -66,7 +66,7 @@ class Probed:
             (finding for run in holding for finding in run.findings), lambda _: settings, text_of
         )
         launches = [launch for run in holding for launch in run.launches]
-        found = reconcile.settled(file_analysis.result.findings, kept, launches, used)
+        found = reconcile.reconciled(file_analysis.result.findings, kept, launches, used)
         result = evolve(file_analysis.result, findings=tuple(found))
         return evolve(
             state, file_analysis=evolve(file_analysis, result=result), probed=holding, probe_findings=tuple(kept)

@@ -40,7 +40,7 @@ def _lines(tuning: Tuning) -> Iterator[Markdown]:
             yield put("\n## {}, the predicted order\n", text(target))
         for at, one in enumerate(ordered, 1):
             yield put("{}. {}", text(str(at)), code(one.spelled))
-    unknown = [(one, target, why) for one in tuning.tried for target, why in one.why.items()]
+    unknown = [(one, target, why) for one in tuning.trials for target, why in one.why.items()]
     if unknown:
         yield put("\n## No number\n")
     for one, target, why in unknown:

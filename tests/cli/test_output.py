@@ -73,7 +73,7 @@ def test_the_files_that_would_be_linted(folder: Path, kernel_file: Path, lint: L
     ran = lint("--show-files", "--exclude", "left_out.py")
     assert (ran.status, ran.out, ran.err) == (0, "kernel.py\nsub/b.py\n", "")
     assert lint("--show-files", "gone.py").status == 2
-    assert "--show-files goes without --fix" in lint("--show-files", "--fix").err
+    assert "--show-files cannot be combined with --fix" in lint("--show-files", "--fix").err
 
 
 def entries(place: Path) -> list[Path]:

@@ -71,8 +71,8 @@ def test_what_does_not_fit_has_no_place() -> None:
     assert clocks({**one["figures"], "shared_bytes": 1 << 20}, one["work"]) is None
 
 
-def tried(*stages: Stage) -> tuning.Tried:
-    return tuning.tried_of((("bm", "64"),), ProbeResult(None, [LaunchResult(cast("Any", {}), list(stages))]))
+def tried(*stages: Stage) -> tuning.Trial:
+    return tuning.trial_of((("bm", "64"),), ProbeResult(None, [LaunchResult(cast("Any", {}), list(stages))]))
 
 
 def test_a_choice_that_compiles_has_its_place() -> None:

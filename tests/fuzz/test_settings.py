@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint.cli.baselines import Run
+from pallas_lint.cli.baselines import BaselineRun
 from pallas_lint.config.options import LEAST_MEMORY, MAX_SECONDS
 from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder, configurable, loads
 from pallas_lint.lint import lint_source
@@ -145,7 +145,7 @@ def test_settings_of_a_subfolder_do_not_stop_the_rest(
         result = run(found.files, cwd=folder)
         assert not result.tracebacks
         assert not any("internal error" in error.message for error in result.errors)
-        Run(found.files, result.findings, folder, None, lambda *_: None).without_known()
+        BaselineRun(found.files, result.findings, folder, None, lambda *_: None).without_known()
 
 
 @examples(60)

@@ -8,7 +8,7 @@ import pytest
 
 from pallas_lint.finding import Finding, Position, Severity, Span
 from pallas_lint.probe.known_defects import known_defects
-from pallas_lint.probe.reconcile import settled
+from pallas_lint.probe.reconcile import reconciled
 from pallas_lint.probe.results import LaunchResult, ProbeResult
 from pallas_lint.report.lines import Lines
 
@@ -74,5 +74,5 @@ def test_what_the_files_of_the_project_name_does_not_count_beside_it(tmp_path: P
     span = Span("k.py", Position(8, 5), Position(8, 20))
     static = Finding("PAL706", "known-defect", Severity.WARNING, "old libtpu", span, "", "kernel", "tpu")
     launches = probed(tmp_path, "0.12.0.1", "0.0.50.1").launches
-    assert settled([static], [], launches) == []
-    assert settled([static], [], probed(tmp_path, "0.12.0.1", None, "another").launches) == [static]
+    assert reconciled([static], [], launches) == []
+    assert reconciled([static], [], probed(tmp_path, "0.12.0.1", None, "another").launches) == [static]

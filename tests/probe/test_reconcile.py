@@ -9,7 +9,7 @@ import pytest
 from pallas_lint.config.settings import Overrides, SettingsFinder
 from pallas_lint.finding import Finding, Position, Related, Severity, Span
 from pallas_lint.probe.messages import sentence, understand
-from pallas_lint.probe.reconcile import settled, wanted
+from pallas_lint.probe.reconcile import reconciled, wanted
 from pallas_lint.probe.results import LaunchResult, Stage
 from pallas_lint.records import evolve
 from pallas_lint.text.source import Source
@@ -35,7 +35,7 @@ REFUSED = Stage("compile", "tpu:v6e", False)
 
 def test_a_confirmed_finding_is_reported_once_and_marked() -> None:
     probed = finding("PAL101", 4, origin="probe", severity=Severity.ERROR)
-    (found,) = settled([finding("PAL101", 4)], [probed], [launch()])
+    (found,) = reconciled([finding("PAL101", 4)], [probed], [launch()])
     assert (found.origin, found.severity) == ("probe", Severity.ERROR)
     assert "confirms" in found.help
 
@@ -45,21 +45,21 @@ def test_each_operand_that_is_wrong_has_the_finding_of_its_own_place() -> None:
     probed = [finding("PAL307", line, origin="probe", message=f"of line {line}") for line in (4, 5)]
     related = (Related(finding("PAL307", 4).span, "block shape given here"),)
     static = evolve(finding("PAL307", 5, related=related), kernel=None)
-    assert [found.help for found in settled([static], probed, [launch()]) if found.origin == "probe"] == [
+    assert [found.help for found in reconciled([static], probed, [launch()]) if found.origin == "probe"] == [
         "help",
         "help (the probe confirms it: of line 5)",
     ]
 
 
 def test_a_refuted_finding_becomes_an_info_with_the_reason() -> None:
-    (found,) = settled([finding("PAL202", 4)], [], [launch(COMPILES)])
+    (found,) = reconciled([finding("PAL202", 4)], [], [launch(COMPILES)])
     assert found.severity is Severity.INFO
     assert "compiles it for tpu:v5e" in found.help
 
 
 @pytest.mark.parametrize(("device", "refuted"), [("v5e", True), ("v5e, v6e", False), ("v6e", False), (None, True)])
 def test_a_finding_of_several_devices_is_refuted_by_all_of_them(device: str | None, *, refuted: bool) -> None:
-    (found,) = settled([finding("PAL202", 4, device=device)], [], [launch(COMPILES)])
+    (found,) = reconciled([finding("PAL202", 4, device=device)], [], [launch(COMPILES)])
     assert (found.severity is Severity.INFO) is refuted
 
 
@@ -76,7 +76,7 @@ def test_a_finding_of_several_devices_is_refuted_by_all_of_them(device: str | No
     ],
 )
 def test_what_the_probe_did_not_see_stands(static: Finding, launches: list[LaunchResult]) -> None:
-    assert settled([static], [], launches) == [static]
+    assert reconciled([static], [], launches) == [static]
 
 
 @pytest.mark.parametrize(
@@ -107,13 +107,13 @@ def test_settings_and_comments_hold_for_the_probe_too(
 
 def test_a_comment_that_silences_the_probe_is_in_use() -> None:
     idle = finding("PAL002", 4)
-    assert settled([idle], [], []) == [idle]
-    assert settled([idle], [], [], {("k.py", 4)}) == []
+    assert reconciled([idle], [], []) == [idle]
+    assert reconciled([idle], [], [], {("k.py", 4)}) == []
 
 
 def test_findings_of_the_probe_alone_are_kept() -> None:
     probed = finding("PAL903", 7, origin="probe")
-    assert settled([finding("PAL101", 4)], [probed], []) == [finding("PAL101", 4), probed]
+    assert reconciled([finding("PAL101", 4)], [probed], []) == [finding("PAL101", 4), probed]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The predicted cost of a launch, as the contract has it ("Cost")."""
+"""The predicted cost of a launch and of a whole function, as the JSON report has it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AgainstCost(TypedDict):
 
 
 class FunctionCost(AgainstCost):
-    """What a whole function costs, in microseconds; the contract's "Cost of whole functions".
+    """What a whole function costs, in microseconds.
 
     `kernels`: of all its kernels together; `xla`: of XLA's operations, and of what is waited for.
     """
@@ -73,7 +73,7 @@ class FunctionCost(AgainstCost):
 
 
 class Cost(TypedDict):
-    """The cost of a launch on a device, from the compiler's schedule; the contract's "Cost".
+    """The cost of a launch on a device, from the compiler's schedule.
 
     `microseconds` is None where it cannot be predicted, for the reasons in `doubts`.
     """

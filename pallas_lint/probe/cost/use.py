@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .listing import UnknownForm
 
-# The contract's names of units.
+# Names of units in the JSON report.
 UNITS = {"MXU": "mxu", "MATMUL": "mxu", "XLU": "xlu", "VALU": "valu", "EUP": "eup", "VLOAD": "load", "VSTORE": "store"}
 _PRODUCTS = {"MXU", "MATMUL"}
 _SPILLS = "VSTORE:SPILL"

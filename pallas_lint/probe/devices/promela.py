@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ..byte_sizes import format_bytes
 from .events import Copy, Event, EventIndex, EventTraces, InvalidAccess, MemoryAccess, Region, Semaphore, Signal, Wait
-from .system import TooMuch
+from .system import TooLarge
 
 FIRST_LINE = "/* A kernel on several devices, as pallas-lint models it. */"
 _MAX_CHARACTERS = 4 << 20  # characters: it grows with the product of copies and accesses
@@ -21,14 +21,14 @@ _MAX_CHARACTERS = 4 << 20  # characters: it grows with the product of copies and
 def model(lines: EventTraces, title: str = "kernel") -> str:
     """The text of a model. A copy is in phase 1 while it reads, in 2 while it only writes, in 3 when it is over.
 
-    Raises TooMuch.
+    Raises TooLarge.
     """
     parts, size = [FIRST_LINE], 0
     for part in _Model(lines).text(title):
         parts.append(part)
         size += len(part)
         if size > _MAX_CHARACTERS:
-            raise TooMuch(f"it would be larger than {format_bytes(_MAX_CHARACTERS)}")
+            raise TooLarge(f"it would be larger than {format_bytes(_MAX_CHARACTERS)}")
     return "\n".join(parts) + "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .events import Copy, EventIndex, EventTraces, Part, Semaphore, semaphores_of
-from .system import Held, Reached, Scheduler
+from .system import HeldCopy, RunEnd, Scheduler
 
 
 class Runs:
@@ -16,23 +16,24 @@ class Runs:
         self.system = Scheduler(lines)
         self.whole = self.system.whole
         self.stuck = [at for at, line in enumerate(lines.lines) if self.whole.progress[at] < len(line)]
-        self._made: dict[Held | EventIndex, Reached] = {}
-        self._holds: dict[tuple[EventIndex, Part, bool], Held] = {}
+        self._made: dict[HeldCopy | EventIndex, RunEnd] = {}
+        self._holds: dict[tuple[EventIndex, Part, bool], HeldCopy] = {}
 
-    def held(self, copy: EventIndex, part: Part, *, sure: bool) -> Reached:
+    def held(self, copy: EventIndex, part: Part, *, sure: bool) -> RunEnd:
+        """Where a run ends in which a part of a copy does not complete."""
         held = self.hold(copy, part, sure=sure)
         if held not in self._made:
             self._made[held] = self.system.run(held=held)
         return self._made[held]
 
-    def hold(self, copy: EventIndex, part: Part, *, sure: bool) -> Held:
+    def hold(self, copy: EventIndex, part: Part, *, sure: bool) -> HeldCopy:
         """What of a copy is held back: of one with a single semaphore reading and writing end together."""
         key = (copy, part, sure)
         if key not in self._holds:
             event = self.lines.event(copy)
             assert isinstance(event, Copy)
             others = tuple(self._behind(copy, event)) if event.ordered == "device" else ()
-            self._holds[key] = Held(copy, part if event.sent is not None else "read", sure, others)
+            self._holds[key] = HeldCopy(copy, part if event.sent is not None else "read", sure, others)
         return self._holds[key]
 
     def _behind(self, copy: EventIndex, event: Copy) -> Iterator[EventIndex]:
@@ -47,7 +48,8 @@ class Runs:
                     yield line, index
                     break
 
-    def stopped(self, moment: EventIndex) -> Reached:
+    def stopped(self, moment: EventIndex) -> RunEnd:
+        """Where a run ends in which a line stops before one of its events."""
         if moment not in self._made:
             self._made[moment] = self.system.run(stop=moment)
         return self._made[moment]
@@ -63,6 +65,7 @@ class Runs:
         return one < other if one[0] == other[0] else not self.stopped(one).has(other)
 
     def copy(self, moment: EventIndex) -> str:
+        """ "the copy that device 1 starts in line 12, at step (0, 1)"."""
         copy = self.lines.event(moment)
         assert isinstance(copy, Copy)
         where = f" in line {copy.place['line']}" if copy.place is not None else ""
@@ -76,6 +79,7 @@ class Runs:
         return self.lines.names[line]
 
     def names(self, lines: list[int]) -> str:
+        """ "devices 1, 2 and 3"; "7 other devices" where they are many."""
         names = [self.name(line) for line in lines]
         if len(names) > 4 and all(name.startswith("device ") for name in names):
             return f"{len(names)} other devices"

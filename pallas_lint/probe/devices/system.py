@@ -1,4 +1,4 @@
-"""Runs of the devices' lines: as far as they go, or with a copy held back, or with a device stopped."""
+"""A scheduler that runs the devices' event traces: to their end, with a copy held back, or with a device stopped."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _KEPT_EVERY = 256  # moves of the whole run, from one state that is kept to the 
 MAX_STEPS = 30_000_000  # of all runs of one system: about half a minute
 
 
-class TooMuch(Exception):
+class TooLarge(Exception):
     """It would take too long; the message is a phrase with the reason."""
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldCopy:
     """A copy of which a part does not complete. `sure`: later ones to the same device do not overtake it either, and
     nothing of it is counted yet; else all but its last byte is.
     """
@@ -30,7 +30,7 @@ class Held:
 
 
 @dataclass
-class Reached:
+class RunEnd:
     """Where a run ended. `progress`: for each line, how many of its events happened, accesses up to what blocks it
     included.
     """
@@ -109,10 +109,10 @@ class Scheduler:
             self._semaphores.append(semaphore)
         return number
 
-    def run(self, *, held: Held | None = None, stop: EventIndex | None = None, ordered: bool = False) -> Reached:
+    def run(self, *, held: HeldCopy | None = None, stop: EventIndex | None = None, ordered: bool = False) -> RunEnd:
         """Everything that can happen while a copy is held back, and a line does not do the event `stop`.
 
-        `ordered`: return the order, too. Raises TooMuch.
+        `ordered`: return the order, too. Raises TooLarge.
         """
         self.spend(0)
         ends, parting = self._ends[:], len(self._order)
@@ -129,10 +129,10 @@ class Scheduler:
         return self._reached(state, stop, order or [])
 
     def spend(self, steps: int) -> None:
-        """Count steps. Raises TooMuch."""
+        """Count steps. Raises TooLarge."""
         self.steps += steps
         if self.steps > MAX_STEPS:
-            raise TooMuch(f"judging them takes more than {MAX_STEPS:,} steps")
+            raise TooLarge(f"judging them takes more than {MAX_STEPS:,} steps")
 
     def _move(self, moment: EventIndex) -> int:
         """Which move of its line is the first that is not before an event."""
@@ -155,7 +155,13 @@ class Scheduler:
         return state
 
     def _go_on(
-        self, state: _State, ends: list[int], held: Held | None, order: list[EventIndex] | None, *, keep: bool = False
+        self,
+        state: _State,
+        ends: list[int],
+        held: HeldCopy | None,
+        order: list[EventIndex] | None,
+        *,
+        keep: bool = False,
     ) -> None:
         """Make all moves that can be made, up to these ends; the order is returned, and states are kept, on request."""
         amounts, made = state.amounts, state.made
@@ -201,10 +207,10 @@ class Scheduler:
         if keep and not self._kept:
             self._kept.append(state.copy())
 
-    def _reached(self, state: _State, stop: EventIndex | None, order: list[EventIndex]) -> Reached:
+    def _reached(self, state: _State, stop: EventIndex | None, order: list[EventIndex]) -> RunEnd:
         progress = [self._events(line, made, stop) for line, made in enumerate(state.made)]
         happened = [(line, self._where[line][move]) for line, move in order]
-        return Reached(progress, self._amounts(state, self._counting), happened)
+        return RunEnd(progress, self._amounts(state, self._counting), happened)
 
     def _amounts(self, state: _State, numbers: Iterable[int]) -> dict[Semaphore, int]:
         return {self._semaphores[number]: state.amounts[number] for number in numbers if state.amounts[number]}
@@ -216,7 +222,7 @@ class Scheduler:
         return min(end, stop[1]) if stop is not None and stop[0] == line else end
 
 
-def _partly(held: Held, received: int, amount: int, sent: int) -> tuple[tuple[int, int], ...]:
+def _partly(held: HeldCopy, received: int, amount: int, sent: int) -> tuple[tuple[int, int], ...]:
     """What semaphores get of a copy that is held back."""
     some = 0 if held.sure else amount - 1
     if sent < 0:

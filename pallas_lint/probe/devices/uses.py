@@ -1,4 +1,4 @@
-"""Uses of one buffer, and which of them get in each other's way."""
+"""Conflicts between uses of one buffer: two of the same elements, of which one writes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class RegionUse(NamedTuple):
     part: Part | None  # of a copy; None: an access
 
 
-class OfLine:
-    """Uses of one line, in its order."""
+class LineConflicts:
+    """The uses of one line that conflict with a use, in the order of the line."""
 
     def __init__(self, line: int, uses: list[RegionUse]) -> None:
         self.line = line
@@ -46,7 +46,7 @@ class OfLine:
         return found[::-1]
 
 
-class Near:
+class ConflictIndex:
     """For each use of a buffer, those that share an element with it, of which one writes."""
 
     def __init__(self, uses: Sequence[RegionUse]) -> None:
@@ -54,9 +54,9 @@ class Near:
         for use in uses:
             self._uses[use.region].append(use)
         self._overlapping = _overlapping(list(self._uses))
-        self._found: dict[tuple[Region, bool], list[OfLine]] = {}
+        self._found: dict[tuple[Region, bool], list[LineConflicts]] = {}
 
-    def of(self, one: RegionUse) -> list[OfLine]:
+    def of(self, one: RegionUse) -> list[LineConflicts]:
         """Line after line, in the order of each."""
         key = (one.region, one.writes)
         if key not in self._found:
@@ -65,7 +65,7 @@ class Near:
                 for use in self._uses[region]:
                     if one.writes or use.writes:
                         lines[use.moment[0]].append(use)
-            self._found[key] = [OfLine(line, uses) for line, uses in sorted(lines.items())]
+            self._found[key] = [LineConflicts(line, uses) for line, uses in sorted(lines.items())]
         return self._found[key]
 
 

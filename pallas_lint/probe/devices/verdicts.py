@@ -22,8 +22,8 @@ from .events import (
 )
 from .report import Verdict
 from .runs import Runs, counted
-from .system import Reached
-from .uses import Near, RegionUse
+from .system import RunEnd
+from .uses import ConflictIndex, RegionUse
 from .warpgroups import overruns, unfenced
 
 
@@ -177,7 +177,7 @@ class _Checker(Runs):
 
     def _pairs(self, group: list[RegionUse], *, sure: bool) -> Iterator[tuple[RegionUse, RegionUse]]:
         """Uses of which each can begin before the other one's end, but for works that are done in order."""
-        near = Near(group)
+        near = ConflictIndex(group)
 
         def progress(use: RegionUse) -> list[int]:
             return self._without(use, sure=sure).progress
@@ -222,7 +222,7 @@ class _Checker(Runs):
             self.before(one.moment, other.moment) or self.before(other.moment, one.moment)
         )
 
-    def _without(self, use: RegionUse, *, sure: bool) -> Reached:
+    def _without(self, use: RegionUse, *, sure: bool) -> RunEnd:
         """What happens if this use does not come to its end, or where it is an access does not happen."""
         return self.stopped(use.moment) if use.part is None else self.held(use.moment, use.part, sure=sure)
 

@@ -13,7 +13,7 @@ from pallas_lint.records import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pallas_lint.probe.perf.tuning import Choices, Tried, Tuning
+    from pallas_lint.probe.perf.tuning import Choices, Trial, Tuning
     from pallas_lint.probe.protocol import Argument
     from pallas_lint.probe.specs import Spec
 
@@ -22,7 +22,7 @@ _MIN_SIZE, _MAX_SIZES = 8, 3  # of what looks like a block size, and of such arg
 
 
 @frozen
-class Now:
+class CurrentArguments:
     """The values that a function has now. `span`: where the first of them, or the function, stands.
 
     `places`: of those that are defaults.
@@ -33,7 +33,7 @@ class Now:
     places: dict[str, Span]
 
 
-def now(spec: Spec, names: Sequence[str], source: str) -> Now | None:
+def current_arguments(spec: Spec, names: Sequence[str], source: str) -> CurrentArguments | None:
     """The values of some arguments: as the spec gives them, else their defaults; None where one has none."""
     function = _function(source, spec.function)
     if function is None:
@@ -54,7 +54,7 @@ def now(spec: Spec, names: Sequence[str], source: str) -> Now | None:
         else:
             return None
     places = {name: _span(spec.file, defaults[name]) for name in names if name not in given}
-    return Now(values, next(iter(places.values()), span) if len(places) == len(names) else span, places)
+    return CurrentArguments(values, next(iter(places.values()), span) if len(places) == len(names) else span, places)
 
 
 def line_of(spec: Spec, source: str) -> int | None:
@@ -63,15 +63,15 @@ def line_of(spec: Spec, source: str) -> int | None:
     return None if function is None else function.lineno
 
 
-def blocks(spec: Spec, source: str) -> Now | None:
+def blocks(spec: Spec, source: str) -> CurrentArguments | None:
     """The values of what looks like block sizes, the first three: integers that are powers of two; None without any."""
     function = _function(source, spec.function)
     if function is None:
         return None
     names = [*dict(_defaults(function)), *dict(spec.keywords)]
-    found = (now(spec, [name], source) for name in dict.fromkeys(names))
+    found = (current_arguments(spec, [name], source) for name in dict.fromkeys(names))
     sizes = [name for each in found if each is not None for name, (text, _) in each.values.items() if is_size(text)]
-    return now(spec, sizes[:_MAX_SIZES], source) if sizes else None
+    return current_arguments(spec, sizes[:_MAX_SIZES], source) if sizes else None
 
 
 def is_size(text: str) -> bool:
@@ -79,7 +79,7 @@ def is_size(text: str) -> bool:
     return text.isdecimal() and int(text) >= _MIN_SIZE and int(text) & (int(text) - 1) == 0
 
 
-def around(known: Now) -> Choices:
+def around(known: CurrentArguments) -> Choices:
     """Half, the same, twice and four times each size."""
     return {
         name: [
@@ -90,7 +90,7 @@ def around(known: Now) -> Choices:
     }
 
 
-def findings(tuning: Tuning, known: Now) -> Iterator[Finding]:
+def findings(tuning: Tuning, known: CurrentArguments) -> Iterator[Finding]:
     """One for each target on which something else than now is clearly faster."""
     chosen = {name: value for name, (_, value) in known.values.items()}
     for target in tuning.targets:
@@ -101,7 +101,7 @@ def findings(tuning: Tuning, known: Now) -> Iterator[Finding]:
         yield _finding(order[0], mine, target, tuning, known)
 
 
-def _finding(best: Tried, mine: Tried, target: str, tuning: Tuning, known: Now) -> Finding:
+def _finding(best: Trial, mine: Trial, target: str, tuning: Tuning, known: CurrentArguments) -> Finding:
     factor = mine.took[target] / best.took[target]
     backend, _, device = target.partition(":")
     return Finding(
@@ -109,7 +109,7 @@ def _finding(best: Tried, mine: Tried, target: str, tuning: Tuning, known: Now) 
         f"{best.spelled} is predicted to be {factor:.3g} times as fast as {mine.spelled}: "
         f"{microseconds(best.took[target])} instead of {microseconds(mine.took[target])}",
         known.span,
-        f"of {len(tuning.tried)} choices tried with these arguments: other shapes may like others",
+        f"of {len(tuning.trials)} choices tried with these arguments: other shapes may like others",
         backend=backend, device=device or None, origin="probe",
     )  # fmt: skip
 

@@ -26,7 +26,7 @@ _MAX_COLUMNS, _MIN_COLUMNS = 70, 12  # characters of code beside a line
 def paragraphs(
     launches: Iterable[dict[str, Any]], style: Style, source_line: SourceLine, width: int | None
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """One for each launch, or for all that came to the same, which it is given with: documents of the contract."""
+    """One for each launch, or for all that came to the same, which it is given with: documents of the JSON report."""
     alike: dict[str, list[dict[str, Any]]] = {}
     for launch in launches:
         lines = [

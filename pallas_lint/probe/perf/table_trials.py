@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.probe import reasons, specs
 from pallas_lint.probe.perf.results_file import Outcome, Results
-from pallas_lint.probe.perf.tuning import ANY, failed_stage, tried_of
+from pallas_lint.probe.perf.tuning import ANY, failed_stage, trial_of
 from pallas_lint.probe.perf.worker_pool import WorkerPool
 from pallas_lint.probe.session import Session
 from pallas_lint.records import define, evolve, frozen
@@ -159,7 +159,7 @@ class Trials(Results):
 
 def _outcome(result: ProbeResult) -> Outcome:
     """What a probe came to, in the words of the stage that failed."""
-    found = tried_of((), result).outcome
+    found = trial_of((), result).outcome
     return Outcome(found.took, {at: (state, _why(result, at) or text) for at, (state, text) in found.why.items()})
 
 

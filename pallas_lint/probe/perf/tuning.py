@@ -31,7 +31,7 @@ Choices = dict[str, list[tuple[str, "Argument"]]]  # by keyword: each value as i
 
 
 @frozen
-class Tried:
+class Trial:
     """One choice of values, and what came of it: times are those of all launches together."""
 
     values: tuple[tuple[str, str], ...]
@@ -64,7 +64,7 @@ class Tried:
 
 @define
 class Tuning:
-    """All choices of one function. `show` is called with the progress; `tried` grows while it runs.
+    """All choices of one function. `show` is called with the progress; `trials` grows while it runs.
 
     `results`: what is known of earlier runs, and grows as well; `kept` is called whenever it did.
     """
@@ -79,7 +79,7 @@ class Tuning:
     texts: Mapping[str, str] = field(factory=dict)  # by absolute path, of files that an editor has not saved
     results: Results = field(factory=lambda: Results({}))
     kept: Callable[[], None] = lambda: None
-    tried: list[Tried] = field(factory=list, init=False)
+    trials: list[Trial] = field(factory=list, init=False)
     _pool: WorkerPool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -100,23 +100,23 @@ class Tuning:
         if self._adds_now:
             every.append(tuple((name, *value) for name, value in self.now.items()))
         calls = [self._called(chosen) for chosen in every]
-        found: dict[int, Tried] = {}
+        found: dict[int, Trial] = {}
 
         def add(at: int, outcome: Outcome) -> None:
-            found[at] = Tried(tuple((name, text) for name, text, _ in every[at]), outcome)
-            self.tried[:] = [found[each] for each in sorted(found)]  # in their own order, whichever ended first
+            found[at] = Trial(tuple((name, text) for name, text, _ in every[at]), outcome)
+            self.trials[:] = [found[each] for each in sorted(found)]  # in their own order, whichever ended first
 
         for at, call in enumerate(calls):
             if call.spelled in self.results.outcomes:
                 add(at, self.results.outcomes[call.spelled])
         missing = [at for at in range(len(calls)) if at not in found]
-        self.show(f"{len(self.tried)} of {len(every)} tried")
+        self.show(f"{len(self.trials)} of {len(every)} tried")
 
         def ended(number: int, outcome: Outcome) -> None:
             self.results.outcomes[calls[missing[number]].spelled] = outcome
             add(missing[number], outcome)
             self.kept()
-            self.show(f"{len(self.tried)} of {len(every)} tried")
+            self.show(f"{len(self.trials)} of {len(every)} tried")
 
         return self._pool.run([calls[at] for at in missing], self._try, ended)
 
@@ -130,22 +130,22 @@ class Tuning:
         return evolve(self.spec, keywords=(*keywords, *((name, value) for name, _, value in chosen)))
 
     def _try(self, worker: Worker, call: Spec) -> Outcome:
-        return tried_of((), Session(worker, self.cwd, self.conditions, texts=self.texts).probe(call)).outcome
+        return trial_of((), Session(worker, self.cwd, self.conditions, texts=self.texts).probe(call)).outcome
 
-    def best(self, target: str) -> list[Tried]:
+    def best(self, target: str) -> list[Trial]:
         """What has a number on a target, the fastest first."""
-        return sorted((one for one in self.tried if target in one.took), key=lambda one: one.took[target])
+        return sorted((one for one in self.trials if target in one.took), key=lambda one: one.took[target])
 
-    def in_order(self, target: str) -> list[Tried]:
+    def in_order(self, target: str) -> list[Trial]:
         """What has a place in the order that is predicted for a GPU, the fastest first."""
-        return sorted((one for one in self.tried if target in one.clocks), key=lambda one: one.clocks[target])
+        return sorted((one for one in self.trials if target in one.clocks), key=lambda one: one.clocks[target])
 
     @property
     def targets(self) -> list[str]:
-        return list(dict.fromkeys(target for one in self.tried for target in (*one.took, *one.clocks, *one.why)))
+        return list(dict.fromkeys(target for one in self.trials for target in (*one.took, *one.clocks, *one.why)))
 
 
-def tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
+def trial_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Trial:
     """What a probe with some values came to."""
     took: dict[str, float] = {}
     ranges: dict[str, tuple[float, float]] = {}
@@ -170,7 +170,7 @@ def tried_of(values: tuple[tuple[str, str], ...], result: ProbeResult) -> Tried:
         why[ANY] = trouble or next(iter(result.errors), "it launches no kernel")
     known = {target: (total, *ranges[target]) for target, total in took.items() if target not in why}
     ordered = {target: total for target, total in clocks.items() if target not in why}
-    return Tried(
+    return Trial(
         values, Outcome(known, {target: (_state(result, target), text) for target, text in why.items()}, ordered)
     )
 

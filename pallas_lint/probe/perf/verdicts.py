@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pallas_lint.finding import Severity
 from pallas_lint.probe.byte_sizes import format_bytes
+from pallas_lint.probe.chip_memory import up
 from pallas_lint.probe.cost.chips import CHIPS
 from pallas_lint.probe.perf.figures import device_of, microseconds, reached
 
@@ -147,8 +148,8 @@ def _line(cost: Cost, line: LineCost, place: Place, causes: Causes | None) -> It
             k, n = emptiest["k"], emptiest["n"]
             yield _Verdict(
                 "PAL806",
-                f"{begin} products of (m, {k}) and ({k}, {n}), which take as long as ({_up(k, chip.mxu)}, "
-                f"{_up(n, chip.mxu)}) would: its matrix unit has {chip.mxu} rows and columns",
+                f"{begin} products of (m, {k}) and ({k}, {n}), which take as long as ({up(k, chip.mxu)}, "
+                f"{up(n, chip.mxu)}) would: its matrix unit has {chip.mxu} rows and columns",
                 f"multiples of {chip.mxu} in the dimensions that are contracted, and in those of the right operand",
                 emptiest["place"],
             )
@@ -182,10 +183,6 @@ def _same(one: Place, other: Place) -> bool:
     return one["file"] == other["file"] and one["line"] == other["line"]
 
 
-def _up(count: int, multiple: int) -> int:
-    return -(-count // multiple) * multiple
-
-
 def _filled(k: int, n: int, unit: int) -> float:
     """The share of the matrix unit's rows and columns that a product uses."""
-    return k * n / max(_up(k, unit) * _up(n, unit), 1)
+    return k * n / max(up(k, unit) * up(n, unit), 1)

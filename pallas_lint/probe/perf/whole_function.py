@@ -31,7 +31,7 @@ Alone = dict[tuple[str, str, int], float]  # by target, path and line of the lau
 def paragraphs(
     functions: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str, Any]], style: Style
 ) -> Iterator[str]:
-    """One for each function and target, given with all launches as documents of the contract."""
+    """One for each function and target, given with all launches as documents of the JSON report."""
     alone = by_themselves((each["path"], each["line"], each.get("cost") or ()) for each in launches)
     for cost in functions:
         yield "\n".join(_lines(cost, alone, style))

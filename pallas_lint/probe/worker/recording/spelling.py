@@ -16,7 +16,7 @@ PathOf = Callable[[str], "str | None"]  # how the project names a file; None whe
 
 _IDENTIFIER = re.compile(r"[^\W\d][\w.-]{0,63}")
 _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-_LONGEST_STRING = 64
+_MAX_STRING = 64
 _MAX_CHARACTERS = 2000  # characters of a value
 _MAX_DEPTH = 4
 _NOT_SPELLED = "..."  # stands for a part of a value that is left out
@@ -62,7 +62,7 @@ class Speller:
         """Names choose what a function does; anything else may be of this machine, or private."""
         if _IDENTIFIER.fullmatch(text):
             return True
-        return self._free and len(text) <= _LONGEST_STRING and not {"/", "\\"} & set(text)
+        return self._free and len(text) <= _MAX_STRING and not {"/", "\\"} & set(text)
 
     def _sequence(self, values: Any, depth: int) -> str | None:
         items = [self._spelled(each, depth + 1) for each in values]

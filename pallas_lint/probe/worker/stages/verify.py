@@ -7,7 +7,7 @@ from pathlib import Path
 from ...devices.events import EventTraces
 from ...devices.promela import model
 from ...devices.report import Verdict
-from ...devices.system import TooMuch
+from ...devices.system import TooLarge
 from ...devices.verdicts import Verdicts, check_traces
 from ...protocol import OnDevices, StageResult
 from .. import devices
@@ -33,7 +33,7 @@ def examine(launch: Launch, *, modelled: bool, two_cores: bool) -> StageResult:
         return _on_gpu(launch) if launch.backend == "mosaic_gpu" else _on_devices(launch, modelled, two_cores)
     except Unmodelled as error:
         raise devices.Missing(f"not modelled: {error}{_where(error, launch)}{error.way_out}") from error
-    except TooMuch as error:
+    except TooLarge as error:
         raise devices.Missing(f"not judged: {error}") from error
 
 
@@ -59,7 +59,7 @@ def _on_devices(launch: Launch, modelled: bool, two_cores: bool) -> StageResult:
     if modelled:
         try:
             result["model"] = model(lines, launch.kernel)
-        except TooMuch as error:
+        except TooLarge as error:
             result["detail"] = f"{detail}; no model: {error}"
     return result
 
