@@ -12,9 +12,12 @@ from pallas_lint.kernels.model.values import External
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pallas_lint.checker.context import Context
+    from pallas_lint.finding import Finding
+    from pallas_lint.kernels.model.trace import Op
+    from pallas_lint.syntax.piece import Site
 
     # (backend, device, version); of Mosaic GPU what is measured hangs on the lowering semantics, not on the device.
     Fails = Callable[[str, "str | None", str], bool]
@@ -127,6 +130,30 @@ def up_to(last: str, version: str) -> bool:
 def ends_with(last: str | None) -> Callable[[str], bool]:
     """What fails up to this release; up to today where there is none."""
     return lambda version: last is None or up_to(last, version)
+
+
+@frozen
+class Refusal:
+    """A call that a backend refuses: the message, and what to write instead."""
+
+    what: str
+    instead: str
+    last: str | None = None  # the last release that refuses it; None: all do
+    severity: Severity = Severity.ERROR
+
+
+def first_refused(
+    refusals: Iterable[Refusal], where: Site, context: Context, op: Op | None = None
+) -> Iterator[Finding]:
+    """A finding for the first of the refusals that a checked version has; none without one."""
+    for refusal in refusals:
+        failing = context.failing(ends_with(refusal.last))
+        if failing:
+            only_in = () if refusal.last is None else failing
+            yield context.finding(
+                where, refusal.what, help=refusal.instead, severity=refusal.severity, op=op, only_in=only_in
+            )
+            return
 
 
 def within(version: str, since: str, until: str | None = None) -> bool:

@@ -27,8 +27,8 @@ def targets_of(launch: Launch, settings: Settings) -> tuple[Target, ...] | None:
     for a device that the jax versions do not have, or in interpret mode, where no backend compiles it. What runs on
     SparseCores is judged for those of the targets.
     """
-    # A call that is launch.is_tried gives no evidence of what compilers do with such shapes, for any target.
-    if launch.is_tried or (launch.interpret and not settings.target):
+    # A known call in interpret mode is no evidence of what compilers do with such shapes, for any target.
+    if launch.is_interpreted_call or (launch.interpret and not settings.target):
         return None
     known = tuple(target for target in settings.target if knowing(target.device, settings.jax.versions))
     if settings.target and not known:
@@ -74,7 +74,7 @@ def acts_like_hardware(launch: Launch, settings: Settings) -> bool:
 
     `interpret=True` does each at once, and so does the interpreter of GPUs.
     """
-    interpreted = launch.is_tried or (launch.interpret and not settings.target)
+    interpreted = launch.is_interpreted_call or (launch.interpret and not settings.target)
     return not interpreted or (launch.backend == "tpu" and launch.argument("interpret") != Const(True))
 
 

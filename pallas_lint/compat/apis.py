@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.compat import histories, tables
 from pallas_lint.compat.versions import known_versions, nearest
 from pallas_lint.records import field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ApiStatus = Literal["present", "deprecated", "removed", "not-yet"]
 
@@ -108,6 +111,12 @@ def _mask(name: str) -> int:
     owner, _, attribute = name.rpartition(".")
     mask = _masks("names", owner).get(attribute, 0)
     return mask or _masks("members", owner).get(attribute, 0)
+
+
+def available(name: str, versions: Iterable[str]) -> bool:
+    """Whether all of the versions have a public name."""
+    history = api(name)
+    return history is not None and all(history.present_in(version) for version in versions)
 
 
 @functools.cache

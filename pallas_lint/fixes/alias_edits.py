@@ -219,9 +219,8 @@ def _specs(node: nodes.Call, piece: Piece, count: int, context: Context) -> list
         return []
     if not isinstance(argument.value, nodes.List | nodes.Tuple) or not argument.value.elements:
         return None
-    history = compat.api(f"{PALLAS}.ANY")
     spaces = f"{PALLAS}.ANY"
-    if history is None or not all(history.present_in(version) for version in context.versions):
+    if not compat.available(spaces, context.versions):
         spaces = f"{PALLAS}.tpu.ANY"
     module = context.module_of(Site(piece, node))
     spec, imports = context.spell(f"{PALLAS}.BlockSpec", module)

@@ -57,8 +57,7 @@ class Migration:
 
     def available(self, name: str) -> bool:
         """Whether every checked version has `name`."""
-        history = compat.api(name)
-        return history is not None and all(history.present_in(version) for version in self.context.versions)
+        return compat.available(name, self.context.versions)
 
     def _attribute_replaced(self, new: str) -> list[Edit]:
         spelled = self.spell(new)

@@ -43,8 +43,7 @@ def _parameters(pieces: Mapping[tuple[str, bool], Piece], spec: Spec) -> list[st
     piece = pieces.get((name, bool(owner)))
     for node in piece.body if piece is not None else ():
         if isinstance(node, nodes.FunctionDef):
-            parameters = node.params
-            every = [param.name.value for param in parameters.positional]
+            every = node.params.positional_names
             return every[1:] if owner else every
     return []
 

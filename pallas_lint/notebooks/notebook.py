@@ -1,7 +1,7 @@
 """Notebooks: their code cells as one module, and the way back to cells.
 
 The cells stand below each other in one text, each behind a line of our own, so that all of the engine sees an ordinary
-module; `Notebook.placed` turns a place in that text into one in a cell. What is not Python is masked.
+module; `Notebook.to_cell` turns a place in that text into one in a cell. What is not Python is masked.
 """
 
 from __future__ import annotations

@@ -493,6 +493,10 @@ class Parameters(Node):
         return [*self.posonly_params, *self.params]
 
     @property
+    def positional_names(self) -> list[str]:
+        return [param.name.value for param in self.positional]
+
+    @property
     def named(self) -> list[Param]:
         """All but `*args` and `**kwargs`."""
         return [*self.positional, *self.kwonly_params]

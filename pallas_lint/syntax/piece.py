@@ -369,6 +369,11 @@ class Site:
         return self.piece.code(self.node)
 
     @property
+    def callee(self) -> Site:
+        """The function of a call, without its arguments; else the site itself."""
+        return Site(self.piece, self.node.func) if isinstance(self.node, nodes.Call) else self
+
+    @property
     def key(self) -> nodes.Node:
         """Equal for the same node: sites are made anew at each visit."""
         return self.node

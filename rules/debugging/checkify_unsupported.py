@@ -147,8 +147,7 @@ class CheckifyUnsupported(Rule):
 
     @staticmethod
     def _fix(op: Op, context: Context) -> Fix | None:
-        history = compat.api(_DEBUG_CHECK)
-        if history is None or not all(history.present_in(version) for version in context.versions):
+        if not compat.available(_DEBUG_CHECK, context.versions):
             return None
         module = context.module_of(op.site)
         if module is not context.module or module.outline.tree is None:

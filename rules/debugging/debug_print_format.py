@@ -23,6 +23,7 @@ from pallas_lint.api import (
     Value,
     nodes,
 )
+from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.analysis.project_text import mentioned
 from pallas_lint.kernels.launches.backend import STRONG
@@ -34,7 +35,6 @@ from pallas_lint.records import frozen
 _PALLAS_PRINT, _JAX_PRINT = f"{PALLAS}.debug_print", "jax.debug.print"
 _RECORDER = "xla_tpu_enable_log_recorder"
 _FIELD = re.compile(r"\{[^{}]*\}")
-_TITLES = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
 
 
 class DebugPrintFormat(Rule):
@@ -165,7 +165,7 @@ class DebugPrintFormat(Rule):
                     refusal = call.refusal(backend, failing[0]) or ""
                     yield context.finding(
                         op.site,
-                        f"{_TITLES[backend]} refuses this format: {refusal}",
+                        f"{BACKENDS[backend]} refuses this format: {refusal}",
                         help=_ADVICE[backend],
                         certain=sure,
                         op=op,

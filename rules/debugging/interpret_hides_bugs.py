@@ -92,7 +92,7 @@ class InterpretHidesBugs(Rule):
         text = module.source.text
         if tree is None or "interpret" not in text or "InterpretParams" in text or "tpu_interpret_mode" in text:
             return
-        known = [name for name in _CLASSES if all(_has(name, version) for version in context.versions)]
+        known = [name for name in _CLASSES if compat.available(name, context.versions)]
         if not known:
             return
         for node in holding(tree.root_node, b"interpret=True"):
@@ -108,11 +108,6 @@ class InterpretHidesBugs(Rule):
                 fixes=_fixes(node, known[0], context),
             )
             return
-
-
-def _has(name: str, version: str) -> bool:
-    history = compat.api(name)
-    return history is not None and history.present_in(version)
 
 
 def _fixes(node: tree_sitter.Node, name: str, context: Context) -> list[Fix]:

@@ -200,8 +200,7 @@ def _operand_text(op: Op, at: int) -> str | None:
 
 def _check(op: Op, name: str, condition: str, trace: KernelTrace, context: Context) -> Fix | None:
     """`pl.debug_check(...)` on a line of its own before the statement."""
-    history = compat.api(f"{PALLAS}.debug_check")
-    if history is None or not all(history.present_in(version) for version in context.versions):
+    if not compat.available(f"{PALLAS}.debug_check", context.versions):
         return None
     module = context.module_of(op.site)
     if trace.launch.backend == "triton" or not isinstance(op.site, Site):

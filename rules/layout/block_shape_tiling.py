@@ -162,7 +162,7 @@ class BlockShapeTiling(Rule):
         blocks = blocks_of(launch, context.analysis)
         if blocks is None:
             return
-        for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):
+        for block in blocks.operands:
             if block is None or block.spec is None or not block.spec.has_block_shape or not block.dims:
                 continue
             if block.array_shape is not None and len(block.array_shape) != len(block.dims):  # PAL310 reports it

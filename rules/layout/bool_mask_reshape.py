@@ -24,7 +24,7 @@ from pallas_lint.api import (
     nodes,
 )
 from pallas_lint.compat.versions import parse
-from pallas_lint.kernels.facts.vector_layout import lies, made_by_logic
+from pallas_lint.kernels.facts.vector_layout import layout_of, made_by_logic
 from pallas_lint.syntax.definitions import sole_definition
 from pallas_lint.syntax.nesting import fitted
 
@@ -136,16 +136,16 @@ class BoolMaskReshape(Rule):
         mask = op.args[0] if op.args else None
         if not isinstance(mask, Array) or mask.dtype != "bool" or mask.host or not _adds_behind(op, mask):
             return
-        lying = lies(mask, context.trace)
+        layout = layout_of(mask, context.trace)
         logic = made_by_logic(mask)
 
         def fails(backend: str, device: str | None, version: str) -> bool:
-            return _fails(lying.along, logic, version) is True
+            return _fails(layout.along, logic, version) is True
 
         found = failure(context, fails)
         spelled = op.site.code.partition("\n")[0]
         if found is None:
-            doubtful = lying.along is None and any(_fails("lanes", logic, version) for version in context.versions)
+            doubtful = layout.along is None and any(_fails("lanes", logic, version) for version in context.versions)
             if doubtful:
                 yield context.finding(
                     op.site,
@@ -159,7 +159,7 @@ class BoolMaskReshape(Rule):
             op.site,
             f"`{spelled}`: a dimension behind a boolean vector does not compile on TPU in {found.jax}",
             help=_HELP,
-            severity=found.severity if lying.sure else Severity.WARNING,
+            severity=found.severity if layout.sure else Severity.WARNING,
             op=op,
             only_in=found.only_in,
             fixes=_fixes(op, mask, context),

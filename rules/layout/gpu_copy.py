@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from pallas_lint.api import ELLIPSIS, NONE, Const, Context, Example, Finding, Op, Ref, Rule, Seq, Severity, Slice, Value
-from pallas_lint.checker.backend_failures import ends_with
+from pallas_lint.checker.backend_failures import Refusal, first_refused
 from pallas_lint.kernels.facts.copies import TO_GMEM, TO_SMEM
 from pallas_lint.kernels.facts.gpu_buffers import tiling, transforms, whole
 from pallas_lint.kernels.facts.memory_budget import compiler_param
@@ -14,21 +14,12 @@ from pallas_lint.kernels.facts.named_axes import axis_points, gpu_axes_in, indic
 from pallas_lint.kernels.model.dtypes import bits, long_name
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.values import as_tuple
-from pallas_lint.records import frozen
 
 _BOX = 256  # elements of a dimension that one copy moves
 _UNIT = 16  # bytes: what rows of a copy and of its array in GMEM are multiples of
 _ARRIVAL = 128  # bytes: up to jax 0.10.2 every thread of a warpgroup counts its share
 _DIVIDED = ("collective_axes", "leader_tracked", "partitioned_axis")  # each block gets a part of what is copied
 _LANE = "0.10.2"  # the last release measured in which lane semantics are the default
-
-
-@frozen
-class _CopyRefusal:
-    what: str
-    instead: str
-    last: str | None = None  # the last release that refuses it; None: all do
-    severity: Severity = Severity.ERROR
 
 
 class GpuCopy(Rule):
@@ -147,39 +138,26 @@ class GpuCopy(Rule):
         if into and op.argument("barrier", 2) in (None, NONE):
             return  # not the copy engine, but that of older chips
         gmem, smem = (source, target) if into else (target, source)
-        for refusal in _refusals(op, source, target, gmem, smem, context):
-            failing = context.failing(ends_with(refusal.last))
-            if failing:
-                yield context.finding(
-                    op.site,
-                    refusal.what,
-                    help=refusal.instead,
-                    severity=refusal.severity,
-                    op=op,
-                    only_in=() if refusal.last is None else failing,
-                )
-                return
+        yield from first_refused(_refusals(op, source, target, gmem, smem, context), op.site, context, op)
 
 
-def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: Context) -> Iterator[_CopyRefusal]:
+def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: Context) -> Iterator[Refusal]:
     if source.dtype is not None and target.dtype is not None and source.dtype != target.dtype:
         what = f"copy of {long_name(source.dtype)} into {long_name(target.dtype)}: a copy converts nothing"
-        yield _CopyRefusal(what, "copy into a buffer of the same dtype, then load, `astype` and store")
+        yield Refusal(what, "copy into a buffer of the same dtype, then load, `astype` and store")
     if "bool" in (source.dtype, target.dtype):
-        yield _CopyRefusal(
-            "copy of bool: TMA moves whole bytes", "pass the array as int8, and compare: `mask[...] != 0`"
-        )
+        yield Refusal("copy of bool: TMA moves whole bytes", "pass the array as int8, and compare: `mask[...] != 0`")
     yield from _collective(op, context)
     if any(op.argument(name) not in (None, NONE) for name in _DIVIDED):
         return
     if _differ(source, target):
         what = f"copy of shape {_spelled(source)} into {_spelled(target)}"
-        yield _CopyRefusal(what, "slice the larger one: `ref.at[pl.ds(start, size)]`")
+        yield Refusal(what, "slice the larger one: `ref.at[pl.ds(start, size)]`")
     yield from _rows(gmem, smem)
     yield from _start(op, gmem, context)
     yield from _tiles(smem)
     if _steps(gmem):
-        yield _CopyRefusal("copy of a slice with steps in GMEM", "copy all of it, or an index at a time", _LANE)
+        yield Refusal("copy of a slice with steps in GMEM", "copy all of it, or an index at a time", _LANE)
     sizes = _sizes(smem)
     if op.name != TO_SMEM or sizes is None or smem.dtype is None:
         return
@@ -187,14 +165,14 @@ def _refusals(op: Op, source: Ref, target: Ref, gmem: Ref, smem: Ref, context: C
     plain = buffer is not None and buffer.declared is not None and transforms(buffer) == ()
     if plain and max(sizes, default=0) > _BOX:
         what = f"copy of {_spelled(smem)} in one piece: a copy takes {_BOX} elements along a dimension"
-        yield _CopyRefusal(what, "copy it in parts, or tile the buffer", severity=Severity.WARNING)
+        yield Refusal(what, "copy it in parts, or tile the buffer", severity=Severity.WARNING)
     number = prod(sizes) * bits(smem.dtype) // 8
     default = context.launch is not None and compiler_param(context.launch, "lowering_semantics") is None
     if number % _ARRIVAL and default:
-        yield _CopyRefusal(f"copy of {number} bytes: copies into SMEM are multiples of {_ARRIVAL}", "copy more", _LANE)
+        yield Refusal(f"copy of {number} bytes: copies into SMEM are multiples of {_ARRIVAL}", "copy more", _LANE)
 
 
-def _collective(op: Op, context: Context) -> Iterator[_CopyRefusal]:
+def _collective(op: Op, context: Context) -> Iterator[Refusal]:
     """Blocks of a cluster among which a copy is divided."""
     launch, axes = context.launch, op.argument("collective_axes")
     if launch is None or launch.open or launch.api != f"{PALLAS}.mosaic_gpu.kernel" or "mesh" in launch.arguments:
@@ -205,7 +183,7 @@ def _collective(op: Op, context: Context) -> Iterator[_CopyRefusal]:
         known = " and ".join(f'"{name.value}"' for name in names if isinstance(name, Const))
         has = f"the cluster of the launch has {known}" if known else "the launch has no cluster"
         what = f'`collective_axes="{axes.value}"`, but {has}'
-        yield _CopyRefusal(what, "name an axis of `cluster_names`, over whose blocks the copy is shared")
+        yield Refusal(what, "name an axis of `cluster_names`, over whose blocks the copy is shared")
 
 
 def _differ(source: Ref, target: Ref) -> bool:
@@ -218,7 +196,7 @@ def _differ(source: Ref, target: Ref) -> bool:
     return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
 
 
-def _rows(gmem: Ref, smem: Ref) -> Iterator[_CopyRefusal]:
+def _rows(gmem: Ref, smem: Ref) -> Iterator[Refusal]:
     """Where rows start in GMEM, and how long those of the box are."""
     dtype = gmem.dtype
     if dtype in (None, "bool", "semaphore") or dtype is None:
@@ -233,17 +211,17 @@ def _rows(gmem: Ref, smem: Ref) -> Iterator[_CopyRefusal]:
             stride *= size
             if stride * bits(dtype) % (_UNIT * 8) and outer != 1:
                 what = f"copy of an array in GMEM with rows of {stride * bits(dtype) / 8:g} bytes"
-                yield _CopyRefusal(f"{what}: TMA needs a multiple of {_UNIT}", "pad the rows in the caller: `jnp.pad`")
+                yield Refusal(f"{what}: TMA needs a multiple of {_UNIT}", "pad the rows in the caller: `jnp.pad`")
                 return
     for ref in (smem, gmem):
         last = ref.shape[-1] if ref.shape else None
         if isinstance(last, int) and last * bits(dtype) % (_UNIT * 8):
             what = f"copy of rows of {last * bits(dtype) / 8:g} bytes: TMA needs a multiple of {_UNIT}"
-            yield _CopyRefusal(what, "copy more of each row")
+            yield Refusal(what, "copy more of each row")
             return
 
 
-def _start(op: Op, gmem: Ref, context: Context) -> Iterator[_CopyRefusal]:
+def _start(op: Op, gmem: Ref, context: Context) -> Iterator[Refusal]:
     """Where in a row of GMEM the copy starts."""
     array, parts = gmem.parent, as_tuple(gmem.indexer)
     if array is None or array.view or array.rank != len(parts) or ELLIPSIS in parts or gmem.dtype in (None, "bool"):
@@ -254,7 +232,7 @@ def _start(op: Op, gmem: Ref, context: Context) -> Iterator[_CopyRefusal]:
     if start is None:
         return
     was_run = bool(context.failing(lambda version: version == "0.11.2"))
-    yield _CopyRefusal(
+    yield Refusal(
         f"copy that starts at element {start} of rows in GMEM, {start * width / 8:g} bytes: TMA needs a multiple of"
         f" {_UNIT}",
         "start at a multiple of it, or load from GMEM without a copy",
@@ -275,10 +253,10 @@ def _starts(start: Value, op: Op, context: Context) -> Iterator[int]:
                 yield here
 
 
-def _tiles(smem: Ref) -> Iterator[_CopyRefusal]:
+def _tiles(smem: Ref) -> Iterator[Refusal]:
     """Slices in shared memory: of whole tiles, without steps."""
     if _steps(smem):
-        yield _CopyRefusal("copy of a slice with steps in SMEM", "lay the buffer out so that the slice is in one piece")
+        yield Refusal("copy of a slice with steps in SMEM", "lay the buffer out so that the slice is in one piece")
     buffer, parent = whole(smem), smem.parent
     if buffer is None or parent is None or parent.view or parent.shape is None:
         return
@@ -293,7 +271,7 @@ def _tiles(smem: Ref) -> Iterator[_CopyRefusal]:
             if any(number is not None and tile[at] > 0 and number % tile[at] for number in (start, size)):
                 numbers = " from ".join(str(number) for number in (size, start) if number is not None)
                 what = f"copy of a slice of {numbers}, which are no whole tiles: the buffer lies in tiles of {tile[at]}"
-                yield _CopyRefusal(what, "start and end at tiles, or take a smaller tile")
+                yield Refusal(what, "start and end at tiles, or take a smaller tile")
                 return
 
 

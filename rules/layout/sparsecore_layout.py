@@ -359,7 +359,7 @@ def _cut_block(pipeline: Launch, around: Launch, context: Context) -> tuple[str,
     blocks = blocks_of(pipeline, context.analysis) if is_tiled(around) else None
     if blocks is None or around.core != "sc_vector":
         return None
-    for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):
+    for block in blocks.operands:
         problem = cut_block(block) if block is not None and block.sure else None
         if problem is not None:
             return problem

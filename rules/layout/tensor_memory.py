@@ -20,13 +20,12 @@ from pallas_lint.api import (
     Severity,
     Value,
 )
-from pallas_lint.checker.backend_failures import ends_with
+from pallas_lint.checker.backend_failures import Refusal, first_refused
 from pallas_lint.kernels.facts.copies import GPU
 from pallas_lint.kernels.facts.gpu_buffers import buffers
 from pallas_lint.kernels.library.indexing import REF_AT
 from pallas_lint.kernels.model.dtypes import bits, long_name
 from pallas_lint.kernels.model.trace import refs_in
-from pallas_lint.records import frozen
 
 _MMA = f"{GPU}.tcgen05_mma"
 _LOAD, _WAIT = f"{GPU}.async_load_tmem", f"{GPU}.wait_load_tmem"
@@ -40,13 +39,6 @@ _USES: dict[str, tuple[tuple[str, int], ...]] = {
 }
 _COLUMNS = 512  # of 32 bits, in 128 lanes
 _FLAT = "0.8.3"  # the last release measured that has no batches of matrices in TMEM
-
-
-@frozen
-class _AllocationRefusal:
-    what: str
-    instead: str
-    last: str | None = None  # the last release that refuses it; None: all do
 
 
 class TensorMemory(Rule):
@@ -160,52 +152,39 @@ class TensorMemory(Rule):
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         allocated = [(ref, ref.declared) for ref in buffers(trace) if ref.declared and ref.declared.short == "TMEM"]
         for buffer, declared in allocated:
-            for refusal in _refused(buffer, declared):
-                failing = context.failing(ends_with(refusal.last))
-                if failing:
-                    yield context.finding(
-                        declared.site,
-                        refusal.what,
-                        help=refusal.instead,
-                        only_in=() if refusal.last is None else failing,
-                    )
-                    break
+            yield from first_refused(_refused(buffer, declared), declared.site, context)
         yield from _together([item for item in allocated if item[0] in trace.refs], context)
         if allocated:
             yield from _unset(trace, context)
             yield from _unawaited(trace, context)
 
 
-def _refused(buffer: Ref, declared: CallResult) -> Iterator[_AllocationRefusal]:
+def _refused(buffer: Ref, declared: CallResult) -> Iterator[Refusal]:
     """What jax refuses of one buffer."""
     shape, dtype = buffer.shape, buffer.dtype
     if shape is None or declared.open:
         return
     if len(shape) < 2:
-        yield _AllocationRefusal(
-            "a vector in TMEM, which holds matrices", "give it 128 rows: `plgpu.TMEM((128, columns), dtype)`"
-        )
+        yield Refusal("a vector in TMEM, which holds matrices", "give it 128 rows: `plgpu.TMEM((128, columns), dtype)`")
         return
     rows, columns = shape[-2:]
     if declared.argument("layout") not in (None, NONE):
         return
     if isinstance(rows, int) and rows not in (64, 128):
-        yield _AllocationRefusal(
-            f"{rows} rows of TMEM: a buffer has 64 or 128", "take 128 rows, and more columns or buffers"
-        )
+        yield Refusal(f"{rows} rows of TMEM: a buffer has 64 or 128", "take 128 rows, and more columns or buffers")
     if dtype is not None and bits(dtype) < 32 and declared.argument("packed") in (None, NONE):
         what = f"{long_name(dtype)} in TMEM does not declare whether it is packed"
-        yield _AllocationRefusal(what, "pass `packed=True` for operands, `packed=False` for accumulators")
+        yield Refusal(what, "pass `packed=True` for operands, `packed=False` for accumulators")
     packed = _packing(buffer, declared)
     if packed is not None and isinstance(columns, int) and columns % packed:
         what = f"{columns} columns of TMEM, packed by {packed}: they are a multiple of it"
-        yield _AllocationRefusal(what, "fill the columns up")
+        yield Refusal(what, "fill the columns up")
     if len(shape) > 2:
-        yield _AllocationRefusal("several matrices in one buffer of TMEM", "allocate one for each", _FLAT)
+        yield Refusal("several matrices in one buffer of TMEM", "allocate one for each", _FLAT)
     taken = _columns(buffer, declared)
     if taken is not None and taken > _COLUMNS:
         what = f"{taken} columns of 32 bits of TMEM, and there are {_COLUMNS}"
-        yield _AllocationRefusal(what, "take a smaller accumulator, or reuse one")
+        yield Refusal(what, "take a smaller accumulator, or reuse one")
 
 
 def _together(allocated: list[tuple[Ref, CallResult]], context: Context) -> Iterator[Finding]:

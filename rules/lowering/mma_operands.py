@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import NONE, Array, Const, Context, Dim, Example, Finding, Op, Ref, Rule, Severity, Value
-from pallas_lint.checker.backend_failures import ends_with
+from pallas_lint.checker.backend_failures import Refusal, first_refused
 from pallas_lint.kernels.facts.gpu_buffers import swizzle, tiling, transforms, whole
 from pallas_lint.kernels.model.dtypes import bits, long_name
 from pallas_lint.kernels.model.known_names import PALLAS
-from pallas_lint.records import frozen
+from pallas_lint.records import evolve, frozen
 
 _WGMMA = f"{PALLAS}.mosaic_gpu.wgmma"
 _TCGEN05 = f"{PALLAS}.mosaic_gpu.tcgen05_mma"
@@ -28,14 +28,6 @@ _SUMS: dict[str, tuple[str, ...]] = {
 _WGMMA_SUMS = {**_SUMS, "f32": ("f32",), "u8": ("i32",)}
 _UNTRIED = frozenset(("u8", "i4", "u4", "f4_e2m1fn"))  # by `tcgen05_mma`
 _MIN_BITS = 256  # bits of a row in shared memory, the smallest swizzle
-
-
-@frozen
-class _MmaRefusal:
-    what: str
-    instead: str
-    last: str | None = None  # the last release that refuses it; None: all do
-    severity: Severity = Severity.ERROR
 
 
 @frozen
@@ -187,21 +179,11 @@ class MmaOperands(Rule):
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
         if op.open:
             return
-        for refusal in _refusals(op):
-            failing = context.failing(ends_with(refusal.last))
-            if failing:
-                yield context.finding(
-                    op.site,
-                    f"`{op.short}` {refusal.what}",
-                    help=refusal.instead,
-                    severity=refusal.severity,
-                    op=op,
-                    only_in=() if refusal.last is None else failing,
-                )
-                return
+        refusals = (evolve(refusal, what=f"`{op.short}` {refusal.what}") for refusal in _refusals(op))
+        yield from first_refused(refusals, op.site, context, op)
 
 
-def _refusals(op: Op) -> Iterator[_MmaRefusal]:
+def _refusals(op: Op) -> Iterator[Refusal]:
     if op.name == _COMMIT:
         yield from _barrier(op.argument("barrier", 0))
         return
@@ -222,21 +204,21 @@ def _refusals(op: Op) -> Iterator[_MmaRefusal]:
         yield from _tcgen05_sizes(product)
 
 
-def _barrier(barrier: Value | None) -> Iterator[_MmaRefusal]:
+def _barrier(barrier: Value | None) -> Iterator[Refusal]:
     declared = barrier.declared if isinstance(barrier, Ref) else None
     if declared is None or declared.short not in ("Barrier", "ClusterBarrier") or declared.open:
         return
     if declared.argument("orders_tensor_core") in (None, Const(False)):
-        yield _MmaRefusal(
+        yield Refusal(
             "signals a barrier that does not order the tensor core",
             f"declare it as `plgpu.{declared.short}(orders_tensor_core=True)`",
         )
 
 
-def _shapes(product: _Product, *, whole_b: bool = True) -> Iterator[_MmaRefusal]:
+def _shapes(product: _Product, *, whole_b: bool = True) -> Iterator[Refusal]:
     operands = [operand.shape for operand in (product.acc, product.a, product.b) if isinstance(operand, Ref | Array)]
     if any(shape is not None and len(shape) != 2 for shape in operands):
-        yield _MmaRefusal("multiplies matrices, and one operand is none", "cut a matrix out: `x_smem.at[slot]`")
+        yield Refusal("multiplies matrices, and one operand is none", "cut a matrix out: `x_smem.at[slot]`")
     for what, one, other in (
         ("K: columns of the first operand, rows of the second", (product.a, 1), (product.b, 0)),
         ("M: rows of the accumulator and of the first operand", (product.acc, 0), (product.a, 0)),
@@ -244,82 +226,80 @@ def _shapes(product: _Product, *, whole_b: bool = True) -> Iterator[_MmaRefusal]
     ):
         first, second = product.size(one), product.size(other)
         if first is not None and second is not None and first != second and (whole_b or what[0] != "N"):
-            yield _MmaRefusal(
+            yield Refusal(
                 f"of shapes that do not fit: {first} and {second} for {what}",
                 "`acc[m, n] += a[m, k] @ b[k, n]`; `plgpu.transpose_ref(x, (1, 0))` turns an operand round",
             )
 
 
-def _dtypes(product: _Product, sums: dict[str, tuple[str, ...]]) -> Iterator[_MmaRefusal]:
+def _dtypes(product: _Product, sums: dict[str, tuple[str, ...]]) -> Iterator[Refusal]:
     acc, a, b = (x.dtype if isinstance(x, Ref | Array) else None for x in (product.acc, product.a, product.b))
     for dtype in (a, b):
         if dtype is not None and dtype not in sums and dtype not in _UNTRIED:
-            yield _MmaRefusal(f"does not take {long_name(dtype)}", _taken(sums))
+            yield Refusal(f"does not take {long_name(dtype)}", _taken(sums))
     if a is not None and b is not None and a != b:
         last = "0.10.2" if {a, b} <= _FLOAT8 else None
         what = f"of {long_name(a)} and {long_name(b)}: the operands need one dtype"
-        yield _MmaRefusal(what, "cast one before it comes into shared memory", last)
+        yield Refusal(what, "cast one before it comes into shared memory", last)
     allowed = sums.get(a or b or "")
     if allowed is not None and acc is not None and acc not in allowed:
         names = " or ".join(map(long_name, allowed))
         what = f"accumulates in {long_name(acc)}: products of {long_name(a or b or '')} are summed in {names}"
-        yield _MmaRefusal(what, f"make the accumulator {names}, and cast what it holds at the end")
+        yield Refusal(what, f"make the accumulator {names}, and cast what it holds at the end")
 
 
 def _taken(sums: dict[str, tuple[str, ...]]) -> str:
     return f"cast to one of {', '.join(map(long_name, sums))}"
 
 
-def _wgmma_sizes(product: _Product) -> Iterator[_MmaRefusal]:
+def _wgmma_sizes(product: _Product) -> Iterator[Refusal]:
     m, n = product.m, product.n
     if m is not None and m % 64:
-        yield _MmaRefusal(f"of {m} rows: M is a multiple of 64", "take 64 rows a warpgroup")
+        yield Refusal(f"of {m} rows: M is a multiple of 64", "take 64 rows a warpgroup")
     if n is not None and (n % 8 or n > 256):
         what = f"of {n} columns: N is a multiple of 8, up to 256"
-        yield _MmaRefusal(what, "cut the second operand into parts, each with its accumulator")
+        yield Refusal(what, "cut the second operand into parts, each with its accumulator")
     yield from _depth(product)
     b = product.b
     buffer = whole(b) if isinstance(b, Ref) else None
     if buffer is None or b is None or buffer.dtype is None or not _as_it_lies(buffer):
         return
     if bits(buffer.dtype) != 16 and buffer.dtype in _WGMMA_SUMS:
-        yield _MmaRefusal(
+        yield Refusal(
             f"of {long_name(buffer.dtype)}: the second operand has to be transposed, as only 16 bits go both ways",
             f"keep it as (N, K), and pass `plgpu.transpose_ref({_spelled(buffer)}, (1, 0))`",
         )
     elif n is not None and n * bits(buffer.dtype) % _MIN_BITS:
         step = _MIN_BITS // bits(buffer.dtype)
-        yield _MmaRefusal(f"of {n} columns that lie in rows: they are a multiple of {step}", "take wider tiles")
+        yield Refusal(f"of {n} columns that lie in rows: they are a multiple of {step}", "take wider tiles")
 
 
-def _unsigned(product: _Product) -> Iterator[_MmaRefusal]:
+def _unsigned(product: _Product) -> Iterator[Refusal]:
     for operand in (product.a, product.b):
         if isinstance(operand, Ref) and operand.dtype == "u8":
             what = "takes uint8 for int8: what is above 127 counts as negative"
-            yield _MmaRefusal(
-                what, "subtract 128 and cast to int8 before, and correct the sum", severity=Severity.WARNING
-            )
+            yield Refusal(what, "subtract 128 and cast to int8 before, and correct the sum", severity=Severity.WARNING)
 
 
-def _tcgen05_sizes(product: _Product) -> Iterator[_MmaRefusal]:
+def _tcgen05_sizes(product: _Product) -> Iterator[Refusal]:
     m, n = product.m, product.n
     step = 16 if isinstance(product.b, Ref) and product.b.dtype == "i8" else 8
     if n is not None and (n % step or (n > 256 and n != 512)):
-        yield _MmaRefusal(
+        yield Refusal(
             f"of {n} columns: N is a multiple of {step} up to 256, or 512", "take tiles of 128 or 256 columns"
         )
     if isinstance(product.a, Ref) and product.a.space == "tmem" and m is not None and m != 128:
-        yield _MmaRefusal(f"of {m} rows: a first operand in TMEM has 128", "take 128 rows, or keep it in shared memory")
+        yield Refusal(f"of {m} rows: a first operand in TMEM has 128", "take 128 rows, or keep it in shared memory")
     yield from _depth(product)
 
 
-def _depth(product: _Product) -> Iterator[_MmaRefusal]:
+def _depth(product: _Product) -> Iterator[Refusal]:
     """What is summed over comes in pieces of 32 bytes, the smallest swizzle."""
     k, operand = product.k, product.b
     dtype = operand.dtype if isinstance(operand, Ref) else None
     if k is not None and dtype is not None and dtype in _WGMMA_SUMS and k * bits(dtype) % _MIN_BITS:
         what = f"sums over {k} of {long_name(dtype)}: K is a multiple of {_MIN_BITS // bits(dtype)}"
-        yield _MmaRefusal(what, "take 32 bytes or more of each row, and fill up with zeros")
+        yield Refusal(what, "take 32 bytes or more of each row, and fill up with zeros")
 
 
 def _as_it_lies(buffer: Ref) -> bool:

@@ -103,7 +103,7 @@ class WrongTarget(Rule):
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        if launch.interpret or launch.is_tried or not launch.is_pallas or launch.evidence not in STRONG:
+        if launch.interpret or launch.is_interpreted_call or not launch.is_pallas or launch.evidence not in STRONG:
             return
         requested, own = [target.backend for target in context.settings.target], launch.backend
         if own is None:

@@ -198,21 +198,28 @@ def _is_number(part: object) -> bool:
     return isinstance(part, tuple) and all(isinstance(each, Const) for each in part)
 
 
+def _with_pending(trace: KernelTrace, pending: list[_Filling] | list[_Sending]) -> Iterator[EventInstance]:
+    """The events with loops unrolled; nothing is pending any more where code ran that may wait."""
+    last = -1
+    for instance in unrolled_events(trace):
+        if any(min(last, instance.at) < at <= instance.at for at in trace.untracked_at):
+            pending.clear()
+        last = instance.at
+        yield instance
+
+
 def _early_reads(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     """Reads of what a copy fills, and other copies into it, in any turn of a loop, with no wait since."""
     copies = {op.site.key for op in trace.ops(*_COPIES)}
     filling: list[_Filling] = []
-    last, reported = -1, set()
-    for instance in unrolled_events(trace):
+    reported = set()
+    for instance in _with_pending(trace, filling):
         event = instance.event
-        if any(min(last, instance.at) < at <= instance.at for at in trace.untracked_at):  # code ran that may wait
-            filling.clear()
-        last = instance.at
         read: list[tuple[Ref, Value]] = []
         if isinstance(event, Access):
             read = [(event.ref, event.index)] if event.kind == "load" and event.site.key not in copies else []
         elif any(word in event.short for word in ("wait", "test", "barrier", "semaphore")):
-            filling = [copy for copy in filling if not copy.may_end_with(event, instance)]
+            filling[:] = [copy for copy in filling if not copy.may_end_with(event, instance)]
         elif event.name in _READERS:
             read = [(ref, ELLIPSIS) for ref in _read_by(event)]
         for ref, index in read if filling else ():
@@ -258,7 +265,7 @@ def _read_by(op: Op) -> Iterator[Ref]:
 
 
 @define(eq=False)
-class _Copy:
+class _Sending:
     """A copy that may not have read all of its source. `group`: its commit group, None: not committed yet."""
 
     op: Op
@@ -271,13 +278,10 @@ class _Copy:
 
 def _early_writes(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     """What overwrites a source in the same turn of a loop or in one of the next, before the copy was waited for."""
-    sending: list[_Copy] = []
-    groups, last, reported = 0, -1, set()
-    for instance in unrolled_events(trace):
+    sending: list[_Sending] = []
+    groups, reported = 0, set()
+    for instance in _with_pending(trace, sending):
         event = instance.event
-        if any(min(last, instance.at) < at <= instance.at for at in trace.untracked_at):
-            sending.clear()
-        last = instance.at
         if isinstance(event, Access):
             if event.kind not in ("store", "accumulate") or event.site.key in reported:
                 continue
@@ -290,13 +294,13 @@ def _early_writes(trace: KernelTrace, context: Context) -> Iterator[Finding]:
                     break
         elif event.name == WAIT_TO_GMEM:
             left = integer(event.argument("n", 0))
-            sending = [copy for copy in sending if left and (copy.group is None or copy.group > groups - left)]
+            sending[:] = [copy for copy in sending if left and (copy.group is None or copy.group > groups - left)]
             for copy in sending:
                 copy.left = left or 0
         elif event.name in (TO_GMEM, _COMMIT_GROUP):
             source = event.argument("src", 0)
             if event.name == TO_GMEM and isinstance(source, Ref):
-                sending.append(_Copy(event, source, part_of(source, ELLIPSIS, instance), instance.conditions))
+                sending.append(_Sending(event, source, part_of(source, ELLIPSIS, instance), instance.conditions))
             if event.argument("commit_group") != Const(False):
                 groups += 1
                 for copy in sending:
@@ -315,7 +319,7 @@ def _unfenced(op: Op, write: Access, context: Context) -> Finding:
     )
 
 
-def _overwritten(copy: _Copy, write: Access, context: Context) -> Finding:
+def _overwritten(copy: _Sending, write: Access, context: Context) -> Finding:
     why = f"`wait_smem_to_gmem({copy.left})` leaves it" if copy.left else "no `wait_smem_to_gmem` in between"
     help_ = "call `wait_smem_to_gmem(0, wait_read_only=True)` first"
     return context.finding(
@@ -335,8 +339,7 @@ def _fixes(op: Op, context: Context) -> list[Fix]:
     """A line with the fence before the statement, where that is the call alone."""
     module = context.module_of(op.site)
     where = op.site.span.start
-    line = module.source.text.splitlines()[where.line - 1]
-    indent = line[: where.column - 1]
+    indent = module.source.line(where.line)[: where.column - 1]
     if indent.strip():
         return []
     spelled, imports = context.spell(COMMIT_SMEM, module)

@@ -210,7 +210,7 @@ class BlockOutOfRange(Rule):
         blocks = blocks_of(launch, context.analysis)
         if blocks is None or not blocks.grid.rank:
             return
-        for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):
+        for block in blocks.operands:
             if block is not None and block.spec is not None and block.index_map is not None:
                 yield from self._check(block, launch, context)
 

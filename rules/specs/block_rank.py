@@ -127,7 +127,7 @@ class BlockRank(Rule):
         blocks = blocks_of(launch, context.analysis) if launch.form.is_over_blocks else None
         if blocks is None or not launch.is_pallas:
             return
-        for block in (*(blocks.inputs or ()), *(blocks.outputs or ())):
+        for block in blocks.operands:
             entries = block.spec.block_shape if block is not None and block.spec is not None else None
             if block is None or block.spec is None or block.array_shape is None or entries is None or entries.open:
                 continue

@@ -102,19 +102,19 @@ class IndexMapElementOffset(Rule):
 def _blocks(index_map: IndexMap, context: Context) -> list[Block]:
     """The operands and outputs whose blocks the map places, in all launches that use it."""
     analysis, function = context.analysis, index_map.func.node
-    known = analysis.placed.get(function)
+    known = analysis.blocks_of_maps.get(function)
     if known is None:
         with analysis.memo.track_dependencies() as read:
-            found = list(_placed(index_map, context))
-        known = analysis.placed[function] = found, read
+            found = list(_blocks_of(index_map, context))
+        known = analysis.blocks_of_maps[function] = found, read
     analysis.memo.add_dependencies(known[1])
     return known[0]
 
 
-def _placed(index_map: IndexMap, context: Context) -> Iterator[Block]:
+def _blocks_of(index_map: IndexMap, context: Context) -> Iterator[Block]:
     for launch in context.analysis.launches:
         blocks = blocks_of(launch, context.analysis)
-        for block in () if blocks is None else (*(blocks.inputs or ()), *(blocks.outputs or ())):
+        for block in () if blocks is None else blocks.operands:
             if block is not None and block.index_map is not None and block.index_map.func.node is index_map.func.node:
                 yield block
 

@@ -144,7 +144,7 @@ class NoDerivative(Rule):
                 done.add(site.key)
                 sure = _is_operand(func, launch) and "argnums" not in site.code
                 yield context.finding(
-                    _name_of(site),
+                    site.callee,
                     f"`{transform}` through {_described(launch)}, {why}",
                     help="wrap the launching function in `jax.custom_vjp` (`jax.custom_jvp` for forward mode)",
                     certain=sure,
@@ -163,7 +163,7 @@ class NoDerivative(Rule):
                 continue
             if _reaches(func, (*callers, launcher), outcome.effects.derived):
                 yield context.finding(
-                    _name_of(site),
+                    site.callee,
                     f"`{transform}` reaches the `pallas_call` in `{launcher.name}`, which has no derivative",
                     help="wrap the launching function in `jax.custom_vjp`",
                     severity=Severity.WARNING,
@@ -227,7 +227,7 @@ def _without_tangent(func: Func, launch: Launch) -> str | None:
 
 def _constants(func: Func) -> list[tuple[str, Value]]:
     """What `partial` bound, and variables around `func`, of functions or the module, that it passes on as they are."""
-    bound = zip((each.name.value for each in func.node.params.positional), func.bound, strict=False)
+    bound = zip(func.node.params.positional_names, func.bound, strict=False)
     calls = (node for node in walk(func.node.body) if isinstance(node, nodes.Call))
     passed = {arg.value.value for call in calls for arg in call.args if isinstance(arg.value, nodes.Name)}
     closed = passed - {parameter.name.value for parameter in func.node.params.named}
@@ -251,7 +251,3 @@ def _is_operand(func: Func, launch: Launch) -> bool:
 
 def _described(launch: Launch) -> str:
     return f"`{launch.form.last_parts[0]}`"
-
-
-def _name_of(site: Site) -> Site:
-    return Site(site.piece, site.node.func) if isinstance(site.node, nodes.Call) else site

@@ -117,7 +117,7 @@ class ShardMapVma(Rule):
                 continue
             word = f"`{silence.keyword}`" if silence.keyword else "replication rule"
             message = f"`shard_map` needs the {word} of the launch in `{launch.scope}`, which has none"
-            where, related = _name_of(silence.shard_map.site), (launch.called_at, "the launch")
+            where, related = silence.shard_map.site.callee, (launch.called_at, "the launch")
             yield _finding(where, message, launch, silence, related, context)
 
 
@@ -238,7 +238,3 @@ def _fixes(launch: Launch, silence: _Silence, context: Context) -> list[Fix]:
     last = Site(struct.piece, arguments[-1].value)
     edit = context.replace(last, f"{last.code}, {keyword}={typeof}({operand.value}).{keyword}")
     return [context.safe(f"add the `{keyword}` of `{operand.value}`", edit, *imports)]
-
-
-def _name_of(site: Site) -> Site:
-    return Site(site.piece, site.node.func) if isinstance(site.node, nodes.Call) else site

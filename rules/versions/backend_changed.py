@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from pallas_lint import compat
 from pallas_lint.api import NONE, Context, Edit, Example, Finding, Fix, Launch, Rule, Severity, Span
+from pallas_lint.checker.backend_failures import BACKENDS
 from pallas_lint.compat.versions import CUDA_TRITON_AGAIN, parse
 from pallas_lint.kernels.launches.backend import STRONG
 from pallas_lint.kernels.model.known_names import PALLAS
 
-_TITLES = {"triton": "Triton", "mosaic_gpu": "Mosaic GPU"}
 _PARAMS_DECIDE = (0, 8)
 
 
@@ -110,17 +110,17 @@ class BackendChanged(Rule):
         other = tuple(version for version, default in defaults.items() if default != wanted)
         if not other:
             return
-        meant = _TITLES[defaults[other[0]]]
+        meant = BACKENDS[defaults[other[0]]]
         span = context.spelled_versions(other)
         if len(other) == len(context.versions):
-            message = f"`pallas_call` without `compiler_params` is {meant} in jax {span}, not {_TITLES[wanted]}"
+            message = f"`pallas_call` without `compiler_params` is {meant} in jax {span}, not {BACKENDS[wanted]}"
         else:
             message = f"`pallas_call` without `compiler_params` changes its backend: {meant} in jax {span}"
         yield context.finding(
             launch.called_at,
             message,
             help=(
-                f"name the backend: `compiler_params=plgpu.CompilerParams()` of {_TITLES[wanted]}"
+                f"name the backend: `compiler_params=plgpu.CompilerParams()` of {BACKENDS[wanted]}"
                 if wanted == "triton"
                 else "launch with `plgpu.kernel`"
             ),
@@ -151,7 +151,7 @@ def _fixes(launch: Launch, wanted: str, context: Context) -> list[Fix]:
         return []
     module = f"{PALLAS}.{wanted}"
     names = [f"{module}.{name}" for name in ("CompilerParams", "TritonCompilerParams", "GPUCompilerParams")]
-    known = next((name for name in names if all(_has(name, version) for version in context.versions)), None)
+    known = next((name for name in names if compat.available(name, context.versions)), None)
     context.module.record_names_in(launch.site.piece)
     use = context.module.uses.called_at(launch.site.span.start)
     if known is None or use is None or use.call is None or not use.keywords:
@@ -160,8 +160,3 @@ def _fixes(launch: Launch, wanted: str, context: Context) -> list[Fix]:
     end = use.keywords[-1].value.end
     edit = Edit(Span(use.span.path, end, end), f", compiler_params={spelled}()")
     return [context.unsafe(f"write `compiler_params={spelled}()`", edit, *imports)]
-
-
-def _has(name: str, version: str) -> bool:
-    history = compat.api(name)
-    return history is not None and history.present_in(version)

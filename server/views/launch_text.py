@@ -72,7 +72,7 @@ def _table(launch: Launch, state: DocumentState, budgets: tuple[LaunchBudget, ..
         names |= {("scratch", at): name for at, name in enumerate(scratch)}
     takes = {part.name: part for part in budgets[0].parts} if budgets else {}
     rows = [tuple(map(text, ("ref", "", "block", "of", "index map", "VMEM")))]
-    for block in (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ())):
+    for block in (*blocks.operands, *(blocks.scratch or ())):
         if block is None:
             continue
         fallback = f"scratch {block.index}" if block.role == "scratch" else f"{block.role}put {block.index}"

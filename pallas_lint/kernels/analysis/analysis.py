@@ -60,12 +60,10 @@ class Analysis:
     runs: RootRuns
     launches: list[Launch] = field(factory=list)
     stale: tuple[KnownCall, ...] = ()  # those whose function was removed, or has another signature
-    inferred_backends: dict[Launch, InferredBackend] = field(
-        factory=dict
-    )  # the inferred backend of launches that name none
+    inferred_backends: dict[Launch, InferredBackend] = field(factory=dict)  # of launches that name none
     early_imports: frozenset[str] = frozenset()  # the checked versions of jax that do not have yet what is imported
     # By index map: the blocks that it places in any launch, and the dependencies of finding them.
-    placed: dict[nodes.Node, tuple[list[Block], set[Query]]] = field(factory=dict)
+    blocks_of_maps: dict[nodes.Node, tuple[list[Block], set[Query]]] = field(factory=dict)
 
     @property
     def memo(self) -> Memo:

@@ -83,7 +83,8 @@ def _call(interp: Interpreter, module: Module, known_call: KnownCall) -> bool:
     if func is None or arguments is None:
         return False
     if instance is not None:
-        first = arguments.keywords.pop(_names(func)[0], UNKNOWN) if _names(func) else UNKNOWN
+        names = func.node.params.positional_names
+        first = arguments.keywords.pop(names[0], UNKNOWN) if names else UNKNOWN
         arguments.positional.insert(0, first if isinstance(first, Instance) else instance)
     interp.call_function(func, arguments)
     return True
@@ -123,10 +124,6 @@ def line_of(piece: Piece, node: nodes.FunctionDef) -> str:
     return f"{piece.source.path}:{Site(piece, node.name).span.start.line}"
 
 
-def _names(func: Func) -> list[str]:
-    return [param.name.value for param in func.node.params.positional]
-
-
 def _is_static(func: Func) -> bool:
     return any(
         isinstance(decorator.decorator, nodes.Name) and decorator.decorator.value == "staticmethod"
@@ -141,7 +138,7 @@ def _arguments(interp: Interpreter, module: Module, func: Func, known_call: Know
     default.
     """
     parameters = func.node.params
-    positional = _names(func)
+    positional = func.node.params.positional_names
     taken = {*positional, *(param.name.value for param in parameters.kwonly_params)}
     given: dict[str, Value] = {}
     rest: list[Value] = []

@@ -42,7 +42,7 @@ def keep_informative(
                 other
                 for other in same
                 if _covers(facts_of(other), facts)
-                and not (real and other.is_tried)
+                and not (real and other.is_interpreted_call)
                 and (launch.attempted or not other.attempted)
             ),
             None,

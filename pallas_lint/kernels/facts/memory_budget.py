@@ -107,7 +107,7 @@ def _budgets_of(launch: Launch, analysis: Analysis, sublanes: int) -> tuple[Laun
     sure: list[Part] = []
     usual: list[Part] = []
     assumed: set[str] = set()
-    for block in (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ())):
+    for block in (*blocks.operands, *(blocks.scratch or ())):
         if block is None or (block.role == "scratch" and not _may_be_read(launch, block.index)):
             continue
         fallback = f"scratch {block.index}" if block.role == "scratch" else f"{block.role}put {block.index}"
@@ -187,7 +187,7 @@ def scalars_of(launch: Launch, analysis: Analysis) -> tuple[Part, ...]:
         if isinstance(operand, Array) and operand.shape is not None and operand.dtype is not None:
             parts.append((names.get(("prefetch", at), f"prefetch {at}"), operand.shape, operand.dtype))
     blocks = blocks_of(launch, analysis)
-    every = () if blocks is None else (*(blocks.inputs or ()), *(blocks.outputs or ()), *(blocks.scratch or ()))
+    every = () if blocks is None else (*blocks.operands, *(blocks.scratch or ()))
     parts.extend(
         (names.get((block.role, block.index), block.role), block.block_shape, block.dtype)
         for block in every

@@ -28,7 +28,7 @@ _MAX_DEPTH = 16
 
 
 @frozen
-class Lies:
+class VectorLayout:
     """`along` None: not known. `sure` is False where a rank is taken from how the code indexes."""
 
     along: Literal["lanes", "sublanes", "matrix"] | None
@@ -36,28 +36,28 @@ class Lies:
 
 
 @memoize_by_identity
-def lies(value: Value, trace: KernelTrace | None, depth: int = 0) -> Lies:
+def layout_of(value: Value, trace: KernelTrace | None, depth: int = 0) -> VectorLayout:
     """The layout of the value; "matrix" for rank 2 and more."""
     if not isinstance(value, Array) or depth > _MAX_DEPTH:
-        return Lies(None)
+        return VectorLayout(None)
     if value.shape is not None and len(value.shape) > 1:
-        return Lies("matrix")
+        return VectorLayout("matrix")
     load = load_of(value, trace)
     if load is not None:
         return _taken(load.ref.shape, load.index)
     op = value.origin
     if op is None or not op.args:
-        return Lies(None)
+        return VectorLayout(None)
     short = op.short
     if short in _IOTAS:
-        return Lies("lanes")
+        return VectorLayout("lanes")
     if short in _REDUCTIONS:
         return _reduced(op)
     if short == "__getitem__" and isinstance(op.args[0], Array):
         return _taken(op.args[0].shape, op.args[1])
     if short not in _ELEMENTWISE:
-        return Lies(None)
-    return _combined([lies(operand, trace, depth + 1) for operand in op.args if _has_layout(operand)])
+        return VectorLayout(None)
+    return _combined([layout_of(operand, trace, depth + 1) for operand in op.args if _has_layout(operand)])
 
 
 def made_by_logic(value: Value, depth: int = 0) -> bool:
@@ -74,42 +74,42 @@ def _has_layout(value: Value) -> bool:
     return value.origin is None or value.origin.short not in _FILLED
 
 
-def _combined(parts: list[Lies]) -> Lies:
+def _combined(parts: list[VectorLayout]) -> VectorLayout:
     found = {part.along for part in parts}
     if not found or None in found:
-        return Lies(None)
+        return VectorLayout(None)
     along = found.pop() if len(found) == 1 else "lanes" if found == {"lanes", "sublanes"} else "matrix"
-    return Lies(along, all(part.sure for part in parts))
+    return VectorLayout(along, all(part.sure for part in parts))
 
 
-def _taken(shape: Shape | None, index: Value) -> Lies:
+def _taken(shape: Shape | None, index: Value) -> VectorLayout:
     """The layout of `x[index]`."""
     parts = index.items if isinstance(index, Seq) and not index.open else (index,)
     parts = tuple(part for part in parts if part != NONE)
     if ELLIPSIS in parts:
         if shape is None or len(parts) != 1:
-            return Lies(None)
-        return Lies("lanes" if len(shape) == 1 else "matrix")
+            return VectorLayout(None)
+        return VectorLayout("lanes" if len(shape) == 1 else "matrix")
     sure = shape is not None
     rank = len(parts) if shape is None else len(shape)
     if rank == 1 and shape is None:
-        return Lies(None)  # `x[0]` of a matrix, or `x[:8]` of a vector
+        return VectorLayout(None)  # `x[0]` of a matrix, or `x[:8]` of a vector
     kept = [at for at in range(rank) if at >= len(parts) or isinstance(parts[at], Slice)]
     if any(isinstance(part, Array) and part.shape != () for part in parts):
-        return Lies(None)
+        return VectorLayout(None)
     if len(kept) != 1:
-        return Lies("matrix" if kept else None, sure)
-    return Lies("lanes" if kept[0] == rank - 1 else "sublanes", sure)
+        return VectorLayout("matrix" if kept else None, sure)
+    return VectorLayout("lanes" if kept[0] == rank - 1 else "sublanes", sure)
 
 
-def _reduced(op: Op) -> Lies:
+def _reduced(op: Op) -> VectorLayout:
     value, axis = op.args[0], op.argument("axis", 1) or op.argument("axes", 1)
     if not isinstance(value, Array) or not isinstance(axis, Const) or type(axis.value) is not int:
-        return Lies(None)
+        return VectorLayout(None)
     if op.argument("keepdims") not in (None, Const(False)):
-        return Lies("matrix", value.shape is not None)
+        return VectorLayout("matrix", value.shape is not None)
     if value.shape is not None and len(value.shape) != 2:
-        return Lies("matrix" if len(value.shape) > 2 else None)
+        return VectorLayout("matrix" if len(value.shape) > 2 else None)
     if axis.value in (-1, 1):
-        return Lies("sublanes", value.shape is not None)
-    return Lies("lanes", value.shape is not None)
+        return VectorLayout("sublanes", value.shape is not None)
+    return VectorLayout("lanes", value.shape is not None)

@@ -229,6 +229,11 @@ class Blocks:
     outputs: tuple[Block | None, ...] | None
     scratch: tuple[Block | None, ...] | None
 
+    @property
+    def operands(self) -> tuple[Block | None, ...]:
+        """Those of inputs and outputs, as far as their number is known."""
+        return (*(self.inputs or ()), *(self.outputs or ()))
+
     def of(self, ref: Ref) -> Block | None:
         """The block behind a kernel parameter; None where it is not known (or is a tree of several)."""
         group = {"in": self.inputs, "out": self.outputs}.get(ref.role or "")

@@ -182,7 +182,8 @@ def _clip(name: str, args: list[Value], keywords: Keywords) -> Value:
     return _elementwise(name, values, {})
 
 
-def _clamp(name: str, args: list[Value], keywords: Keywords) -> Value:
+def _rest(name: str, args: list[Value], keywords: Keywords) -> Value:
+    """The first argument is no case of the result: `lax.select(which, x, y)`, and the lower end of `lax.clamp`."""
     return _same(name, args[1:], keywords)
 
 
@@ -201,10 +202,6 @@ def _select(name: str, args: list[Value], keywords: Keywords) -> Value:
         return Array()
     dtype, weak = promote([operand_element(value) for value in (*choices.items, default)])
     return Array(broadcast([shape(value) for value in (*conditions.items, *choices.items, default)]), dtype, weak)
-
-
-def _select_n(name: str, args: list[Value], keywords: Keywords) -> Value:
-    return _same(name, args[1:], keywords)
 
 
 def _pair(name: str, args: list[Value], keywords: Keywords) -> Value:
@@ -431,7 +428,7 @@ _register(_real, "real imag abs absolute")
 _register(_rint, "rint")
 _register(_clip, "clip")
 _register(_where, "where")
-_register(_select_n, "select_n")
+_register(_rest, "select_n")
 _register(_select, "select")
 _register(_pair, "divmod")
 _register(_like, "zeros_like ones_like full_like empty_like", makes=True, alike=True)
@@ -476,6 +473,6 @@ _LAX_FUNCTIONS = {
     **{name: ArrayFunction(rule) for name, rule in convolutions.RULES.items()},
     "jax.lax.max": ArrayFunction(_elementwise),
     "jax.lax.min": ArrayFunction(_elementwise),
-    "jax.lax.clamp": ArrayFunction(_clamp),
-    "jax.lax.select": ArrayFunction(_select_n),
+    "jax.lax.clamp": ArrayFunction(_rest),
+    "jax.lax.select": ArrayFunction(_rest),
 }

@@ -60,7 +60,7 @@ def custom(interp: Tracer, name: str, target: Value, arguments: Arguments) -> Va
         return target
     given = (arguments.get("nondiff_argnums", 0) or Seq(()), arguments.get("nondiff_argnames", 1) or Seq(()))
     wanted = [item for value in given for item in as_tuple(value)]
-    parameters = _parameters(target)
+    parameters = target.node.params.positional_names
     positions = [
         parameters.index(item.value) if isinstance(item, Const) and item.value in parameters else integer(item)
         for item in wanted
@@ -69,10 +69,6 @@ def custom(interp: Tracer, name: str, target: Value, arguments: Arguments) -> Va
     if None in positions:
         return target
     return evolve(target, nondiff=tuple(sorted(known)), derived_in=interp.frame.module)
-
-
-def _parameters(func: Func) -> list[str]:
-    return [parameter.name.value for parameter in func.node.params.positional]
 
 
 def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
@@ -88,9 +84,10 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
         return  # derivatives of derivatives
     rules = _rules(interp, func)
     given = [*func.bound, *arguments.positional]
+    missing = func.node.params.positional_names[len(given) :]
     if rules is None or func.open_keywords or not _has_numbers(arguments):
         return
-    if arguments.open and not set(_parameters(func)[len(given) :]) <= arguments.keywords.keys():
+    if arguments.open and not set(missing) <= arguments.keywords.keys():
         return
     forward, backward = rules
     if not judged_here and func.derived_in is func.module and forward.module is func.module is backward.module:
@@ -99,8 +96,7 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
         return
     interp.run.derived[func.node] += 1
     named = {**dict(func.keywords), **arguments.keywords}
-    rest = _parameters(func)[len(given) :]
-    given += [named.pop(name) if name in named else _default(interp, func, name) for name in rest]
+    given += [named.pop(name) if name in named else _default(interp, func, name) for name in missing]
     static = [given[at] if at < len(given) else UNKNOWN for at in func.nondiff or ()]
     context = interp.frame.sharding_context
     traced = context if interp.frame.differentiated else evolve(context, traced=True)
@@ -109,9 +105,10 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
         result = interp.call_function(forward, Arguments(given, named))
         if isinstance(result, Seq) and len(result.items) == 2 and not result.open:
             output, residuals = result.items
-            if len(_parameters(backward)) == len(static) + 2 or backward.node.params.star_arg is not None:
+            taken = backward.node.params
+            if len(taken.positional) == len(static) + 2 or taken.star_arg is not None:
                 returned = interp.call_function(backward, Arguments([*static, residuals, like(output)]))
-                names = _parameters(func)
+                names = func.node.params.positional_names
                 if len(names) == len(given) and not (named or interp.frame.fails_on_purpose or interp.frame.is_caught):
                     kept = [at for at in range(len(names)) if at not in (func.nondiff or ())]
                     parameters, wanted = tuple(names[at] for at in kept), tuple(given[at] for at in kept)

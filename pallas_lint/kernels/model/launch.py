@@ -214,7 +214,7 @@ class Launch:
         return value == Const(True) or (isinstance(value, CallResult) and "Interpret" in value.function)
 
     @property
-    def is_tried(self) -> bool:
+    def is_interpreted_call(self) -> bool:
         """Whether it is a known call in interpret mode, which is no evidence about compilation."""
         return self.known_call is not None and (self.interpret or self.known_call.on == "interpret")
 

@@ -261,6 +261,14 @@ class Ref:
         return self.parameter, self.owner
 
     @property
+    def root(self) -> Ref:
+        """The ref that this is a view of, or itself."""
+        ref = self
+        while ref.view and ref.parent is not None:
+            ref = ref.parent
+        return ref
+
+    @property
     def rank(self) -> int | None:
         return None if self.shape is None else len(self.shape)
 

@@ -27,7 +27,7 @@ Problem = tuple[str, str]  # what is refused, and what to do
 def far_access(op: Op, launch: Launch) -> tuple[Ref, str] | None:
     """The ref and its memory, where that is another one than VMEM."""
     ref = op.argument("ref", 0) or op.argument("x_ref", 0)
-    space = _FAR.get(tpu_space(_whole(ref), launch) or "") if isinstance(ref, Ref) else None
+    space = _FAR.get(tpu_space(ref.root, launch) or "") if isinstance(ref, Ref) else None
     return (ref, space) if space is not None and isinstance(ref, Ref) else None
 
 
@@ -101,9 +101,3 @@ def _numbers(shape: object) -> tuple[int, ...] | None:
     if not isinstance(shape, tuple) or not all(isinstance(size, int) for size in shape):
         return None
     return shape
-
-
-def _whole(ref: Ref) -> Ref:
-    while ref.view and ref.parent is not None:
-        ref = ref.parent
-    return ref

@@ -50,16 +50,9 @@ def _end(op: Op, at: int, name: str) -> Ref | None:
     return value if isinstance(value, Ref) else None
 
 
-def _whole(ref: Ref) -> Ref:
-    """The buffer that a view is part of."""
-    while ref.view and ref.parent is not None:
-        ref = ref.parent
-    return ref
-
-
 def _space(ref: Ref, launch: Launch) -> str | None:
     """ "HBM", "VMEM", "SMEM" or "VMEM_SHARED", where the ref or its buffer is certainly there."""
-    return _SPACES.get(tpu_space(_whole(ref), launch) or "")
+    return _SPACES.get(tpu_space(ref.root, launch) or "")
 
 
 def _pair(from_: Ref, to: Ref, indexed: list[tuple[Ref, Value]], launch: Launch) -> Problem | None:
@@ -117,7 +110,7 @@ def _part(view: Ref, launch: Launch) -> Problem | None:
     if not is_tiled(launch) or len(parts) > len(whole.shape) or any(part in (NONE, ELLIPSIS) for part in parts):
         return None
     taken = [taken_by(part, size) for part, size in zip(parts, whole.shape, strict=False)]
-    return cut_tiles(taken + [None] * (len(whole.shape) - len(parts)), whole.dtype, _whole(view).parameter)
+    return cut_tiles(taken + [None] * (len(whole.shape) - len(parts)), whole.dtype, view.root.parameter)
 
 
 # -- gathers and scatters ------------------------------------------------------------------------------------------
@@ -171,7 +164,7 @@ def _parts(view: Ref) -> tuple[Value, ...]:
 
 def _indexed(view: Ref, indices: Value, launch: Launch, chips: tuple[SparseCores, ...]) -> Problem | None:
     """What is wrong with an indirect copy of rows."""
-    name, rows = _whole(view).parameter, view.parent
+    name, rows = view.root.parameter, view.parent
     dtype = indices.dtype if isinstance(indices, Ref | Array) else None
     if dtype not in (None, "i32", "u32"):
         return f"indices of {dtype}, where an indirect copy takes 32-bit integers", "convert them before the kernel"

@@ -53,7 +53,7 @@ def _parts(allocation: Allocation, space: str, analysis: Analysis, tiled: bool) 
     if pipeline is None or pipeline.api != _PIPELINE or pipeline.open or space != "vmem":
         return
     blocks = blocks_of(pipeline, analysis)
-    for block in () if blocks is None else (*(blocks.inputs or ()), *(blocks.outputs or ())):
+    for block in () if blocks is None else blocks.operands:
         if block is not None and block.sure and block.space in (None, "vmem") and not hidden_space(block):
             held = _bytes(block.block_shape, block.dtype, "vmem", tiled)
             # Two buffers, also where the block stays where it is.

@@ -83,20 +83,14 @@ def _taken(trace: KernelTrace) -> Iterator[_Rows]:
             barriers += 1
         if not isinstance(event, Access) or event.kind not in ("load", "store") or not is_copy(event):
             continue
-        rows = _rows(event.ref) if _root(event.ref).space == "vmem_shared" else None
+        rows = _rows(event.ref) if event.ref.root.space == "vmem_shared" else None
         if rows is not None and event.certain and not any(guard.kind == "loop" for guard in event.guards):
             yield _Rows(event, barriers, *rows)
 
 
-def _root(ref: Ref) -> Ref:
-    while ref.view and ref.parent is not None:
-        ref = ref.parent
-    return ref
-
-
 def _rows(ref: Ref) -> tuple[Value, int] | None:
     """First row and number of rows of a whole buffer, or of rows of it that are taken in full."""
-    root = _root(ref)
+    root = ref.root
     if not root.shape or not isinstance(root.shape[0], int):
         return None
     if ref is root:
