@@ -10,10 +10,9 @@ from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import Array
 from pallas_lint.syntax import Site, nodes
 from pallas_lint.syntax.bindings import text_of
+from pallas_lint.syntax.search import descendants
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import tree_sitter
 
     from pallas_lint.checker.context import Context
@@ -129,7 +128,7 @@ def _statement_at(span: Span, module: Module) -> tree_sitter.Node | None:
     tree = module.outline.tree
     if tree is None:
         return None
-    for node in _walk(tree.root_node):
+    for node in descendants(tree.root_node):
         if node.type == "if_statement":
             condition = node.child_by_field_name("condition")
             if condition is None:
@@ -138,14 +137,6 @@ def _statement_at(span: Span, module: Module) -> tree_sitter.Node | None:
             if place.start <= span.start and span.end <= place.end:
                 return node
     return None
-
-
-def _walk(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(current.named_children)
 
 
 def _colon(statement: tree_sitter.Node) -> tree_sitter.Node | None:

@@ -1,4 +1,4 @@
-"""Nodes of a tree-sitter tree that contain given words: far fewer than all."""
+"""Nodes of a tree-sitter tree: those that contain given words, far fewer than all; and all below one."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ def holding(root: tree_sitter.Node, *words: bytes) -> Iterator[tree_sitter.Node]
         if at < len(marks) and marks[at] < node.end_byte:
             yield node
             stack.extend(reversed(node.named_children))
+
+
+def descendants(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
+    """Every named node below a node, outer ones first, in order of position."""
+    stack = list(reversed(node.named_children))
+    while stack:
+        below = stack.pop()
+        yield below
+        stack.extend(reversed(below.named_children))
 
 
 def _places(text: bytes, word: bytes) -> Iterator[int]:

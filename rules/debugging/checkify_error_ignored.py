@@ -10,6 +10,7 @@ from pallas_lint.api import Context, Edit, Example, Finding, Fix, Rule, Severity
 from pallas_lint.kernels.analysis.functionalised import launches_checked_in
 from pallas_lint.records import frozen
 from pallas_lint.syntax.bindings import text_of
+from pallas_lint.syntax.search import descendants
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -187,7 +188,7 @@ def _calls(use: Use) -> Iterator[tree_sitter.Node]:
 def _named_calls(name: str, binding: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
     """Calls of a name in the scope that binds it."""
     scope = _scope(binding)
-    for node in _descend(scope):
+    for node in descendants(scope):
         if node.type == "call" and node.start_byte > binding.start_byte:
             function = node.child_by_field_name("function")
             if function is not None and function.type == "identifier" and text_of(function) == name:
@@ -222,7 +223,7 @@ def _dropped(call: tree_sitter.Node) -> _Dropped | None:
     scope = _scope(parent)
     if scope.type == "module":
         return None  # another module may import it
-    others = (node for node in _descend(scope) if node.type == "identifier" and node.id != target.id)
+    others = (node for node in descendants(scope) if node.type == "identifier" and node.id != target.id)
     return None if any(text_of(node) == name for node in others) else _Dropped(parent, parent.parent, target)
 
 
@@ -248,7 +249,7 @@ def _thrown(dropped: _Dropped, uses: Uses, context: Context) -> Fix | None:
     elif not name.strip("_"):
         name = "error"
         edits.append(Edit(uses.span(dropped.target), name))
-    if name == "error" and any(text_of(n) == name for n in _descend(scope) if n.type == "identifier"):
+    if name == "error" and any(text_of(n) == name for n in descendants(scope) if n.type == "identifier"):
         return None
     edits.append(Edit(Span(span.path, span.end, span.end), f"\n{indent}{name}.throw()"))
     make = context.unsafe if _may_be_traced(scope, context) else context.safe
@@ -268,11 +269,3 @@ def _scope(node: tree_sitter.Node) -> tree_sitter.Node:
     while parent is not None and parent.type not in _SCOPES:
         parent = parent.parent
     return parent if parent is not None else node
-
-
-def _descend(scope: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
-    stack = list(reversed(scope.named_children))
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(reversed(node.named_children))
