@@ -115,11 +115,11 @@ class _RuleContexts(NamedTuple):
     """One rule on one launch, or on a kernel under it: with each target, and with what is inferred."""
 
     contexts: tuple[Context, ...]
-    presumed: Context | None = None
+    inferred: Context | None = None
 
     @property
     def applies(self) -> bool:
-        return bool(self.contexts) or self.presumed is not None
+        return bool(self.contexts) or self.inferred is not None
 
 
 @define(eq=False)
@@ -336,10 +336,10 @@ class _RuleRunner:
         self, rule: type[Rule], launch: Launch, trace: KernelTrace | None, targets: tuple[Target, ...] | None
     ) -> _RuleContexts:
         contexts = tuple(self._context(rule, launch, trace, target) for target in _targets_for(rule, targets))
-        presumed = self.analysis.inferred_backends.get(launch) if targets == () and rule.backends is not None else None
-        if presumed is None or presumed.backend not in rule.backends:  # type: ignore[operator]
+        inferred = self.analysis.inferred_backends.get(launch) if targets == () and rule.backends is not None else None
+        if inferred is None or inferred.backend not in rule.backends:  # type: ignore[operator]
             return _RuleContexts(contexts)
-        return _RuleContexts(contexts, self._context(rule, launch, trace, Target(presumed.backend)))
+        return _RuleContexts(contexts, self._context(rule, launch, trace, Target(inferred.backend)))
 
     def _context(
         self,
@@ -355,12 +355,12 @@ class _RuleRunner:
         found: list[Finding] = []
         for context in contexts.contexts:
             found += self._guarded(context, check, subject)
-        if contexts.presumed is None:
+        if contexts.inferred is None:
             return found
         found = [finding for finding in found if finding.severity is not Severity.INFO]
         reported = {finding.span for finding in found}
-        presumed = self._guarded(contexts.presumed, check, subject)
-        return [*found, *(finding for finding in presumed if finding.span not in reported)]
+        inferred = self._guarded(contexts.inferred, check, subject)
+        return [*found, *(finding for finding in inferred if finding.span not in reported)]
 
     def _uses(self, rules: list[type[Rule]]) -> Iterator[Finding]:
         own, others = _own_and_others(rules)

@@ -145,13 +145,13 @@ class Context:
             assumed = ", ".join(f"{name}={value}" for name, value in sorted(assumptions.items()))
             help = f"{help} (assuming {assumed})".strip()
         target = self.target if self.rule.backends is not None else None
-        presumed = (
+        inferred = (
             self.analysis.inferred_backends.get(self.launch) if target is not None and self.launch is not None else None
         )
-        if presumed is not None:  # a fix that is safe for one backend may not be for another
+        if inferred is not None:  # a fix that is safe for one backend may not be for another
             from pallas_lint.checker.backend_failures import BACKENDS
 
-            message = f"{message} (presumed {BACKENDS[presumed.backend]}: {presumed.reason})"
+            message = f"{message} (presumed {BACKENDS[inferred.backend]}: {inferred.reason})"
             fixes = [evolve(fix, applicability="unsafe") for fix in fixes]
         return Finding(
             self.rule.code,

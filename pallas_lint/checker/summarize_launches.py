@@ -119,7 +119,7 @@ def _backend(launch: Launch, analysis: Analysis, settings: Settings) -> tuple[st
         evidence = "backend="
     own = None if launch.backend is None else launch.backend.replace("_", "-")
     targets = targets_of(launch, settings)
-    presumed = analysis.inferred_backends.get(launch)
+    inferred = analysis.inferred_backends.get(launch)
     if targets is None:
         if settings.target and not any(knowing(target.device, settings.jax.versions) for target in settings.target):
             return own, "no target is a device of this jax", False
@@ -131,8 +131,8 @@ def _backend(launch: Launch, analysis: Analysis, settings: Settings) -> tuple[st
         if own is not None and not settings.target:
             return own, evidence, True
         return ", ".join(map(str, targets)), "as set", True
-    if presumed is not None:
-        return presumed.backend.replace("_", "-"), f"presumed: {presumed.reason}", True
+    if inferred is not None:
+        return inferred.backend.replace("_", "-"), f"presumed: {inferred.reason}", True
     return None, "chosen when it runs" if launch.evidence == "several" else "no evidence", False
 
 

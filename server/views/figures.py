@@ -44,10 +44,10 @@ def backend_of(launch: Launch, state: DocumentState) -> Backend | None:
     """The backend that a launch is judged for: the one that was chosen, else its own, else the one presumed."""
     targets = targets_of(launch, state.settings) if state.settings is not None else None
     backends = {target.backend for target in targets or ()}
-    presumed = state.analysis.inferred_backends.get(launch)
+    inferred = state.analysis.inferred_backends.get(launch)
     if len(backends) == 1:
         return backends.pop()
-    return launch.backend or (presumed.backend if presumed is not None else None)
+    return launch.backend or (inferred.backend if inferred is not None else None)
 
 
 def summary(launch: Launch, state: DocumentState, probed: LaunchResult | None = None) -> str:
