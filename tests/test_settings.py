@@ -269,7 +269,7 @@ def test_which_rules_are_enabled(root: Path, config: str, values: dict[str, Any]
 
 
 def test_opt_in_rules_are_used_when_selected(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = {"PAL001": SimpleNamespace(opt_in=False), "PAL002": SimpleNamespace(opt_in=True)}
+    rules = {code: SimpleNamespace(opt_in=code == "PAL002", preview=False) for code in ("PAL001", "PAL002")}
     monkeypatch.setattr(pallas_lint.ruleset.registry, "all_rules", lambda: rules)
     assert selection.enabled([]) == {"PAL001"}
     assert selection.enabled([Layer(), Layer(extend=("PAL002",))]) == {"PAL001", "PAL002"}
