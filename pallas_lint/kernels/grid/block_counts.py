@@ -202,7 +202,7 @@ def _blocks(block: Block, at: int) -> BlockCount | int | None:
 def size_along(block: Block, at: int) -> Dim:
     """The size of the array in a dimension, or its name: of an operand `x`, `x.shape[0]`.
 
-    `x.shape[-1]` where the grid calls it that: the block tells how many dimensions there are.
+    `x.shape[-1]` where the grid has that name: the array has as many dimensions as its block.
     """
     if block.array_shape is not None:
         return block.array_shape[at] if at < len(block.array_shape) else None

@@ -183,7 +183,7 @@ def _clip(name: str, args: list[Value], keywords: Keywords) -> Value:
 
 
 def _rest(name: str, args: list[Value], keywords: Keywords) -> Value:
-    """The first argument is no case of the result: `lax.select(which, x, y)`, and the lower end of `lax.clamp`."""
+    """The result is like the arguments after the first: `lax.select(which, x, y)`, `lax.clamp(least, x, most)`."""
     return _same(name, args[1:], keywords)
 
 
