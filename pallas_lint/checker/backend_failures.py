@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint import compat
 from pallas_lint.checker.targeting import sparse_core
 from pallas_lint.finding import Severity
-from pallas_lint.kernels.facts.memory_budget import compiler_param
+from pallas_lint.kernels.model.compiler_params import compiler_param
 from pallas_lint.kernels.model.values import External
 from pallas_lint.records import frozen
 

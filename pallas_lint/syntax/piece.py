@@ -373,6 +373,13 @@ class Site:
         """The function of a call, without its arguments; else the site itself."""
         return Site(self.piece, self.node.func) if isinstance(self.node, nodes.Call) else self
 
+    def keyword(self, name: str) -> Site | None:
+        """The argument that a call passes by this name."""
+        for argument in self.node.args if isinstance(self.node, nodes.Call) else ():
+            if argument.keyword is not None and argument.keyword.value == name:
+                return Site(self.piece, argument)
+        return None
+
     @property
     def key(self) -> nodes.Node:
         """Equal for the same node: sites are made anew at each visit."""

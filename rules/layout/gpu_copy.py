@@ -9,8 +9,8 @@ from pallas_lint.api import ELLIPSIS, NONE, Const, Context, Example, Finding, Op
 from pallas_lint.checker.backend_failures import Refusal, first_refused
 from pallas_lint.kernels.facts.copies import TO_GMEM, TO_SMEM
 from pallas_lint.kernels.facts.gpu_buffers import tiling, transforms, whole
-from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.facts.named_axes import axis_points, gpu_axes_in, indices_in
+from pallas_lint.kernels.model.compiler_params import compiler_param
 from pallas_lint.kernels.model.dtypes import bits, long_name
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.values import as_tuple

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pallas_lint.api import Array, CallResult, Const, Context, Example, Finding, Launch, Op, Rule, Severity, Site, nodes
+from pallas_lint.api import Array, Const, Context, Example, Finding, Launch, Op, Rule, Severity
 from pallas_lint.checker.backend_failures import SUBCORES
 from pallas_lint.compat.chips import (
     CHIPS,
@@ -19,7 +19,6 @@ from pallas_lint.kernels.facts.memory_budget import (
     LaunchBudget,
     Part,
     budgets_of,
-    compiler_param,
     largest_size,
     scalars_of,
     spelled,
@@ -27,6 +26,7 @@ from pallas_lint.kernels.facts.memory_budget import (
 from pallas_lint.kernels.facts.shared_memory import LOCAL_DATA_SHARE, SHARED, shared_memory
 from pallas_lint.kernels.facts.subcores.memory import subcore_memory
 from pallas_lint.kernels.grid.block_counts import may_be_any
+from pallas_lint.kernels.model.compiler_params import compiler_param, compiler_param_site
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.probe.byte_sizes import format_exactly
 from pallas_lint.probe.chip_memory import COUNTED_TWICE_SINCE, MIB, SMEM, kept_arrays
@@ -357,22 +357,11 @@ def _written_limit(launch: Launch, devices: tuple[str, ...], context: Context) -
     names = ", ".join(_NAMES[device] for device in lacking if len(devices) == 1 or device != "v4")
     most = max(CHIPS[device].vmem for device in lacking)
     yield context.finding(
-        _limit_site(launch),
+        compiler_param_site(launch, "vmem_limit_bytes"),
         f"`vmem_limit_bytes` of {format_exactly(value.value)}, but VMEM is {format_exactly(most)} at most on {names}",
         help="query the device: `int(pltpu.get_tpu_info().vmem_capacity_bytes * 0.9)`",
         severity=Severity.INFO,
     )
-
-
-def _limit_site(launch: Launch) -> Site:
-    """The keyword itself, where the parameters are made by a call that is seen."""
-    params = launch.argument("compiler_params")
-    node = params.site.node if isinstance(params, CallResult) else None
-    if isinstance(params, CallResult) and isinstance(node, nodes.Call):
-        for argument in node.args:
-            if argument.keyword is not None and argument.keyword.value == "vmem_limit_bytes":
-                return Site(params.site.piece, argument)
-    return launch.called_at
 
 
 def _bytes(value: object) -> int | None:

@@ -7,15 +7,11 @@ from itertools import islice
 
 from pallas_lint.api import (
     NONE,
-    Access,
-    CallResult,
     Context,
-    Dictionary,
     Example,
     Finding,
     Fix,
     KernelTrace,
-    Launch,
     Ref,
     Rule,
     Seq,
@@ -27,7 +23,6 @@ from pallas_lint.api import (
 from pallas_lint.checker.backend_failures import up_to
 from pallas_lint.kernels.facts.copies import (
     GPU,
-    REMOTE,
     TO_GMEM,
     TO_SMEM,
     WAIT_TO_GMEM,
@@ -35,17 +30,18 @@ from pallas_lint.kernels.facts.copies import (
     Copies,
     copies_of,
     declaration,
+    early_uses,
     miscounts,
+    unequal_conditions,
     unmatched,
     warpgroups,
 )
 from pallas_lint.kernels.facts.semaphores import misuses, unbalanced
-from pallas_lint.kernels.model.known_names import integer, is_integer
+from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.syntax.descent import walk
 
 _WAIT_TO_SMEM = f"{GPU}.wait_gmem_to_smem"
 _MAX_COPY = 40  # characters of a copy that a fix's title names
-_BARRIER_SEMAPHORE = "jax.experimental.pallas.tpu.get_barrier_semaphore"
 
 
 class DmaUnpaired(Rule):
@@ -61,9 +57,6 @@ class DmaUnpaired(Rule):
 
     Copies take a `SemaphoreType.DMA`, a single one of an array; signals and waits by number a `SemaphoreType.REGULAR`,
     which is signalled as often as it is waited for.
-
-    Two launches of one program that use the barrier semaphore under one `collective_id` get the same semaphore: a
-    device that is ahead signals its neighbour's previous kernel.
 
     ## How to fix
 
@@ -82,17 +75,13 @@ class DmaUnpaired(Rule):
     semaphores in arrays by index only where all indices are constant. They are counted where all of one semaphore run
     under the same conditions and in the same loops, and what each copies is known; remote copies are not counted.
     Silent for semaphores that come from outside the kernel or reach code that is not seen, and where the number of
-    starts and waits differs only by how often loops run. One `collective_id` in two launches is a warning where they
-    synchronise in code of their own, and a hint where it is the same code: that is allowed if a device cannot enter the
-    second before its neighbours left the first.
+    starts and waits differs only by how often loops run.
 
     ## References
 
-    - jax documentation, "Async operations" and the docstrings of `make_async_copy`, `make_async_remote_copy` and
-      `get_barrier_semaphore`.
+    - jax documentation, "Async operations" and the docstrings of `make_async_copy` and `make_async_remote_copy`.
     - Semaphores of other kinds and arrays of them, traced with jax 0.12.0.1 on tensor cores and subcores; 0.10.2 and
       0.11.2 have the same checks.
-    - jax issue 27963: one `collective_id` in two kernels.
     - Run with jax 0.8.3, 0.10.2 and 0.12.0.1. Without wait: right with `interpret=True` and NaN with
       `pltpu.InterpretParams(dma_execution_mode="on_wait")`, "Semaphore has non-zero count at kernel exit" with
       "eager". Descriptor never used: NaN. Wait without start: NaN with `interpret=True`, hangs with InterpretParams.
@@ -200,28 +189,6 @@ class DmaUnpaired(Rule):
         yield from _shared(copies, context)
         yield from _to_gmem(trace, context)
 
-    def check_module(self, context: Context) -> Iterator[Finding]:
-        if "auto_assign_collective_ids" in context.module.source.text:
-            return
-        seen: list[tuple[Launch, int]] = []
-        for launch in context.analysis.launches:
-            found = _collective_id(launch)
-            if found is None or launch.form.is_inner or not _barriers(launch):
-                continue
-            number, where = found
-            for other, taken in seen:
-                level = _rivalry(launch, other) if taken == number else None
-                if level is not None:
-                    yield context.finding(
-                        where,
-                        f"another launch has the same barrier semaphore: `collective_id={number}` is used twice",
-                        help="give each launch a `collective_id` of its own, unless all synchronise in the same way",
-                        severity=level,
-                        related=[(other.called_at, "the other launch")],
-                    )
-                    break
-            seen.append((launch, number))
-
 
 def _misused(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     """Semaphores of another kind, several at once, and such as are never signalled."""
@@ -323,72 +290,27 @@ def _never_used(copies: Copies, context: Context) -> Iterator[Finding]:
 
 
 def _conditional(copies: Copies, context: Context) -> Iterator[Finding]:
-    """A single start and a single wait of the same copy, of which one runs under more conditions than the other."""
-    for start in copies.of("start"):
-        copied = start.op.name == TO_SMEM or (start.op.name.endswith("_copy.start") and start.op.name not in REMOTE)
-        if not copied or not copies.is_checkable(start):
-            continue
-        meeting = list(islice((other for other in copies.meeting(start) if other is not start), 2))
-        if len(meeting) != 1 or meeting[0].kind != "wait" or not _same_copy(start, meeting[0], copies.trace):
-            continue
-        wait = meeting[0]
-        if start.in_loop or wait.in_loop or not (start.op.certain and wait.op.certain):
-            continue
-        inner, outer = wait.conditions, start.conditions
-        if len(inner) > len(outer) and inner[: len(outer)] == outer:
+    """A start and the only wait for it, of which one runs under more conditions than the other."""
+    for start, wait in unequal_conditions(copies):
+        if len(wait.conditions) > len(start.conditions):
             message = f"the copy is always started, but waited for only under a condition (`{start.spelled}`)"
-            where, other, text = wait.op.site, start.op.site, "started here"
-        elif len(outer) > len(inner) and outer[: len(inner)] == inner:
-            message = f"waits always, but the copy is started only under a condition (`{start.spelled}`)"
-            where, other, text = wait.op.site, start.op.site, "started here"
         else:
-            continue
+            message = f"waits always, but the copy is started only under a condition (`{start.spelled}`)"
         help_ = "start and wait under the same conditions"
-        yield context.finding(where, message, help=help_, severity=Severity.WARNING, related=[(other, text)])
-
-
-def _same_copy(one: BarrierSignal, other: BarrierSignal, trace: KernelTrace) -> bool:
-    """Whether both certainly concern copies of the same size: between the same refs, or of a block on its barrier."""
-    if one.op.name == TO_SMEM:
-        return trace.launch.arguments.keys().isdisjoint(("num_threads", "mesh", "cluster"))
-    return isinstance(one.target, Ref) and one.target == other.target and one.source == other.source
+        related = [(start.op.site, "started here")]
+        yield context.finding(wait.op.site, message, help=help_, severity=Severity.WARNING, related=related)
 
 
 def _shared(copies: Copies, context: Context) -> Iterator[Finding]:
-    """Two copies in flight on one semaphore, and data of the first used before the second is waited for."""
-    plain = [
-        signal for signal in copies.signals if copies.is_checkable(signal) and not signal.in_loop and signal.op.certain
-    ]
-    in_order: dict[object, list[BarrierSignal]] = {}  # by semaphore
-    for signal in plain:
-        if signal.ref is not None and signal.slot is not None:
-            in_order.setdefault((signal.ref.buffer, signal.slot), []).append(signal)
-    fours = [four for each in in_order.values() for four in zip(each, each[1:], each[2:], each[3:], strict=False)]
-    for first, second, wait, last in sorted(fours, key=lambda four: four[0].at):
-        if [signal.kind for signal in (first, second, wait, last)] != ["start", "start", "wait", "wait"]:
-            continue
-        if not isinstance(first.target, Ref):
-            continue
-        if not isinstance(second.target, Ref) or not isinstance(wait.target, Ref):
-            continue
-        if not isinstance(last.target, Ref) or last.target.buffer == wait.target.buffer:
-            continue
-        if second.target.buffer == first.target.buffer:
-            continue
-        if len({signal.conditions for signal in (first, second, wait, last)}) > 1:
-            continue
-        for event in copies.trace.events[wait.at : last.at]:
-            if isinstance(event, Access) and event.kind == "load" and event.ref.buffer == wait.target.buffer:
-                if event.site.key in copies.sites:
-                    continue
-                yield context.finding(
-                    wait.op.site,
-                    f"two copies are in flight on `{first.spelled}`: the other one may end this wait",
-                    help="give each copy its own semaphore, or wait for both before the data is used",
-                    severity=Severity.WARNING,
-                    related=[(second.op.site, "the other copy"), (event.site, "used here")],
-                )
-                return
+    """The first use of data that the other one of two copies in flight may stand for."""
+    for early in islice(early_uses(copies), 1):
+        yield context.finding(
+            early.wait.op.site,
+            f"two copies are in flight on `{early.wait.spelled}`: the other one may end this wait",
+            help="give each copy its own semaphore, or wait for both before the data is used",
+            severity=Severity.WARNING,
+            related=[(early.other.op.site, "the other copy"), (early.use.site, "used here")],
+        )
 
 
 def _barrier_use(copies: Copies, context: Context) -> Iterator[Finding]:
@@ -435,47 +357,3 @@ def _to_gmem(trace: KernelTrace, context: Context) -> Iterator[Finding]:
             op=op,
             severity=Severity.WARNING,
         )
-
-
-# -- collective ids ------------------------------------------------------------------------------------------------
-
-
-def _collective_id(launch: Launch) -> tuple[int, Site] | None:
-    """The literal id, and where it is written."""
-    params = launch.argument("compiler_params")
-    value = None
-    if isinstance(params, CallResult):
-        value = params.argument("collective_id")
-    elif isinstance(params, Dictionary):
-        inner = params.get("mosaic") or params
-        value = inner.get("collective_id") if isinstance(inner, Dictionary) else None
-    if not is_integer(value):
-        return None
-    where = launch.called_at
-    if isinstance(params, CallResult):
-        node = params.site.node
-        for argument in node.args if isinstance(node, nodes.Call) else ():
-            if argument.keyword is not None and argument.keyword.value == "collective_id":
-                where = Site(params.site.piece, argument)
-    return value.value, where
-
-
-def _barriers(launch: Launch) -> set[object]:
-    """The places at which the launch's kernel gets the barrier semaphore."""
-    return {op.site.key for trace in launch.traces for op in trace.ops(_BARRIER_SEMAPHORE)}
-
-
-def _rivalry(one: Launch, other: Launch) -> Severity | None:
-    """How likely two launches disturb each other; None where they may never meet.
-
-    Launches that synchronise in the same way may share an id, according to jax; "if in doubt, prefer not sharing".
-    """
-    again = one.site.key == other.site.key and {b.node for b in one.bodies} == {b.node for b in other.bodies}
-    if again or not one.callers or not other.callers or not (one.certain and other.certain):
-        return None
-    roots = one.callers[0], other.callers[0]
-    alike = bool(_barriers(one) & _barriers(other))
-    if roots[0].node is roots[1].node:
-        return Severity.INFO if alike else Severity.WARNING
-    tests = any(root.method_of is not None or root.name.startswith("test") for root in roots)
-    return None if alike or tests else Severity.INFO

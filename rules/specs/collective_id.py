@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import NONE, Context, Example, Finding, Launch, Rule, Severity
-from pallas_lint.kernels.facts.memory_budget import compiler_param
+from pallas_lint.kernels.model.compiler_params import compiler_param, compiler_param_site
 from pallas_lint.kernels.model.known_names import is_integer
 
 _BARRIER = "jax.experimental.pallas.tpu.get_barrier_semaphore"
@@ -13,12 +13,15 @@ _ALLOWED = "allow_collective_id_without_custom_barrier"
 
 
 class CollectiveId(Rule):
-    """A kernel that takes the barrier semaphore without a `collective_id`, or has one and takes none.
+    """A barrier semaphore without a `collective_id`, an id without a barrier, or one id for two kernels.
 
     `pltpu.get_barrier_semaphore()` gives the semaphore that belongs to the launch's `collective_id`, by which all
     devices mean the same one. Lowering refuses a kernel that takes it and has no id (`collective_id has to be specified
     when using a custom barrier`), and one that has an id and takes none (`collective_id has to be unspecified or None
     when not using a custom barrier`). Interpret mode looks at neither.
+
+    Two launches of one program that use the barrier semaphore under one `collective_id` get the same semaphore: a
+    device that is ahead signals its neighbour's previous kernel.
 
     ## How to fix
 
@@ -30,11 +33,14 @@ class CollectiveId(Rule):
 
     Silent where the compiler parameters are not seen, where a barrier is taken with arguments (then newer releases find
     an id), where the program has ids assigned (`auto_assign_collective_ids`), and, for an id without a barrier, where
-    the kernel calls what is not seen.
+    the kernel calls what is not seen. One id for two launches is a warning where they synchronise in code of their own,
+    and a hint where it is the same code: that is allowed if a device cannot enter the second before its neighbours left
+    the first.
 
     ## References
 
-    - Lowered for TPU inside a `shard_map` with jax 0.6.2, 0.8.3, 0.10.2 and 0.12.0: both are refused by all.
+    - Lowered for TPU inside a `shard_map` with jax 0.6.2, 0.8.3, 0.10.2 and 0.12.0: the first two are refused by all.
+    - The docstring of `get_barrier_semaphore`, and jax issue 27963: one `collective_id` in two kernels.
     """
 
     code = "PAL312"
@@ -111,7 +117,7 @@ class CollectiveId(Rule):
         target = context.target
         if target is None or target.backend != "tpu" or launch.form.is_inner or launch.interpret or not launch.traces:
             return
-        if "auto_assign_collective_ids" in context.module.source.text:
+        if _are_assigned(context):
             return
         number = compiler_param(launch, "collective_id")
         taken = [op for trace in launch.traces for op in trace.ops(_BARRIER)]
@@ -134,3 +140,51 @@ class CollectiveId(Rule):
                 help="leave the id out, or have the devices wait for each other: `pltpu.get_barrier_semaphore()`",
                 certain=launch.certain,
             )
+
+    def check_module(self, context: Context) -> Iterator[Finding]:
+        """One id for two launches that both take the barrier semaphore."""
+        if _are_assigned(context):
+            return
+        seen: list[tuple[Launch, int]] = []
+        for launch in context.analysis.launches:
+            number = compiler_param(launch, "collective_id")
+            if not is_integer(number) or launch.form.is_inner or not _barriers(launch):
+                continue
+            for other, taken in seen:
+                severity = _severity_of_reuse(launch, other) if taken == number.value else None
+                if severity is not None:
+                    yield context.finding(
+                        compiler_param_site(launch, "collective_id"),
+                        f"another launch has the same barrier semaphore: `collective_id={taken}` is used twice",
+                        help="give each launch a `collective_id` of its own, unless all synchronise in the same way",
+                        severity=severity,
+                        related=[(other.called_at, "the other launch")],
+                    )
+                    break
+            seen.append((launch, number.value))
+
+
+def _are_assigned(context: Context) -> bool:
+    """Whether the program has jax choose the ids."""
+    return "auto_assign_collective_ids" in context.module.source.text
+
+
+def _barriers(launch: Launch) -> set[object]:
+    """The places at which the launch's kernel takes the barrier semaphore."""
+    return {op.site.key for trace in launch.traces for op in trace.ops(_BARRIER)}
+
+
+def _severity_of_reuse(one: Launch, other: Launch) -> Severity | None:
+    """By how likely two launches with one id disturb each other; None where they may never meet.
+
+    Launches that synchronise in the same way may share an id, according to jax; "if in doubt, prefer not sharing".
+    """
+    again = one.site.key == other.site.key and {b.node for b in one.bodies} == {b.node for b in other.bodies}
+    if again or not one.callers or not other.callers or not (one.certain and other.certain):
+        return None
+    roots = one.callers[0], other.callers[0]
+    alike = bool(_barriers(one) & _barriers(other))
+    if roots[0].node is roots[1].node:
+        return Severity.INFO if alike else Severity.WARNING
+    tests = any(root.method_of is not None or root.name.startswith("test") for root in roots)
+    return None if alike or tests else Severity.INFO

@@ -21,7 +21,7 @@ from pallas_lint.api import (
     Value,
 )
 from pallas_lint.compat.versions import parse
-from pallas_lint.kernels.facts.memory_budget import compiler_param
+from pallas_lint.kernels.model.compiler_params import compiler_param
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.launch import block_spec
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer, is_integer
-from pallas_lint.kernels.model.trace import Op, refs_in
+from pallas_lint.kernels.model.trace import Access, Op, refs_in
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, CallResult, Ref, Seq, Value, as_tuple
 from pallas_lint.records import define, field, frozen
 
@@ -322,3 +322,62 @@ def declaration(trace: KernelTrace, barrier: Ref) -> CallResult | None:
     if not isinstance(made, CallResult) or not made.function.endswith(".Barrier") or made.open:
         return None
     return made
+
+
+# -- what runs when ------------------------------------------------------------------------------------------------
+
+
+def unequal_conditions(copies: Copies) -> Iterator[tuple[BarrierSignal, BarrierSignal]]:
+    """A single start and the single wait for the same copy, of which one runs under more conditions than the other."""
+    for start in copies.of("start"):
+        copied = start.op.name == TO_SMEM or (start.op.name.endswith("_copy.start") and start.op.name not in REMOTE)
+        if not copied or not copies.is_checkable(start):
+            continue
+        others = list(itertools.islice((other for other in copies.meeting(start) if other is not start), 2))
+        if len(others) != 1 or others[0].kind != "wait" or not _is_same_copy(start, others[0], copies.trace):
+            continue
+        wait = others[0]
+        if start.in_loop or wait.in_loop or not (start.op.certain and wait.op.certain):
+            continue
+        outer, inner = sorted((start.conditions, wait.conditions), key=len)
+        if len(outer) < len(inner) and inner[: len(outer)] == outer:
+            yield start, wait
+
+
+def _is_same_copy(one: BarrierSignal, other: BarrierSignal, trace: KernelTrace) -> bool:
+    """Whether both certainly concern copies of the same size: between the same refs, or of a block on its barrier."""
+    if one.op.name == TO_SMEM:
+        return trace.launch.arguments.keys().isdisjoint(("num_threads", "mesh", "cluster"))
+    return isinstance(one.target, Ref) and one.target == other.target and one.source == other.source
+
+
+@frozen(eq=False)
+class EarlyUse:
+    """`use` of what a copy brings, after `wait`, which the `other` copy on its semaphore may have ended."""
+
+    wait: BarrierSignal
+    other: BarrierSignal
+    use: Access
+
+
+def early_uses(copies: Copies) -> Iterator[EarlyUse]:
+    """Data read between the two waits for two copies that are in flight on one semaphore."""
+    in_order: dict[object, list[BarrierSignal]] = {}  # by semaphore
+    for signal in copies.signals:
+        if signal.ref is None or signal.slot is None or signal.in_loop or not signal.op.certain:
+            continue
+        if copies.is_checkable(signal):
+            in_order.setdefault((signal.ref.buffer, signal.slot), []).append(signal)
+    fours = [four for each in in_order.values() for four in zip(each, each[1:], each[2:], each[3:], strict=False)]
+    for four in sorted(fours, key=lambda four: four[0].at):
+        _, other, wait, last = four
+        targets = [signal.target.buffer for signal in four if isinstance(signal.target, Ref)]
+        if [signal.kind for signal in four] != ["start", "start", "wait", "wait"] or len(targets) < len(four):
+            continue
+        if targets[0] == targets[1] or targets[2] == targets[3] or len({signal.conditions for signal in four}) > 1:
+            continue
+        for event in copies.trace.events[wait.at : last.at]:
+            if not isinstance(event, Access) or event.kind != "load" or event.ref.buffer != targets[2]:
+                continue
+            if event.site.key not in copies.sites:
+                yield EarlyUse(wait, other, event)

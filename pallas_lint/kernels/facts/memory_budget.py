@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.facts.dataflow import inputs
 from pallas_lint.kernels.facts.defaults import with_defaults
 from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.model.compiler_params import compiler_param
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Dictionary, Ref, Seq, Sym, Value
+from pallas_lint.kernels.model.values import NONE, Array, Ref, Seq, Sym
 from pallas_lint.probe import chip_memory
 from pallas_lint.probe.byte_sizes import format_exactly
 from pallas_lint.probe.chip_memory import LANES, SUBLANES, bits_held, filled_rows, is_one_piece
@@ -264,23 +265,3 @@ def _copies(block: Block) -> int:
     if not moves:
         return 1
     return block.buffers if block.buffers is not None else 2
-
-
-def compiler_param(launch: Launch, name: str) -> Value | None:
-    """A field of the launch's `compiler_params`; None where it certainly has none, else it may be anything."""
-    params = launch.argument("compiler_params")
-    if params in (None, NONE):
-        return Sym(name, 0) if launch.open else None
-    if isinstance(params, Dictionary):
-        nested = params.get("mosaic") or params.get("mosaic_tpu")
-        params = nested if isinstance(nested, Dictionary) else params
-        found = params.get(name)
-        return found if found is not None or not params.open else Sym(name, 0)
-    while isinstance(params, CallResult):
-        found = params.argument(name)
-        if found is not None or params.open:
-            return found or Sym(name, 0)
-        if not params.function.endswith(".replace"):
-            return None
-        params = params.args[0] if params.args else UNKNOWN  # a copy of other parameters
-    return Sym(name, 0)

@@ -193,15 +193,11 @@ class Launch:
     @property
     def called_at(self) -> Site:
         """The launching function's name at the launch: a short location for a call that may have thirty lines."""
-        function = getattr(self.site.node, "func", None)
-        return self.site if function is None else Site(self.site.piece, function)
+        return self.site.callee
 
     def argument_site(self, name: str) -> Site:
         """Where an argument of the launching call is written; the function's name where it is not there."""
-        for argument in self.site.node.args if isinstance(self.site.node, nodes.Call) else ():
-            if argument.keyword is not None and argument.keyword.value == name:
-                return Site(self.site.piece, argument)
-        return self.called_at
+        return self.site.keyword(name) or self.called_at
 
     def argument(self, *names: str) -> Value | None:
         """The first of these arguments that was passed; None where none was."""

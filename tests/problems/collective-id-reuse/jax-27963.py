@@ -1,7 +1,7 @@
 # jax issue 27963: two kernels that meet at the same barrier
 # jax: 0.12.0.1
 # target: tpu
-# expect: PAL415
+# expect: PAL312
 # static: yes
 # fails: device
 

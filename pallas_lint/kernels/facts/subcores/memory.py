@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.facts.memory_budget import Part, compiler_param, hidden_space
+from pallas_lint.kernels.facts.memory_budget import Part, hidden_space
 from pallas_lint.kernels.grid.blocks import blocks_of
+from pallas_lint.kernels.model.compiler_params import compiler_param
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.values import NONE, Const

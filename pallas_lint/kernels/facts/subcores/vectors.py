@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.compat.chips import LANES
 from pallas_lint.kernels.facts.divisibility import loaded_values, proven_divisor
-from pallas_lint.kernels.facts.memory_budget import compiler_param
 from pallas_lint.kernels.facts.memory_spaces import is_copy, tpu_space
 from pallas_lint.kernels.library.indexing import is_scalar_index, result_shape
+from pallas_lint.kernels.model.compiler_params import compiler_param
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, Const, Ref, Seq, Slice, Value
