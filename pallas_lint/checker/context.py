@@ -130,9 +130,9 @@ class Context:
             level = level.lowered()
         if self.rule.of_compiler and self.target is not None and not compiles_for(self.target.device):
             level = level.lowered()
-        if self.launch is not None and self.launch.known_call is not None and self.launch.may_be_unreached:
+        if self.launch is not None and self.launch.known_call is not None and self.launch.path.may_be_unreached:
             level = level.lowered()
-        if self.launch is not None and self.launch.attempted:
+        if self.launch is not None and self.launch.path.attempted:
             level = Severity.INFO
         places = [Related(_span(place), text) for place, text in related]
         span = _span(where)
@@ -140,7 +140,7 @@ class Context:
             launched = self.launch.called_at.span
             if launched.start != span.start or launched.path != span.path:
                 places.append(Related(launched, "launched here"))
-        assumptions = self.launch.assumptions if self.launch is not None else {}
+        assumptions = self.launch.path.assumptions if self.launch is not None else {}
         if assumptions:
             assumed = ", ".join(f"{name}={value}" for name, value in sorted(assumptions.items()))
             help = f"{help} (assuming {assumed})".strip()

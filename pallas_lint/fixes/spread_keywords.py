@@ -31,7 +31,7 @@ class SpreadKeyword:
 
 def spread_keywords(launch: Launch, context: Context) -> Iterator[SpreadKeyword]:
     """The keywords of the launching call, its specs and its parameters that come by `**`."""
-    if not launch.certain or launch.known_call is not None:
+    if not launch.path.certain or launch.known_call is not None:
         return
     values = [launch.argument(name) for name in ("compiler_params", "params", "grid_spec", "in_specs", "out_specs")]
     for value in list(values):

@@ -112,18 +112,18 @@ def _known_call(root: Module, launch: Launch, module: CodeModule, callers: Calle
     What a factory returns has none: `make(128)(x)` is known by what its function calls.
     """
     file = module.file
-    if module is root or launch.expects_failure or file is None or root.file is None:
+    if module is root or launch.path.expects_failure or file is None or root.file is None:
         return None
     if callers.folder not in file.parents:
         return None
-    own = (at for at, entry in enumerate(launch.entries) if entry.func.module is module)
-    at, name = next(((at, name) for at in own if (name := _qualified(launch.entries[at].func))), (None, None))
+    own = (at for at, entry in enumerate(launch.path.entries) if entry.func.module is module)
+    at, name = next(((at, name) for at in own if (name := _qualified(launch.path.entries[at].func))), (None, None))
     if at is None or name is None:
         return None
-    called = launch.entries[at]
-    sites = [entry.site for entry in launch.entries[: at + 1] if entry.site is not None]
+    called = launch.path.entries[at]
+    sites = [entry.site for entry in launch.path.entries[: at + 1] if entry.site is not None]
     site = next((site for site in reversed(sites) if site.piece.source is root.source), None)
-    if site is None or not all(entry.certain for entry in launch.entries[: at + 1]):
+    if site is None or not all(entry.certain for entry in launch.path.entries[: at + 1]):
         return None
     arguments = spelled_arguments(called, partial(_name_of, callers), x64=root.x64 is not None)
     if not arguments:

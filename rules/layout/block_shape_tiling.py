@@ -323,7 +323,7 @@ def _rounded_default(
 
 def _default_of(name: str, value: int, launch: Launch) -> Site | None:
     """Where the nearest function around a launch with a parameter of this name has this default."""
-    for function in reversed(launch.callers):
+    for function in reversed(launch.path.callers):
         every = function.node.params
         for parameter in every.named:
             if parameter.name.value == name:

@@ -312,7 +312,7 @@ def _of_subcores(launch: Launch, device: str | None, context: Context) -> Iterat
                 f"scratch and pipelines take at least {format_exactly(total)} of {where} {format_exactly(limit)} {on}",
                 help=f"{spelled(parts)}; {help}",
                 severity=Severity.ERROR,
-                certain=launch.certain,
+                certain=launch.path.certain,
             )
             return
 
@@ -329,7 +329,7 @@ def _shared(launch: Launch, context: Context) -> Iterator[Finding]:
             f"at least {total:,} bytes of shared memory are held at once, and a block of threads has {SHARED:,}",
             help=f"{spelled(parts)}; take smaller tiles, or fewer of them in flight",
             severity=Severity.ERROR,
-            certain=launch.certain,
+            certain=launch.path.certain,
         )
 
 

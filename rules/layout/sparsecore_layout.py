@@ -312,7 +312,7 @@ class SparseCoreLayout(Rule):
             problem = _mesh(launch, context) or _memory_of_scalar_subcore(launch) if versions else None
             if problem is not None:
                 yield context.finding(
-                    launch.called_at, problem[0], help=problem[1], certain=launch.certain, versions=versions
+                    launch.called_at, problem[0], help=problem[1], certain=launch.path.certain, versions=versions
                 )
 
     @staticmethod
@@ -328,7 +328,7 @@ class SparseCoreLayout(Rule):
                     launch.called_at,
                     "`emit_pipeline` on a scalar subcore, which has no VMEM for its blocks",
                     help="run it on a `plsc.VectorSubcoreMesh`, or copy between HBM and SMEM",
-                    certain=launch.certain,
+                    certain=launch.path.certain,
                     versions=versions,
                 )
             return
@@ -336,7 +336,7 @@ class SparseCoreLayout(Rule):
         problem = _shared_grid(launch, around, context) or _cut_block(launch, around, context) if versions else None
         if problem is not None:
             yield context.finding(
-                launch.called_at, problem[0], help=problem[1], certain=launch.certain, versions=versions
+                launch.called_at, problem[0], help=problem[1], certain=launch.path.certain, versions=versions
             )
         versions = context.failing(lambda version: within(version, *_WITH_PALLAS_CALL))
         if around.core != "sc_vector" or not around.form.is_over_blocks or not versions:
@@ -348,7 +348,7 @@ class SparseCoreLayout(Rule):
                     f"`{value.parameter}` lies in VMEM, as operands without a memory space do, and `emit_pipeline` on "
                     "a SparseCore copies between HBM and VMEM",
                     help="put it into HBM: `pl.BlockSpec(memory_space=pltpu.HBM)`",
-                    certain=launch.certain,
+                    certain=launch.path.certain,
                     versions=versions,
                 )
                 return
@@ -398,7 +398,7 @@ def _shared_grid(pipeline: Launch, around: Launch, context: Context) -> tuple[st
     axes = axes_of_subcores(around, context.device)
     if not names or len(names) != len(parts) or axes is None:
         return None
-    if any(each.shard_map is not None or each.hidden or each.nested for each in around.sharding_contexts):
+    if any(each.shard_map is not None or each.hidden or each.nested for each in around.result_calls.sharding_contexts):
         return None  # axes of a `shard_map` around are there, too
     unknown = next((name for name in names if name not in axes), None)
     if unknown is not None:

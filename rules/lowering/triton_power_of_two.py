@@ -153,7 +153,7 @@ class TritonPowerOfTwo(Rule):
 
 def _for_some_size(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     """The arrays with the smallest multiple that the guards of the code let through, and Triton does not."""
-    if trace.launch.known_call is not None or any(func.piece.has(_FOR_POWERS) for func in trace.launch.callers):
+    if trace.launch.known_call is not None or any(func.piece.has(_FOR_POWERS) for func in trace.launch.path.callers):
         return
     for size, numbers in multiples(context.analysis.outcome.effects):
         odd = next((number for number in numbers if number & (number - 1)), None)

@@ -118,7 +118,7 @@ class WrongTarget(Rule):
                     help="take what `pl` and `plgpu` have"
                     + (": scratch is `plgpu.SMEM`" if own == "mosaic_gpu" else ": intermediate arrays are values"),
                     severity=Severity.ERROR,
-                    certain=launch.certain,
+                    certain=launch.path.certain,
                 )
 
 

@@ -274,7 +274,7 @@ class X64Leak(Rule):
 
 def _takes_wide(launch: Launch) -> bool:
     """Whether a caller passes 64 bits, which no array has without the flag: it sets the flag itself."""
-    passed = [*(launch.operands or ()), *(value for entry in launch.entries for value in entry.bindings.values())]
+    passed = [*(launch.operands or ()), *(value for entry in launch.path.entries for value in entry.bindings.values())]
     return any(isinstance(value, Array) and not value.host and value.element in _WIDE for value in passed)
 
 

@@ -139,7 +139,7 @@ class BlockRank(Rule):
                 f"block of {count_of(len(entries.items), 'dimension')} for {_what(block)},"
                 f" which has {len(block.array_shape)}",
                 help="give one entry for each dimension of the array; `None` takes one element and hides the dimension",
-                certain=block.sure and launch.certain,
+                certain=block.sure and launch.path.certain,
             )
 
 

@@ -128,7 +128,7 @@ class CollectiveId(Rule):
                         op.site,
                         "the kernel takes the barrier semaphore, but its launch has no `collective_id`",
                         help="give it one: `compiler_params=pltpu.CompilerParams(collective_id=0)`",
-                        certain=op.certain and launch.certain,
+                        certain=op.certain and launch.path.certain,
                         related=[(launch.called_at, "launched here")],
                     )
             return
@@ -138,7 +138,7 @@ class CollectiveId(Rule):
                 launch.called_at,
                 f"`collective_id={number.value}`, but the kernel never takes the barrier semaphore",
                 help="leave the id out, or have the devices wait for each other: `pltpu.get_barrier_semaphore()`",
-                certain=launch.certain,
+                certain=launch.path.certain,
             )
 
     def check_module(self, context: Context) -> Iterator[Finding]:
@@ -180,9 +180,9 @@ def _severity_of_reuse(one: Launch, other: Launch) -> Severity | None:
     Launches that synchronise in the same way may share an id, according to jax; "if in doubt, prefer not sharing".
     """
     again = one.site.key == other.site.key and {b.node for b in one.bodies} == {b.node for b in other.bodies}
-    if again or not one.callers or not other.callers or not (one.certain and other.certain):
+    if again or not one.path.callers or not other.path.callers or not (one.path.certain and other.path.certain):
         return None
-    roots = one.callers[0], other.callers[0]
+    roots = one.path.callers[0], other.path.callers[0]
     alike = bool(_barriers(one) & _barriers(other))
     if roots[0].node is roots[1].node:
         return Severity.INFO if alike else Severity.WARNING

@@ -111,7 +111,7 @@ class DimensionSemanticsLength(Rule):
                 site,
                 "`dimension_semantics` is one string: its letters are taken for the axes",
                 help=f'write a tuple: `("{declared.value}",)`',
-                certain=launch.certain,
+                certain=launch.path.certain,
             )
             return
         if not isinstance(declared, Seq) or declared.open:
@@ -122,7 +122,7 @@ class DimensionSemanticsLength(Rule):
                 site,
                 f"`dimension_semantics` has {count_of(len(declared.items), 'word')} for a grid of rank {grid.rank}",
                 help="give one for each axis of the grid, in its order",
-                certain=launch.certain,
+                certain=launch.path.certain,
             )
             return
         for axis, word in enumerate(declared.items):
@@ -156,7 +156,7 @@ def _word(axis: int, word: Value, launch: Launch, context: Context) -> Iterator[
         own or site,
         f'"{spelled}" is no dimension semantics' + ("" if always else f" in jax {context.spelled_versions(versions)}"),
         help='the words are "parallel" and "arbitrary", since 0.6 "core_parallel", since 0.7 "subcore_parallel"',
-        certain=launch.certain,
+        certain=launch.path.certain,
         only_in=() if always else versions,
         fixes=fixes,
     )

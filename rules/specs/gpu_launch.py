@@ -170,7 +170,7 @@ class GpuLaunch(Rule):
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         for message, help_ in _problems(launch, context):
-            yield context.finding(launch.called_at, message, help=help_, certain=launch.certain)
+            yield context.finding(launch.called_at, message, help=help_, certain=launch.path.certain)
         if _is_for_triton(context):
             yield from _pipeline_modes(launch, context)
 
@@ -243,7 +243,7 @@ def _pipeline_modes(launch: Launch, context: Context) -> Iterator[Finding]:
                     spec.value.site,
                     "a `pipeline_mode` does not lower on Triton",
                     help="leave it out: Triton pipelines loads in loops, `num_stages` deep",
-                    certain=launch.certain,
+                    certain=launch.path.certain,
                     only_in=versions,
                 )
 

@@ -133,7 +133,7 @@ class GpuPipeline(Rule):
         if launch.api == SPECIALISED:
             found += [*_warpgroups(launch), *_registers(launch, context)]
         for message, help_ in found:
-            yield context.finding(launch.called_at, message, help=help_, certain=launch.certain)
+            yield context.finding(launch.called_at, message, help=help_, certain=launch.path.certain)
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
         """Registers that a warpgroup asks for by itself."""

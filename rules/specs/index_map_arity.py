@@ -160,7 +160,7 @@ class IndexMapArity(Rule):
             message,
             help="one parameter for each grid axis, then one for each scalar-prefetch operand: `lambda i, j, *_: ...`",
             severity=None if index_map.sure and not _may_be_unused(launch, context) else Severity.WARNING,
-            related=[(index_map.spec.site, "used by this spec"), (launch.callee, "launched here")],
+            related=[(index_map.spec.site, "used by this spec"), (launch.called_at, "launched here")],
             fixes=_fixes(index_map, rank, prefetch, context),
         )
 

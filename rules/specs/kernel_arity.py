@@ -120,7 +120,7 @@ class KernelArity(Rule):
             return
         node = func.node if isinstance(func.node, nodes.Lambda) else func.node.name
         yield context.finding(
-            launch.callee,
+            launch.called_at,
             message,
             help=help_text,
             related=[(Site(func.piece, node), "the kernel")],

@@ -288,7 +288,7 @@ class PallasCallMisuse(Rule):
         if not launch.form.is_over_blocks:
             return
         for message, help_ in _contradictions(launch):
-            yield context.finding(launch.callee, message, help=help_)
+            yield context.finding(launch.called_at, message, help=help_)
 
 
 def _lacking_in(version: str, callable_: str, use: Use) -> tuple[str, ...] | None:

@@ -98,7 +98,7 @@ class AutoPartition(Rule):
         spread = partitioning_reason(launch)
         if spread is None:
             return
-        certain = spread.devices is not None and spread.sure and launch.certain
+        certain = spread.devices is not None and spread.sure and launch.path.certain
         yield context.finding(
             launch.called_at,
             "kernel in a program for several devices, which XLA cannot partition",

@@ -202,7 +202,7 @@ class CapturedArray(Rule):
                 help="pass it by scalar prefetch (`pltpu.PrefetchScalarGridSpec`): the map then gets it as a ref",
                 severity=severity,
                 certain=index_map.sure,
-                related=[(launch.callee, "launched here")],
+                related=[(launch.called_at, "launched here")],
             )
 
 

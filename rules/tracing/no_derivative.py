@@ -176,7 +176,7 @@ def _launches_through(launches: list[Launch]) -> dict[nodes.Node, list[tuple[Lau
     found: dict[nodes.Node, list[tuple[Launch, tuple[Func, ...]]]] = {}
     for launch in launches:
         if launch.form.is_program and launch.is_pallas:
-            for way in (launch.callers, *launch.called_by):
+            for way in (launch.path.callers, *launch.result_calls.stacks):
                 for node in {caller.node for caller in way}:
                     found.setdefault(node, []).append((launch, way))
     return found

@@ -168,9 +168,9 @@ class ProgramIdMisplaced(Rule):
         if not outside:
             return
         launchers = {
-            launch.callers[-1].node
+            launch.path.callers[-1].node
             for launch in context.analysis.launches
-            if launch.form.is_program and launch.callers and launch.is_pallas
+            if launch.form.is_program and launch.path.callers and launch.is_pallas
         }
         for op, stack in outside:
             if op.certain and any(func.node in launchers for func in stack):
@@ -291,8 +291,9 @@ def _unbound(op: Op, launch: Launch, context: Context) -> Finding | None:
     import difflib
 
     meant = difflib.get_close_matches(name.value, axes, 1)
-    alone = all(each.shard_map is None and not each.hidden and not each.nested for each in launch.sharding_contexts)
-    if not (meant or subcores) or not alone or not launch.sharding_contexts:
+    contexts = launch.result_calls.sharding_contexts
+    alone = all(each.shard_map is None and not each.hidden and not each.nested for each in contexts)
+    if not (meant or subcores) or not alone or not contexts:
         return None
     known = " and ".join(f'"{axis}"' for axis in axes)
     where = "the launch" if subcores is None else "the mesh of the kernel"

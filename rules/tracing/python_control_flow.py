@@ -219,7 +219,7 @@ class PythonControlFlow(Rule):
         reported = set()
         for size, what, site in _sizes(launch):
             for symbol in _traced(size):
-                func = next((each for each in reversed(launch.callers) if symbol.text in each.jitted), None)
+                func = next((each for each in reversed(launch.path.callers) if symbol.text in each.jitted), None)
                 if func is None or func.module is not launch.module or symbol.text in reported:
                     continue
                 reported.add(symbol.text)
@@ -229,7 +229,7 @@ class PythonControlFlow(Rule):
                     f"`{symbol.text}` is traced by the `jax.jit` around `{func.name}`, and is a size of {what}: shapes"
                     " need Python numbers",
                     help=f'name it in `static_argnames="{symbol.text}"`',
-                    certain=launch.certain,
+                    certain=launch.path.certain,
                     related=[(site, f"the shape of {what}")],
                 )
 

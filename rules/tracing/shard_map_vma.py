@@ -112,7 +112,7 @@ class ShardMapVma(Rule):
     def check_module(self, context: Context) -> Iterator[Finding]:
         """Launches in functions of other modules that this one maps."""
         for launch in context.analysis.outcome.effects.launches_elsewhere:
-            silence = None if launch.expects_failure or launch.meant_to_fail else _silence(launch, context)
+            silence = None if launch.path.expects_failure or launch.meant_to_fail else _silence(launch, context)
             if silence is None or silence.shard_map.site.piece.source is not context.module.source:
                 continue
             word = f"`{silence.keyword}`" if silence.keyword else "replication rule"
@@ -162,7 +162,7 @@ def _finding(
         where,
         f"{message}{silence.since(context)}",
         help=silence.help,
-        certain=silence.sharding_context.sure and launch.certain,
+        certain=silence.sharding_context.sure and launch.path.certain,
         only_in=() if silence.always else silence.versions,
         related=[related],
         fixes=fixes,
@@ -172,7 +172,7 @@ def _finding(
 def _silence(launch: Launch, context: Context) -> _Silence | None:
     if not launch.form.is_over_blocks or not launch.is_pallas:
         return None
-    checked = [each for each in launch.sharding_contexts if _is_checked(each)]
+    checked = [each for each in launch.result_calls.sharding_contexts if _is_checked(each)]
     sharding_context = min(checked, key=lambda each: not each.sure, default=None)
     if sharding_context is None or sharding_context.shard_map is None:
         return None

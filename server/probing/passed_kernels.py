@@ -76,7 +76,7 @@ def _launcher(launch: Launch) -> _Launcher | None:
     """The function around a launch, if it launches one of its parameters."""
     call = launch.site.node
     kernel = _argument(call, 0, _KERNEL) if isinstance(call, nodes.Call) else None
-    for function in reversed(launch.callers):
+    for function in reversed(launch.path.callers):
         position = _position(function.node, kernel) if kernel is not None else None
         if kernel is not None and position is not None and function.piece is launch.site.piece:
             return _Launcher(function.name, kernel, position, launch)

@@ -100,7 +100,7 @@ def _name_at(analysis: Analysis, line: int) -> str:
 def _leading(analysis: Analysis) -> set[Piece]:
     """The functions that launch something, and those that may lead to one of them: they mention it."""
     found = {launch.site.piece for launch in analysis.launches}
-    found |= {caller.piece for launch in analysis.launches for caller in launch.callers}
+    found |= {caller.piece for launch in analysis.launches for caller in launch.path.callers}
     functions = [piece for piece in _walk(analysis) if piece.kind == "def" and piece.names]
     while True:
         names = {name for piece in found if piece.kind == "def" for name in piece.names}
@@ -114,7 +114,7 @@ def launching_function(analysis: Analysis, launch: Launch) -> str:
     """The name by which the function around a launch is probed. Raises NoFunction where there is none in the file."""
     piece = launch.site.piece
     if piece.source is not analysis.module.source:
-        named = [caller for caller in launch.callers if caller.piece.source is analysis.module.source]
+        named = [caller for caller in launch.path.callers if caller.piece.source is analysis.module.source]
         if not named:
             raise NoFunction("this kernel is launched in another file: probe it there")
         piece = named[0].piece
@@ -126,7 +126,7 @@ def launching_function(analysis: Analysis, launch: Launch) -> str:
 def launches_from(analysis: Analysis, chosen: Chosen) -> Iterator[Launch]:
     """The launches that a function makes, itself or through others."""
     for launch in analysis.launches:
-        if launch.site.piece is chosen.piece or any(caller.piece is chosen.piece for caller in launch.callers):
+        if launch.site.piece is chosen.piece or any(caller.piece is chosen.piece for caller in launch.path.callers):
             yield launch
 
 

@@ -98,7 +98,7 @@ class _Guess:
         self.seen: dict[str, str] = {}
         self.sizes: dict[str, int] = {}
         for launch in launches_from(analysis, chosen):
-            self.sizes.update(launch.assumptions)
+            self.sizes.update(launch.path.assumptions)
             blocks = blocks_of(launch, analysis)
             prefetched = launch.prefetch_count or 0
             inputs = (blocks.inputs if blocks is not None else None) or ()

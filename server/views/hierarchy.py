@@ -82,10 +82,10 @@ def outgoing(
 def _calls(state: DocumentState) -> Iterator[_Call]:
     """Each step on the way to each launch of the document, of all calls that are known."""
     for launch in sorted(state.analysis.launches, key=lambda each: each.called_at.span):
-        for caller, callee in pairwise(launch.callers):
+        for caller, callee in pairwise(launch.path.callers):
             yield _Call(caller, callee, None)
-        for body in launch.bodies if launch.callers else ():
-            yield _Call(launch.callers[-1], body, launch)
+        for body in launch.bodies if launch.path.callers else ():
+            yield _Call(launch.path.callers[-1], body, launch)
 
 
 def _grouped(calls: Iterable[tuple[Func, _Call]], codec: PositionCodec) -> list[tuple[Func, list[lsp.Range]]]:

@@ -42,7 +42,7 @@ def run_callers(runs: RootRuns, roots: list[Piece], run: RunPiece, conventional:
     """
     interp, module = runs.interp, runs.module
     done = {piece for piece in roots if not runs_with_defaults(module, piece)}
-    names = {name for launch in interp.outcome.launches for name in _names(launch.callers[:1])}
+    names = {name for launch in interp.outcome.launches for name in _names(launch.path.callers[:1])}
     left = _MAX_PIECES
     for _ in range(_MAX_ROUNDS):
         if not names:
@@ -86,7 +86,7 @@ def _run(
     def keep() -> None:
         found = interp.outcome.launches
         if found:
-            names.update(piece.names, *(_names(launch.callers[:1]) for launch in found))
+            names.update(piece.names, *(_names(launch.path.callers[:1]) for launch in found))
         keep_informative(interp, before, known_call)
 
     run(piece, keep)
@@ -98,7 +98,8 @@ def _run(
 
 def _known_call(interp: Interpreter, launch: Launch, piece: Piece) -> KnownCall:
     """The call by `piece` that led to a launch."""
-    called = next((entry for entry in launch.entries if entry.site is not None and entry.site.piece is piece), None)
+    entries = (entry for entry in launch.path.entries if entry.site is not None and entry.site.piece is piece)
+    called = next(entries, None)
     function = called.func.name if called is not None else launch.scope
     given = () if called is None else spelled_arguments(called, lambda func: None)
     return KnownCall(f"{piece.source.path}::{function}", given, _source(launch, piece), kind="here")
@@ -107,7 +108,7 @@ def _known_call(interp: Interpreter, launch: Launch, piece: Piece) -> KnownCall:
 def _source(launch: Launch, piece: Piece) -> str:
     """The caller in the file: a function, or a line of a script."""
     if piece.kind in ("def", "class"):
-        func = launch.entries[0].func if launch.entries else None
+        func = launch.path.entries[0].func if launch.path.entries else None
         name = f"{piece.names[0]}.{func.name}" if piece.kind == "class" and func is not None else piece.names[0]
     else:
         name = piece.source.describe_line(piece.first)

@@ -16,7 +16,8 @@ def is_functionalised(launch: Launch, analysis: Analysis) -> bool:
     same = [other for other in analysis.launches if other.site.key == launch.site.key]
     marked = analysis.outcome.effects.checkified
     return any(
-        "checkified?" in other.arguments or any(caller.node in marked for caller in other.callers) for other in same
+        "checkified?" in other.arguments or any(caller.node in marked for caller in other.path.callers)
+        for other in same
     )
 
 
@@ -25,7 +26,7 @@ def launches_checked_in(function: str, analysis: Analysis) -> list[Launch]:
     return [
         launch
         for launch in analysis.launches
-        if is_functionalised(launch, analysis) and function in {caller.name for caller in launch.callers}
+        if is_functionalised(launch, analysis) and function in {caller.name for caller in launch.path.callers}
     ]
 
 

@@ -32,7 +32,7 @@ def keep_informative(
     facts_of = cache(_facts)
     for launch in interp.outcome.launches:
         interp.memo.record_dependency(MET, launch.site.key)
-        if not launch.certain or not launch.belongs_to(interp.root):
+        if not launch.path.certain or not launch.belongs_to(interp.root):
             continue  # a launch of another module is checked there
         same = [other for other in (*before, *kept) if other.site.key == launch.site.key]
         facts, known_call = facts_of(launch), known_call_of(launch)
@@ -43,7 +43,7 @@ def keep_informative(
                 for other in same
                 if _covers(facts_of(other), facts)
                 and not (real and other.is_interpreted_call)
-                and (launch.attempted or not other.attempted)
+                and (launch.path.attempted or not other.path.attempted)
             ),
             None,
         )
@@ -75,7 +75,7 @@ def _facts(launch: Launch) -> tuple[object, ...]:
 
 def _sharding_facts(launch: Launch) -> Iterator[object]:
     """The sites that shard its calls over devices."""
-    for context in launch.sharding_contexts:
+    for context in launch.result_calls.sharding_contexts:
         if context.shard_map is not None:
             yield context.shard_map.site.key
     reason = partitioning_reason(launch)

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 def axes_around(launch: Launch) -> dict[str, int | None] | None:
     """The axes of the mesh that every call of the launch has around it; None where that is not known."""
+    contexts = launch.result_calls.sharding_contexts
     found = [
         mesh_axes(context.shard_map.argument("mesh", 1)) if context.shard_map is not None else None
-        for context in launch.sharding_contexts
+        for context in contexts
         if not context.nested and not context.hidden
     ]
-    same = found and len(found) == len(launch.sharding_contexts) and all(axes == found[0] for axes in found)
+    same = found and len(found) == len(contexts) and all(axes == found[0] for axes in found)
     return found[0] if same else None
 
 

@@ -260,7 +260,7 @@ class Interpreter:
         The launch keeps the result, so that its dependencies are added to those of the run that found the launch.
         """
         self.begin()
-        frame, made_by = self.outside_kernels(func.module, func.piece), None if launch is None else launch.made_by
+        frame, made_by = self.outside_kernels(func.module, func.piece), None if launch is None else launch.path.made_by
         run = self.within(made_by) if isinstance(made_by, Run) else nullcontext()
         with self.memo.track_dependencies() as read, self.inside(frame), run:
             yield
@@ -542,7 +542,7 @@ class Interpreter:
 
     def set_kernel(self, launch: Launch, kernel: Value) -> None:
         """Set the kernel of a launch that was written without one."""
-        self.record_mutation(launch.made_by)
+        self.record_mutation(launch.path.made_by)
         self.mutations += 1
         launch.kernel = kernel
 

@@ -18,7 +18,7 @@ from pallas_lint.kernels.model.known_names import (
     is_spec,
     takes_prefetch,
 )
-from pallas_lint.kernels.model.launch import Launch
+from pallas_lint.kernels.model.launch import Launch, LaunchPath, ResultCalls
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
 from pallas_lint.kernels.model.queries import CROWDED
 from pallas_lint.kernels.model.run import TOO_MUCH
@@ -69,6 +69,7 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
     open_ = arguments.open
     open_ |= _fold_grid_spec(named)
     _close_grid(named)
+    around = None if interp.kernel is None else interp.kernel.launch
     result = Launch(
         form,
         api,
@@ -76,21 +77,15 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
         interp.frame.module,
         next((interp.as_function(named[name], site.node) for name in KERNEL if name in named), UNKNOWN),
         named,
+        _path(interp),
+        ResultCalls(
+            matmul_precision=interp.frame.matmul_precision or interp.root.matmul_precision,
+            sharding_contexts=[] if around is None else list(around.result_calls.sharding_contexts),
+        ),
         open_,
+        beside,
         scope=interp.frame.stack[-1].name if interp.frame.stack else "",
-        assumptions=interp.run.assumptions,
-        beside_grid_spec=beside,
-        callers=interp.frame.stack,
-        entries=interp.frame.entries,
-        attempted=interp.run.as_called and interp.frame.is_caught,
-        may_be_unreached=interp.frame.may_be_left or interp.frame.for_some_machines or bool(interp.effects.open_guards),
-        certain=interp.frame.uncertain == 0,
-        program_point=interp.frame.module.program_point,
-        made_by=interp.maker,
-        expects_failure=interp.frame.fails_on_purpose,
-        matmul_precision=interp.frame.matmul_precision or interp.root.matmul_precision,
-        known_call=None if interp.kernel is None else interp.kernel.launch.known_call,
-        sharding_contexts=[] if interp.kernel is None else list(interp.kernel.launch.sharding_contexts),
+        known_call=None if around is None else around.known_call,
     )
     if interp.frame.sharding_context.in_other_module:
         interp.effects.launches_elsewhere.append(result)  # its kernel is checked with its own module
@@ -106,6 +101,22 @@ def launch(interp: Tracer, api: str, form: LaunchForm, arguments: Arguments, sit
         api, tuple(arguments.positional), tuple(arguments.keywords.items()), site, open_, launch=result
     )
     return result.returned
+
+
+def _path(interp: Tracer) -> LaunchPath:
+    """How the interpreter came to where it is."""
+    frame = interp.frame
+    return LaunchPath(
+        callers=frame.stack,
+        entries=frame.entries,
+        attempted=interp.run.as_called and frame.is_caught,
+        may_be_unreached=frame.may_be_left or frame.for_some_machines or bool(interp.effects.open_guards),
+        certain=frame.uncertain == 0,
+        program_point=frame.module.program_point,
+        made_by=interp.maker,
+        expects_failure=frame.fails_on_purpose,
+        assumptions=interp.run.assumptions,
+    )
 
 
 def is_crowded(interp: Tracer, node: nodes.Node) -> bool:
@@ -191,7 +202,7 @@ def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Nod
     """Call what a launching call returned: with operands, or (kernel still missing) with the kernel."""
     result = made.launch
     assert result is not None
-    interp.record_mutation(result.made_by)
+    interp.record_mutation(result.path.made_by)
     first = arguments.positional[0] if arguments.positional else None
     if result.kernel is UNKNOWN and isinstance(first, Func) and len(arguments.positional) == 1:
         return attach_kernel(interp, made, first)
@@ -199,14 +210,14 @@ def call(interp: Tracer, made: CallResult, arguments: Arguments, node: nodes.Nod
         run_here(interp, result, arguments)
         return UNKNOWN
     is_first = result.meant_to_fail or result.operands is None
-    result.called_by.append(interp.frame.stack)
-    result.sharding_contexts.append(evolve(interp.frame.sharding_context, sure=interp.frame.uncertain == 0))
-    result.failing_calls += interp.frame.fails_on_purpose
+    calls, frame = result.result_calls, interp.frame
+    calls.stacks.append(frame.stack)
+    calls.sharding_contexts.append(evolve(frame.sharding_context, sure=frame.uncertain == 0))
+    calls.failing += frame.fails_on_purpose
+    if interp.kernel is None and not calls.scopes:
+        calls.scopes = _scopes_of(result.kernel)
     if is_first:
-        result.matmul_precision = interp.frame.matmul_precision or interp.root.matmul_precision
-    if interp.kernel is None and not result.scopes:
-        result.scopes = _scopes_of(result.kernel)
-    if is_first:
+        calls.matmul_precision = frame.matmul_precision or interp.root.matmul_precision
         facts = interp.known_facts
         result.operands = [_as_guarded(operand, facts) for operand in arguments.positional]
         result.operands_open = arguments.open
@@ -287,11 +298,11 @@ def _scopes_of(kernel: Value) -> list[tuple[Env, Bindings, Facts]]:
 @contextmanager
 def _as_called(result: Launch) -> Iterator[None]:
     """The bindings around the kernel, and at the top of its module, as they were when the launch was called."""
-    before = [(env, env.vars, env.facts) for env, _, _ in result.scopes]
-    for env, bindings, facts in result.scopes:
+    before = [(env, env.vars, env.facts) for env, _, _ in result.result_calls.scopes]
+    for env, bindings, facts in result.result_calls.scopes:
         env.vars, env.facts = dict(bindings), facts
     try:
-        with result.module.at(result.program_point):
+        with result.module.at(result.path.program_point):
             yield
     finally:
         for env, bindings, facts in before:
@@ -338,7 +349,7 @@ def traced(interp: Tracer, trace: KernelTrace, run: Callable[[], Value | None]) 
     """Run code as part of the kernel that `trace` records."""
     interp.begin()
     frame = evolve(interp.frame, kernel=trace, launch=trace.launch, guards=(), uncertain=0, allocation=None, stack=())
-    frame.matmul_precision = trace.launch.matmul_precision
+    frame.matmul_precision = trace.launch.result_calls.matmul_precision
     with interp.inside(frame):
         try:
             trace.returned = run() or UNKNOWN
@@ -349,14 +360,13 @@ def traced(interp: Tracer, trace: KernelTrace, run: Callable[[], Value | None]) 
 
 def run_here(interp: Tracer, result: Launch, arguments: Arguments) -> None:
     """Run a body inside the kernel at hand: `emit_pipeline(body, ...)(*refs)`, `core_map(mesh)(body)`."""
-    interp.record_mutation(result.made_by)
+    interp.record_mutation(result.path.made_by)
     if result not in interp.outcome.launches:
         interp.outcome.launches.append(result)
         if interp.kernel is not None:  # it was made on the host, and is this launch's kernel
-            result.known_call, result.sharding_contexts = (
-                interp.kernel.launch.known_call,
-                list(interp.kernel.launch.sharding_contexts),
-            )
+            around = interp.kernel.launch
+            result.known_call = around.known_call
+            result.result_calls.sharding_contexts = list(around.result_calls.sharding_contexts)
     result.operands = list(arguments.positional)
     result.operands_open = arguments.open
     result.options = frozenset(arguments.keywords)

@@ -220,7 +220,7 @@ class PartitioningReason:
 def partitioning_reason(launch: Launch) -> PartitioningReason | None:
     """The surest reason why the launch would have to be partitioned."""
     found: list[PartitioningReason] = []
-    for at, context in enumerate(launch.sharding_contexts):
+    for at, context in enumerate(launch.result_calls.sharding_contexts):
         if context.hidden:
             continue
         if context.shard_map is not None:

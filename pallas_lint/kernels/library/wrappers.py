@@ -135,7 +135,7 @@ def mark_checkified(interp: Tracer, target: Value) -> None:
         elif isinstance(option, CallResult) and option.callee is not None:
             mark_checkified(interp, option.callee)
         elif isinstance(option, CallResult) and option.launch is not None:
-            interp.record_mutation(option.launch.made_by)
+            interp.record_mutation(option.launch.path.made_by)
             option.launch.arguments.setdefault("checkified?", Const(True))
         elif isinstance(option, CallResult) and option.args:
             for value in option.args:

@@ -30,7 +30,6 @@ from pallas_lint.kernels.model.values import (
     options,
 )
 from pallas_lint.records import define, field, frozen
-from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
     from pallas_lint.config.targets import Backend
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.tracer import CodeModule
     from pallas_lint.known_calls.known_call import KnownCall
+    from pallas_lint.syntax import Site
 
 SEVERAL = "sc"  # subcores of a launch: both kinds
 Role = Literal["prefetch", "in", "out", "scratch"]
@@ -103,6 +103,32 @@ class BlockSpec:
         return tuple(dim.size for dim in self.dims if dim.kind != "squeezed")
 
 
+@frozen(eq=False)
+class LaunchPath:
+    """How the interpreter came to a launching call."""
+
+    callers: tuple[Func, ...]  # the stack, outermost function first
+    entries: tuple[StackEntry, ...]  # ... and their calls, where callers of launchers run
+    attempted: bool  # by a known call in a `try`, which goes on where it fails
+    may_be_unreached: bool  # by its known call: whether a guard lets that pass, or this machine, is open
+    certain: bool  # False: it depends on a branch that the text does not decide
+    program_point: ProgramPoint | None  # where names of the module are bound more than once
+    made_by: object  # the run that found it
+    expects_failure: bool  # it is in `with pytest.raises(...)`
+    assumptions: dict[str, int]  # values that the user assumes for names
+
+
+@define(eq=False)
+class ResultCalls:
+    """The calls of a launch's result that were found: these run its kernel."""
+
+    stacks: list[tuple[Func, ...]] = field(factory=list)  # of each call
+    sharding_contexts: list[ShardingContext] = field(factory=list)  # ... of each call; in a kernel, of its launch
+    failing: int = 0  # how many are in `with pytest.raises(...)`
+    scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # the kernel's enclosing scopes at the first call
+    matmul_precision: Value | None = None  # of products that name none, where it is set around the first call
+
+
 @define(eq=False)
 class Launch:
     """One launch found by the interpreter: a launch site may have several, one for each calling context.
@@ -118,7 +144,11 @@ class Launch:
     module: CodeModule
     kernel: Value
     arguments: dict[str, Value]
+    path: LaunchPath
+    result_calls: ResultCalls
     open: bool = False  # `**kwargs` of unknown content
+    beside_grid_spec: tuple[str, ...] = ()  # arguments passed although the grid spec has them
+    scope: str = ""  # name of the function that launches
     operands: list[Value] | None = None
     operands_open: bool = False
     options: frozenset[str] = frozenset()  # keywords of the call of the result, which only pipelines accept
@@ -127,33 +157,11 @@ class Launch:
     core: str | None = None  # "sc_scalar", "sc_vector" or SEVERAL on SparseCore; None: the tensor core
     # The source of the backend: "params", "mesh", "spec", "body", "function", "import"; "several": it names several.
     evidence: str | None = None
-    scope: str = ""  # name of the function that launches
     traces: list[KernelTrace] = field(factory=list)
     # If it is part of another kernel: the range of its body's events in that kernel's trace.
     spans: list[tuple[KernelTrace, int, int]] = field(factory=list)
-    assumptions: dict[str, int] = field(factory=dict)  # values that the user assumes for names
-    beside_grid_spec: tuple[str, ...] = ()  # arguments passed although the grid spec has them
-    called_by: list[tuple[Func, ...]] = field(factory=list)  # the stack of each call of the result
-    sharding_contexts: list[ShardingContext] = field(factory=list)  # ... of each call; in a kernel, of its launch
-    callers: tuple[Func, ...] = ()  # the stack of the launching call, outermost function first
-    entries: tuple[StackEntry, ...] = ()  # ... and their calls, where callers of launchers run
-    attempted: bool = False  # by a known call in a `try`, which goes on where it fails
-    may_be_unreached: bool = False  # by its known call: whether a guard lets that pass, or this machine, is open
-    certain: bool = True  # False: it depends on a branch that the text does not decide
-    program_point: ProgramPoint | None = None  # where names of the module are bound more than once
-    scopes: list[tuple[Env, Bindings, Facts]] = field(factory=list)  # the kernel's enclosing scopes at its first call
     returned: CallResult | None = None  # the value of the launching call
-    made_by: object = None  # the run that found it
-    expects_failure: bool = False  # it is in `with pytest.raises(...)`
-    failing_calls: int = 0  # the number of calls of the result that are there
-    matmul_precision: Value | None = None  # of products that name none, where it is set around the call of the result
     known_call: KnownCall | None = None  # the known call of the launcher with its arguments; None: for any caller
-
-    @property
-    def callee(self) -> Site:
-        """The launching function as it is spelled, without its arguments."""
-        node = self.site.node
-        return Site(self.site.piece, node.func) if isinstance(node, nodes.Call) else self.site
 
     @property
     def kind(self) -> str:
@@ -183,12 +191,13 @@ class Launch:
     @property
     def meant_to_fail(self) -> bool:
         """Whether it only serves to show that something raises."""
-        return self.expects_failure or 0 < self.failing_calls == len(self.called_by)
+        return self.path.expects_failure or 0 < self.result_calls.failing == len(self.result_calls.stacks)
 
     @property
     def only_traced(self) -> bool:
         """Whether all known calls are only traced, not run: by `jax.make_jaxpr`, `jax.eval_shape`."""
-        return bool(self.sharding_contexts) and all(context.traced for context in self.sharding_contexts)
+        contexts = self.result_calls.sharding_contexts
+        return bool(contexts) and all(context.traced for context in contexts)
 
     @property
     def called_at(self) -> Site:
