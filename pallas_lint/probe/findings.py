@@ -10,7 +10,7 @@ from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.probe import messages, reasons
 from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.probe.mesh import findings as mesh
-from pallas_lint.probe.perf import occupancy, verdicts, whole_function
+from pallas_lint.probe.perf import cost_findings, occupancy, whole_function
 from pallas_lint.probe.places import FindingBuilder, Places, place_of
 from pallas_lint.probe.reasons import tuple_text
 from pallas_lint.probe.results import Stage
@@ -79,7 +79,7 @@ def findings_of(
     for launch in result.launches:
         found += _LaunchFindings(result, places, launch, reasons.causes(launch)).findings()
         builder = FindingBuilder(result, places, launch)
-        found += (*verdicts.findings(launch, builder), *occupancy.findings(launch, builder))
+        found += (*cost_findings.findings(launch, builder), *occupancy.findings(launch, builder))
     found += whole_function.findings(result, places)
     if result.compared is not None:
         found += _compared(result, places)

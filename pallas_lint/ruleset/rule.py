@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.grid.index_maps import IndexMap
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace, Op
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
     from pallas_lint.syntax.uses import Use
 
 FixKind = Literal["safe", "unsafe"]
@@ -101,7 +102,7 @@ class Rule:
     runs_without_backend: ClassVar[bool] = False  # also called, without target, for kernels with unknown backend
     of_hardware: ClassVar[bool] = False  # without `backends`: not run on launches that certainly use interpret mode
     of_compiler: ClassVar[bool] = False  # libtpu refuses it: a step less severe on TPUs for which it was not run
-    probe_only: ClassVar[bool] = False  # it has no check: only the probe reports it
+    probe_only: ClassVar[bool] = False  # no check looks at the text: only the probe reports it
     runs_on_known_calls: ClassVar[bool] = True  # also run on launches with the arguments of a known call
     group_by_message: ClassVar[bool] = False  # findings of a file with the same message are reported as one
     url: ClassVar[str] = ""  # the page of a rule of another package; built-in rules are in the documentation
@@ -131,4 +132,8 @@ class Rule:
 
     def check_module(self, context: Context) -> Iterator[Finding]:
         """The file as a whole."""
+        return iter(())
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        """What a launch is predicted to cost on a TPU, in a probe with `--perf`; called for built-in rules only."""
         return iter(())

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pallas_lint.api import Rule, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
 
 
 class CrossLaneMoves(Rule):
@@ -42,3 +49,12 @@ class CrossLaneMoves(Rule):
     name = "cross-lane-moves"
     severity = Severity.INFO
     probe_only = True
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        for line in cost.lines("xlu"):
+            yield cost.finding(
+                f"{cost.share(line)} moving values across lanes",
+                help="slices, concatenations and reshapes at multiples of 128 move nothing; nor do transposes that a "
+                "dot or an index map makes",
+                line=line,
+            )

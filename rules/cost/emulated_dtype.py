@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pallas_lint.api import Rule, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
 
 
 class EmulatedDtype(Rule):
@@ -36,3 +43,13 @@ class EmulatedDtype(Rule):
     name = "emulated-dtype"
     severity = Severity.INFO
     probe_only = True
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        for line in () if cost.chip.narrow else cost.lines("valu", "eup"):
+            if cost.computes_narrow(line):
+                yield cost.finding(
+                    f"{cost.share(line)} arithmetic in bfloat16, which {cost.device} does in float32, converting "
+                    "before and after",
+                    help="convert to float32 once, compute, and convert the result",
+                    line=line,
+                )

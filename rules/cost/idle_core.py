@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, blocks_of
+
+if TYPE_CHECKING:
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
 
 _TWO_CORES = ("v5p",)  # that libtpu gives both to one launch
 
@@ -99,3 +104,10 @@ class IdleCore(Rule):
                     device=device,
                 )
                 return
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        if "parallel" not in cost.semantics and cost.chip.cores > cost.figures["cores"] and math.prod(cost.grid) > 1:
+            yield cost.finding(
+                f"one of the two cores of {cost.device} is idle: no axis of the grid is marked parallel",
+                help='dimension_semantics=("parallel", ...) for axes along which no step needs what another one wrote',
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pallas_lint.api import (
     Access,
@@ -24,6 +25,12 @@ from pallas_lint.kernels.facts.buffer_uses import holds_pipelines
 from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.probe.byte_sizes import format_bytes
 
+if TYPE_CHECKING:
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+
+_MIN_STEPS = 8  # steps; of fewer nothing can be saved by making them larger
+_AROUND = 0.25  # of the time, spent around the lines of the kernel
+_MAX_FACTOR = 2.0  # times the limit of the chip
 _STEPS = 256  # of fewer a tenth of a millisecond is at stake, at most
 _PROGRAMS = 65_536  # of fewer some dozens of microseconds are at stake on a GPU
 _MANY_PROGRAMS = 262_144  # a tenth of a millisecond and more, for work of a microsecond
@@ -155,6 +162,17 @@ class LatencyBound(Rule):
             help="larger blocks make fewer steps; `pallas-lint probe --perf` predicts the time, `--tune`, in an editor "
             "Tune Block Sizes, tries sizes",
         )
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        around = sum(line["share"] for line in cost.figures["lines"] if line["path"] is None)
+        steps, is_near = cost.figures["steps"], cost.reached * _MAX_FACTOR >= 1
+        if cost.figures["bound"] == "latency" and around >= _AROUND and steps >= _MIN_STEPS and not is_near:
+            yield cost.finding(
+                f"{around:.0%} of {cost.time} are the cost of {steps} steps themselves: one takes {cost.step_time}, "
+                f"with {format_bytes(cost.moved / steps)} to move",
+                help="give each step more to do: larger blocks make fewer steps (`--tune`, in an editor Tune Block "
+                "Sizes, tries sizes)",
+            )
 
 
 def _single_elements(trace: KernelTrace, programs: int, context: Context) -> Iterator[Finding]:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pallas_lint.api import Rule, Severity
+from pallas_lint.probe.byte_sizes import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
 
 
 class MemoryBound(Rule):
@@ -36,3 +44,11 @@ class MemoryBound(Rule):
     name = "memory-bound"
     severity = Severity.INFO
     probe_only = True
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        if cost.figures["bound"] == "memory" and cost.exceeds_ideal and cost.better_order is None:
+            moved, ideal = format_bytes(cost.moved), format_bytes(cost.figures["bytes"]["ideal"])
+            yield cost.finding(
+                f"most of {cost.time} is waiting for memory: {moved} are moved, and {ideal} would do",
+                help="larger blocks fetch less again",
+            )

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pallas_lint.api import Context, Example, Finding, Op, Rule, Severity
 from pallas_lint.kernels.library.products import precision_name, product_of
+
+if TYPE_CHECKING:
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
 
 _SEVERAL = frozenset({"HIGHEST", "highest", "float32", "HIGH", "high", "bfloat16_3x"})
 
@@ -96,3 +100,14 @@ class MultiPassDot(Rule):
                 "shows whether it matters here",
                 op=op,
             )
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        for line in cost.lines("mxu"):
+            exact = next((product for product in cost.products(line) if product["exact"]), None)
+            if exact is not None:
+                yield cost.finding(
+                    f"{cost.share(line)} products in float32 that take several passes each",
+                    help="precision=jax.lax.Precision.DEFAULT takes one, of operands rounded to bfloat16: keep more "
+                    "where those digits matter",
+                    place=exact["place"],
+                )

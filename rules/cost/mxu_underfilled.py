@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pallas_lint.api import Rule, Severity
+from pallas_lint.probe.chip_memory import up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+
+_MIN_FILLED = 0.75  # of the rows and columns of the matrix unit
 
 
 class MxuUnderfilled(Rule):
@@ -45,3 +55,25 @@ class MxuUnderfilled(Rule):
     name = "mxu-underfilled"
     severity = Severity.INFO
     probe_only = True
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        unit = cost.chip.mxu
+        for line in cost.lines("mxu"):
+            products = cost.products(line)
+            emptiest = min(products, key=lambda product: _filled(product["k"], product["n"], unit), default=None)
+            if emptiest is None or any(product["exact"] for product in products):
+                continue  # several passes are the larger loss
+            k, n = emptiest["k"], emptiest["n"]
+            if _filled(k, n, unit) < _MIN_FILLED:
+                yield cost.finding(
+                    f"{cost.share(line)} products of (m, {k}) and ({k}, {n}), which take as long as ({up(k, unit)}, "
+                    f"{up(n, unit)}) would: its matrix unit has {unit} rows and columns",
+                    help=f"multiples of {unit} in the dimensions that are contracted, and in those of the right "
+                    "operand",
+                    place=emptiest["place"],
+                )
+
+
+def _filled(k: int, n: int, unit: int) -> float:
+    """The share of the matrix unit's rows and columns that a product uses."""
+    return k * n / max(up(k, unit) * up(n, unit), 1)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pallas_lint.api import Rule, Severity
+from pallas_lint.probe.byte_sizes import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
 
 
 class RefetchedBlock(Rule):
@@ -43,3 +51,13 @@ class RefetchedBlock(Rule):
     name = "refetched-block"
     severity = Severity.INFO
     probe_only = True
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        order = cost.better_order
+        if cost.figures["bound"] == "memory" and order is not None:
+            yield cost.finding(
+                f"{order['operand']} is fetched {order['fetched']} times, and {order['would']} times would do: another "
+                f"order of the grid's axes moves {format_bytes(order['then'])} instead of {format_bytes(order['now'])}",
+                help=f"the axes in the order {tuple(order['axes'])}, outermost first, keep blocks for longer; not "
+                "where a step needs what another one left",
+            )

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pallas_lint.api import Rule, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+
+_MIN_SPILLED = 0.1  # of the stores
+_MIN_SLOTS = 0.05  # of all store slots, taken by what is spilled
+_MATRIX_UNIT_BUSY = 0.8  # of its time: nothing beside it matters
 
 
 class RegisterSpills(Rule):
@@ -35,3 +46,13 @@ class RegisterSpills(Rule):
     name = "register-spills"
     severity = Severity.INFO
     probe_only = True
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        spilled, units = cost.figures["spills"], cost.figures["units"]
+        if cost.figures["bound"] != "compute" or spilled <= _MIN_SPILLED or units.get("mxu", 0.0) >= _MATRIX_UNIT_BUSY:
+            return
+        if spilled * units.get("store", 0.0) > _MIN_SLOTS:
+            yield cost.finding(
+                f"{spilled:.0%} of the stores only save registers that run out",
+                help="less at a time: smaller blocks, or a loop over parts of a block",
+            )

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pallas_lint.api import Rule, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
 
 
 class ScalarLoop(Rule):
@@ -39,3 +46,13 @@ class ScalarLoop(Rule):
     name = "scalar-loop"
     severity = Severity.INFO
     probe_only = True
+
+    def check_cost(self, cost: LaunchCost) -> Iterator[CostFinding]:
+        for line in cost.lines():
+            if cost.takes_single_rows(line):
+                yield cost.finding(
+                    f"{cost.share(line)} a loop over single rows: seven of the eight sublanes of each register are "
+                    "idle",
+                    help="compute with the whole block, or with eight rows at a time",
+                    line=line,
+                )
