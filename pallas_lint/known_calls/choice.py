@@ -17,7 +17,7 @@ MAX_CALLS = 8  # calls of one function
 _SLOTS = {"comment": 2, "caller": 3, "file": 3}
 _TYPE = re.compile(r"(?<![\w?<>])([\w?<>]+)\[([\d?, .]*)\]")
 _TILE = 128
-_TELLING = 64  # calls of a function that are compared with all others of it
+_MAX_SPECIFIC = 64  # calls of a function that are compared with all others of it
 
 
 class _Seen(NamedTuple):
@@ -63,11 +63,11 @@ def _most_specific(known_calls: list[KnownCall]) -> list[KnownCall]:
     """Those that no other call refines."""
     known = {each: _known(each) for each in known_calls}
     # The most specific calls refine others; comparing all pairs takes minutes for some thousand calls.
-    telling = sorted(known_calls, key=lambda each: -known[each])[:_TELLING]
+    specific = sorted(known_calls, key=lambda each: -known[each])[:_MAX_SPECIFIC]
     return [
         each
         for each in known_calls
-        if not any(known[other] > known[each] and _covers(other, each) for other in telling)
+        if not any(known[other] > known[each] and _covers(other, each) for other in specific)
     ]
 
 

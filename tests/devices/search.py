@@ -165,7 +165,8 @@ class _Search:
                     self._given(amounts, copy.sent, step),
                     self._phase(phases, number, (read + step, written)),
                 )
-            through = copy.sent is None or read == copy.size
+            # In one piece, or byte by byte: the first ones are written, and counted, before the last ones are read.
+            through = copy.sent is None or read == copy.size or (not self.sure and read > written)
             if through and written < copy.size and not self._behind(phases, number, 1):
                 step = copy.size if self.sure else 1
                 yield (

@@ -68,7 +68,8 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 14  # nested calls
 _MAX_STEPS = 200_000  # evaluated expressions of one root; the largest real kernels (2,500 lines) need a fifth
-# ... of all roots of a module and of rules, then nothing runs: two seconds, and real files need a twentieth.
+# ... of all roots of a module and of rules, then nothing runs: about four seconds. Of 236 files with kernels in
+# tpu-inference and tokamax the largest needs 235,000, the next one 154,000.
 _MAX_TOTAL_STEPS = 300_000
 _MAX_OUTDATED = 256  # lists and dictionaries, which are held
 _WEIGHT_OF_A_STEP = 64  # parts of a new value, or characters of a string, that count as a step

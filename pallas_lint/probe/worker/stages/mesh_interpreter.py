@@ -1,4 +1,4 @@
-"""Run a function whose kernels talk to each other: on as many virtual devices as its mesh has, kernels interpreted."""
+"""Run a function whose kernels send to each other: on as many virtual devices as its mesh has, kernels interpreted."""
 
 from __future__ import annotations
 
