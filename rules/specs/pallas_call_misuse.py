@@ -24,7 +24,7 @@ from pallas_lint.api import (
     Value,
     nodes,
 )
-from pallas_lint.checker.api_names import api_name, keywords, reached
+from pallas_lint.checker.api_names import api_name, keywords, positions, reached
 from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.known_names import PALLAS, integer, is_integer, is_shape_struct, is_spec
 
@@ -54,7 +54,8 @@ class PallasCallMisuse(Rule):
     - an operand, or a value for the kernel, passed by keyword to what it returns (or to what `pl.kernel` returns),
       which takes operands by position only;
     - a keyword that no jax ever had (those that some release has or had are PAL701's and PAL703's);
-    - a function of Pallas without an argument that it needs: `pltpu.roll(x, 1)` lacks its axis;
+    - a function of Pallas without an argument that it needs, `pltpu.roll(x, 1)` lacks its axis, or with more by
+      position than any release takes: `pl.when(condition, body)`, which is a decorator;
     - a negative shift or axis of `pltpu.roll`, which counts neither from the end, unlike `jnp.roll`;
     - `grid`, `in_specs`, `out_specs` or `scratch_shapes` beside `grid_spec`, which has them;
     - `in_specs` that is not a list or tuple with one element for each operand, `out_specs` that is built otherwise
@@ -144,8 +145,30 @@ class PallasCallMisuse(Rule):
                 return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
             """
         ),
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                def first():
+                    o_ref[...] = x_ref[...]
+
+                pl.when(pl.program_id(0) == 0, first)  #!
+
+            def run(x):
+                return pl.pallas_call(kernel, grid=(1,), out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+            """
+        ),
     )
     valid = (
+        Example(
+            """
+            def kernel(x_ref, o_ref):
+                @pl.when(pl.program_id(0) == 0)
+                def _():
+                    o_ref[...] = x_ref[...]
+
+            spec = pl.BlockSpec((8, 128), lambda i: (i, 0), memory_space=pltpu.VMEM)
+            """
+        ),
         Example(
             """
             import functools
@@ -172,6 +195,7 @@ class PallasCallMisuse(Rule):
             yield from self._call(use, context)
         yield from self._keywords(use, context)
         yield from self._lacking(use, context)
+        yield from self._too_many(use, context)
 
     @staticmethod
     def _call(use: Use, context: Context) -> Iterator[Finding]:
@@ -255,6 +279,27 @@ class PallasCallMisuse(Rule):
             versions=failing,
         )
 
+    @staticmethod
+    def _too_many(use: Use, context: Context) -> Iterator[Finding]:
+        """More arguments by position than any release takes; those that one takes are removed-api's."""
+        name, given = api_name(use, called=True), len(use.positional)
+        if name is None or name.name == _CALL or name.node.id != use.node.id or use.call is None or use.splat:
+            return
+        if not given or any(_takes(version, name.name, given) for version in compat.known_versions()):
+            return
+        limits = {version: positions(name.name, version) for version in context.versions}
+        failing = tuple(version for version in reached(name, context) if limits[version] is not None)
+        if not failing:
+            return
+        limit = limits[failing[-1]] or 0
+        decorator = f"write `@{use.spelled}(condition)` above the function" if name.name == f"{PALLAS}.when" else ""
+        yield context.finding(
+            use.span_of(use.positional[limit]),
+            f"`{name.spelled}` takes {count_of(limit, 'positional argument')}, not {given}",
+            help=decorator,
+            versions=failing,
+        )
+
     # -- what the values show --------------------------------------------------------------------------------------
 
     def check_op(self, op: Op, context: Context) -> Iterator[Finding]:
@@ -298,6 +343,12 @@ def _lacking_in(version: str, callable_: str, use: Use) -> tuple[str, ...] | Non
         return None
     bound = {*parameters.positional[: len(use.positional)], *(keyword.name for keyword in use.keywords)}
     return tuple(each for each in parameters.names if each in parameters.required - bound)
+
+
+def _takes(version: str, callable_: str, given: int) -> bool:
+    """Whether a version has such a function that takes so many positional arguments."""
+    parameters = compat.parameters(callable_, version)
+    return parameters is not None and (parameters.accepts_more or len(parameters.positional) >= given)
 
 
 def _keyword_operands(launch: Launch, call: Site, context: Context) -> Iterator[Finding]:

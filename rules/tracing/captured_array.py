@@ -57,7 +57,8 @@ class CapturedArray(Rule):
     What counts as an array, measured alike on jax 0.4.35 to 0.12.0:
 
     - every jax array, scalars such as `jnp.float32(2)` or `scale = jnp.max(x)` included, and every value traced by an
-      enclosing `jax.jit`; whether it is a global, a closure variable or bound by `functools.partial`;
+      enclosing `jax.jit`; whether it is a global, a closure variable, an attribute of an object around
+      the kernel, or bound by `functools.partial`;
     - a numpy array of rank 1 or more where it meets a traced value; a numpy scalar, or one element `table[3]` with an
       index that Python knows, is a plain number and fine;
     - `jnp.array([1.0, 2.0])` inside the kernel: a list of numbers is a constant array too.

@@ -148,6 +148,44 @@ CASES: dict[str, tuple[str, str | None]] = {
         """,
         None,
     ),
+    "an attribute of the object around the kernel": (
+        """
+        class Layer:
+            def __init__(self): self.weight = jnp.ones((128,))
+            def __call__(self, x):
+                def kernel(x_ref, o_ref): o_ref[...] = x_ref[...] * self.weight
+                return pl.pallas_call(kernel, out_shape=OUT)(x)
+        def f(x): return Layer()(x)
+        """,
+        "PAL501",
+    ),
+    "the size of such an attribute, and a number": (
+        """
+        class Layer:
+            def __init__(self): self.weight, self.scale = jnp.ones((128,)), 2.0
+            def __call__(self, x):
+                def kernel(x_ref, w_ref, o_ref):
+                    o_ref[...] = x_ref[...] * w_ref[...] * self.weight.shape[0] * self.scale
+                return pl.pallas_call(kernel, out_shape=OUT)(x, self.weight)
+        def f(x): return Layer()(x)
+        """,
+        None,
+    ),
+    "attributes that the kernel itself sets": (
+        """
+        class Box: pass
+        def f(x):
+            box = Box()
+            def kernel(x_ref, o_ref):
+                box.whole = x_ref[...]
+                def add(i, total):
+                    box.total = total
+                    return box.total + box.whole
+                o_ref[...] = lax.fori_loop(0, 3, add, jnp.zeros(x_ref.shape, x_ref.dtype))
+            return pl.pallas_call(kernel, out_shape=OUT)(x)
+        """,
+        None,
+    ),
     # -- PAL305
     "one of two launches, with specs for its own operands": (
         """
@@ -160,6 +198,26 @@ CASES: dict[str, tuple[str, str | None]] = {
                 run = pl.pallas_call(copy, in_specs=[spec], out_shape=OUT)
             if x.shape[0] > HOW_MANY: return run(x, x)
             return run(x)
+        """,
+        None,
+    ),
+    "a guard that is given what it guards": (
+        """
+        def kernel(x_ref, o_ref):
+            def copy_first(): o_ref[...] = x_ref[...]
+            pl.when(pl.program_id(0) == 0, copy_first)
+        def f(x): return pl.pallas_call(kernel, grid=(1,), out_shape=OUT)(x)
+        """,
+        "PAL305",
+    ),
+    "a guard that decorates, and arguments by name": (
+        """
+        def kernel(x_ref, o_ref):
+            @pl.when(pl.program_id(axis=0) == 0)
+            def _(): o_ref[...] = x_ref[...]
+        def f(x):
+            spec = pl.BlockSpec((pl.cdiv(256, 2), 128), lambda i: (i, 0), memory_space=pltpu.VMEM)
+            return pl.pallas_call(kernel, (OUT), grid=(1,), out_specs=pl.BlockSpec(OUT.shape))(x)
         """,
         None,
     ),

@@ -32,6 +32,7 @@ from pallas_lint.kernels.model.values import (
     Dictionary,
     External,
     Func,
+    Instance,
     OneOf,
     Ref,
     Seq,
@@ -367,7 +368,13 @@ def _call(interp: Tracer, node: nodes.Call, env: Env) -> Value:
 
 
 def _attribute(interp: Tracer, node: nodes.Attribute, env: Env) -> Value:
-    return _up_to_date(interp, members.attribute_of(interp, interp.evaluate(node.value, env), node.attr.value, node))
+    owner = interp.evaluate(node.value, env)
+    value = members.attribute_of(interp, owner, node.attr.value, node)
+    if interp.kernel is not None and isinstance(value, Array) and isinstance(owner, Instance):
+        name = node.value.value if isinstance(node.value, nodes.Name) else None
+        if name is not None and node.attr.value not in owner.set_in_kernels and env.captures(name, interp.kernel):
+            interp.frame.record(Capture(f"{name}.{node.attr.value}", value, interp.frame.site(node)))
+    return _up_to_date(interp, value)
 
 
 def _index(interp: Tracer, node: nodes.Subscript, env: Env) -> Value:

@@ -540,6 +540,8 @@ class Interpreter:
         self.record_mutation(owner.made_by)
         self.mutations += 1
         owner.attributes.update(attributes)
+        if self.kernel is not None:
+            owner.set_in_kernels.update(attributes)
 
     def set_kernel(self, launch: Launch, kernel: Value) -> None:
         """Set the kernel of a launch that was written without one."""

@@ -415,12 +415,16 @@ ENUM_MEMBER = "a member of an enumeration"  # what makes an instance that is the
 
 @frozen(eq=False)
 class Instance:
-    """An object of a class of the project. `order`: of a named tuple, the names of its items."""
+    """An object of a class of the project.
+
+    `order`: of a named tuple, the names of its items; `set_in_kernels`: the attributes that a kernel sets.
+    """
 
     cls: Class
     attributes: dict[str, Value] = field(factory=dict)
     made_by: object = field(default=None, eq=False, repr=False)  # the run that made it
     order: tuple[str, ...] | None = None
+    set_in_kernels: set[str] = field(factory=set, repr=False)
 
     @property
     def sequence(self) -> Seq | None:
