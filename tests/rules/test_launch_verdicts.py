@@ -159,6 +159,35 @@ CASES: dict[str, tuple[str, str | None]] = {
         """,
         "PAL501",
     ),
+    "an attribute of the object that the kernel is a method of": (
+        """
+        class Layer:
+            def __init__(self): self.weight = jnp.ones((128,))
+            def kernel(self, x_ref, o_ref): o_ref[...] = x_ref[...] * self.weight
+            def __call__(self, x): return pl.pallas_call(self.kernel, out_shape=OUT)(x)
+        def f(x): return Layer()(x)
+        """,
+        "PAL501",
+    ),
+    "an attribute of a bound object": (
+        """
+        class Layer:
+            def __init__(self): self.weight = jnp.ones((128,))
+        def kernel(layer, x_ref, o_ref): o_ref[...] = x_ref[...] * layer.weight
+        def f(x): return pl.pallas_call(functools.partial(kernel, Layer()), out_shape=OUT)(x)
+        """,
+        "PAL501",
+    ),
+    "attributes of an object that the kernel makes": (
+        """
+        class State:
+            def __init__(self, total): self.total = total
+        def double(state): return State(state.total * 2)
+        def kernel(x_ref, o_ref): o_ref[...] = double(State(x_ref[...] + jnp.ones((128,)))).total
+        def f(x): return pl.pallas_call(kernel, out_shape=OUT)(x)
+        """,
+        None,
+    ),
     "the size of such an attribute, and a number": (
         """
         class Layer:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pallas_lint.kernels.model.scope import Env
+    from pallas_lint.kernels.model.trace import KernelTrace
     from pallas_lint.kernels.model.tracer import Tracer
 
 _BUILTINS = frozenset(dir(builtins))
@@ -372,9 +373,19 @@ def _attribute(interp: Tracer, node: nodes.Attribute, env: Env) -> Value:
     value = members.attribute_of(interp, owner, node.attr.value, node)
     if interp.kernel is not None and isinstance(value, Array) and isinstance(owner, Instance):
         name = node.value.value if isinstance(node.value, nodes.Name) else None
-        if name is not None and node.attr.value not in owner.set_in_kernels and env.captures(name, interp.kernel):
+        made_outside = name is not None and (env.captures(name, interp.kernel) or _is_bound(owner, interp.kernel))
+        if made_outside and node.attr.value not in owner.set_in_kernels:
             interp.frame.record(Capture(f"{name}.{node.attr.value}", value, interp.frame.site(node)))
     return _up_to_date(interp, value)
+
+
+def _is_bound(owner: Instance, kernel: KernelTrace) -> bool:
+    """Whether the kernel is a method of the object, or has it bound by `partial`."""
+    return any(
+        owner is value
+        for body in kernel.launch.bodies
+        for value in (body.method_of, *body.bound, *(bound for _, bound in body.keywords))
+    )
 
 
 def _index(interp: Tracer, node: nodes.Subscript, env: Env) -> Value:
