@@ -345,6 +345,8 @@ def _by_name(part: _Part, access: Access, context: Context) -> Finding | None:
         return None
     if any(_is_unrolled(operand) for operand in op.args):
         return None  # each start is a number then
+    if named[0].is_chosen:
+        return None  # by a branch, not by the caller
     multiples = context.analysis.outcome.effects.multiples
     if any(size == named[0] and not number % needed for size, number in multiples):
         return None  # the code refuses others

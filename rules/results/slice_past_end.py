@@ -361,8 +361,8 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
         or ratio[0] not in extents(part, trace)
     ):
         return None
-    if _is_checked(ratio[0], size, context):
-        return None
+    if _is_checked(ratio[0], size, context) or (isinstance(size, Sym) and size.is_chosen):
+        return None  # a size that a branch chooses may be one that divides it
     spelled = size.text if isinstance(size, Sym) else str(size.value) if isinstance(size, Const) else "the block"
     return context.finding(
         part.access.site,

@@ -426,7 +426,7 @@ def _is_multiple(walk: Walk, block: Block, context: Context) -> bool:
     if isinstance(steps, int) or isinstance(blocks, int) or steps.block != blocks.block:
         return False
     effects = context.analysis.outcome.effects
-    divided = [number for size, number in effects.ratios if size == steps.size]
+    divided = [number for size, number in effects.ratios if size == steps.size and not number.is_chosen]
     alike = [blocks.size, *_along_alike(block, walk.dimension, context)]
     if not all(may_differ(effects, steps.size, one) for one in alike):
         return False

@@ -10,10 +10,16 @@ from pallas_lint.testing import lint
 from tests.sampling import examples
 
 _MODULE = """
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
+
+@dataclass
+class Sizes:
+    rows: int = 8
 
 def kernel(x_ref, o_ref, tile_ref):
     {body}
@@ -79,6 +85,7 @@ class TestBlocksOutOfRange:
         [
             {"grid": "(pl.cdiv(n, 128), pl.cdiv(m, 8))"},
             {"grid": "(-(-n // 128), (m + 7) // 8)"},
+            {"before": "import math", "grid": "(math.ceil(n / 128), int(math.ceil(m / 8)))"},
             {"more": ", rows=8", "block": "(rows, 128)", "out_block": "(rows, 128)", "grid": "(n // 128, m // rows)"},
             {"block": "(None, 128)", "out_block": "(None, 128)", "grid": "(n // 128, m)"},
         ],
@@ -432,3 +439,105 @@ def run(x, y, *, bm=128, bn=128):
     )(x, y)
 """
     assert len([finding for finding in lint(code) if finding.code == "PAL307"]) == count
+
+
+class TestChosenSizes:
+    """A size that an undecided branch chooses is equal to itself alone, and one of what the branch chooses from."""
+
+    @pytest.mark.parametrize(
+        ("more", "before"),
+        [
+            (", wide", "rows = 8 if wide else 16"),
+            (", rows=None", "rows = rows or 16"),
+            (", wide", "rows = 16\n    if wide:\n        rows = 8"),
+            (", wide", "rows = (lambda: 8 if wide else 16)()"),
+            (", sizes", "sizes = sizes or Sizes()\n    rows = sizes.rows"),
+            (", wide", "rows = [{'rows': 8}, {'rows': 16}][0 if wide else 1]['rows']"),
+        ],
+    )
+    def test_one_choice_in_several_places(self, more: str, before: str) -> None:
+        given = {"more": more, "before": before, "grid": "(m // rows, n // 128)", "out_block": "(rows, 128)"}
+        assert len(found("PAL307", **given, block="(rows, 128)", index="(i + 1, j)")) == 1
+        assert found("PAL307", **given, block="(rows, 128)") == []
+        shorter = {**given, "grid": "(m // rows - 1, n // 128)"}
+        assert len(found("PAL308", **shorter, block="(rows, 128)")) == 1
+
+    def test_the_same_attribute_of_one_object(self) -> None:
+        given = {
+            "more": ", sizes", "before": "sizes = sizes or Sizes()", "block": "(sizes.rows, 128)",
+            "out_block": "(sizes.rows, 128)", "grid": "(m // sizes.rows, n // 128)",
+        }  # fmt: skip
+        assert len(found("PAL307", **given, index="(i + 1, j)")) == 1
+        assert found("PAL307", **given) == []
+
+    @pytest.mark.parametrize(
+        "before",
+        [
+            "rows, high = (8 if wide else 16), (16 if wide else 8)",
+            "rows = 8 if wide else 16\n    high = 8 if x.ndim > 1 else 16",
+            "pick = lambda at: 8 if at > 1 else 16\n    rows, high = pick(wide.first()), pick(wide.second())",
+        ],
+    )
+    def test_two_choices(self, before: str) -> None:
+        given = {"more": ", wide", "before": before, "grid": "(m // rows, n // 128)", "block": "(high, 128)"}
+        assert found("PAL307", **given, index="(i + 1, j)") == []
+
+    @pytest.mark.parametrize(
+        "before",
+        [
+            "rows = 64\n    while m % rows:\n        rows //= 2",
+            "rows = 64\n    for _ in range(wide):\n        rows = rows // 2",
+            "rows = 64\n    while True:\n        if not m % rows:\n            break\n        rows //= 2",
+        ],
+    )
+    def test_what_a_loop_computes_is_no_choice(self, before: str) -> None:
+        given = {"more": ", wide", "before": before, "block": "(rows, 128)", "out_block": "(rows, 128)"}
+        assert found("PAL307", **given, grid="(m // rows, n // 128)", index="(i + 1, j)") == []
+
+    def test_a_size_and_a_parameter_that_it_equals(self) -> None:
+        code = _MODULE.format(**{
+            **_PLAIN, "more": ", bias, wide", "before": "cols = 128 if wide else 256\n    assert n % cols == 0",
+            "block": "(8, cols)", "out_block": "(8, cols)", "grid": "(m // 8, n // cols)",
+        })  # fmt: skip
+        code = code.replace("kernel(x_ref,", "kernel(x_ref, bias_ref,").replace(")(x)", ")(x, bias)")
+        code = code.replace(
+            "lambda i, j: (i, j))],", "lambda i, j: (i, j)), pl.BlockSpec((cols,), lambda i, j: (j,))],"
+        )
+        assert "(j,)" in code
+        assert [finding.message for finding in lint(code) if finding.code == "PAL307"] == []
+
+    @pytest.mark.parametrize(("options", "count"), [("8 if wide else m", 1), ("8 if m > 8 else m", 0)])
+    def test_a_block_that_may_be_the_whole(self, options: str, count: int) -> None:
+        given = {"more": ", wide", "before": f"rows = {options}", "block": "(rows, 128)", "tile": "(rows, 128)"}
+        body = "tile_ref[pl.ds(pl.program_id(0) * x_ref.shape[0], x_ref.shape[0]), :] = x_ref[...]"
+        assert len(found("PAL412", **given, body=body, grid="(m // rows, 1)")) == count
+
+    def test_swapped_axes(self) -> None:
+        given = {"more": ", wide", "before": "rows = 8 if wide else 16", "grid": "(n // 128, m // rows)"}
+        assert len(found("PAL307", **given, block="(rows, 128)", out_block="(rows, 128)")) == 2
+
+    @pytest.mark.parametrize(("before", "count"), [("rows = 32 if wide else rows", 0), ("pass", 1)])
+    def test_a_block_that_may_not_divide(self, before: str, count: int) -> None:
+        code = f"""
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, o_ref, *, rows):
+    def add(t, total):
+        return total + jnp.sum(x_ref[pl.ds(t * rows, rows), :], axis=0, keepdims=True)
+
+    o_ref[...] = jax.lax.fori_loop(0, pl.cdiv(x_ref.shape[0], rows), add, jnp.zeros((1, 128), jnp.float32))
+
+def run(x, rows, wide):
+    {before}
+    return pl.pallas_call(
+        functools.partial(kernel, rows=rows),
+        out_shape=jax.ShapeDtypeStruct((1, 128), jnp.float32),
+        compiler_params=pltpu.CompilerParams(),
+    )(x)
+"""
+        assert len([finding for finding in lint(code) if finding.code == "PAL412"]) == count

@@ -288,6 +288,12 @@ def test_other_guards_do_not(guard: str) -> None:
     assert _named(before=guard)
 
 
+def test_a_branch_that_chooses_it_answers_it() -> None:
+    assert not _named(before="block = 128 if block else 256")
+    assert not _named(before="block = 128 * (1 if block else 2)")
+    assert _named(before="block = 2 * block")
+
+
 def test_an_unrolled_loop_starts_at_numbers() -> None:
     assert not _named(unroll=", unroll=True")
 

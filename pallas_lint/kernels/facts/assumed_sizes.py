@@ -28,7 +28,7 @@ def assumed_sizes(trace: KernelTrace, effects: Effects) -> Iterator[dict[Sym, in
     """Values of all named sizes that a kernel's events depend on; none where the code compares one of them."""
     values = list(_values_of(trace))
     names = {value for value in values if isinstance(value, Sym) and value.operation is None}
-    if not names or not names.isdisjoint(effects.compared):
+    if not names or not names.isdisjoint(effects.compared) or any(name.is_chosen for name in names):
         return
     fixed = _fixed(values)
     units = {name: _unit(name, values, fixed) for name in names}

@@ -23,7 +23,7 @@ def multiples(effects: Effects) -> Iterator[tuple[Sym, list[int]]]:
     """
     guards: dict[Sym, int] = {}
     for size, number in effects.multiples:
-        if isinstance(size, Sym) and size.operation is None and number > 1:
+        if isinstance(size, Sym) and size.operation is None and not size.is_chosen and number > 1:
             guards[size] = lcm(guards.get(size, 1), number)
     for size in sorted(guards, key=lambda size: size.text):
         if not _is_limited(size, effects):

@@ -12,10 +12,10 @@ from pallas_lint.kernels.grid.blocks import blocks_of
 from pallas_lint.kernels.grid.grid_points import Point, loops_in
 from pallas_lint.kernels.grid.row_permutations import is_data_dependent, row_permutations
 from pallas_lint.kernels.launches.backend import STRONG
-from pallas_lint.kernels.model.known_names import declares_array
+from pallas_lint.kernels.model.known_names import declares_array, integer
 from pallas_lint.kernels.model.launch import block_spec
 from pallas_lint.kernels.model.trace import Access, Op, is_full_index
-from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, Const, Ref, Seq, Shape, Slice, Sym, Value
+from pallas_lint.kernels.model.values import ELLIPSIS, NONE, Array, Const, Ref, Seq, Shape, Slice, Sym, Value, options
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
@@ -197,6 +197,9 @@ def _sizes(shape: Shape, stores: list[Access]) -> tuple[tuple[int, ...] | None, 
         for symbol in _symbols(size):
             default = symbol.default
             known = default.value if isinstance(default, Const) and type(default.value) is int else None
+            if symbol.is_chosen:
+                numbers = [integer(option) or 0 for option in options(symbol.default or NONE)]
+                known = min(numbers)  # the least that a branch chooses; 0 where one is not known
             if known is None and not all(_mentions(component, symbol) for component in components):
                 return None, False, {}
             symbols[symbol] = known if known is not None else 24

@@ -9,7 +9,7 @@ from pallas_lint.kernels.grid.index_ranges import divided, number, summed
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.trace import KernelTrace
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Const, Sym, SymbolOwner, Value
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Choice, Const, Sym, SymbolOwner, Value
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ class Walk:
     def may_be_any(self, effects: Effects) -> bool:
         """Whether the code compares none of the sizes with something that may make the two counts equal."""
         counts = [count for count in (self.steps, self.blocks) if isinstance(count, BlockCount)]
-        return may_be_any(effects, *(part for count in counts for part in (count.size, count.block)))
+        # A block may be what a branch chooses: the counts are of the same one.
+        named = (symbol for count in counts for symbol in terms_in(count.block).symbols if not symbol.is_chosen)
+        return may_be_any(effects, *(count.size for count in counts), *named)
 
     def counts_may_differ(self, effects: Effects) -> bool:
         """Whether the code compares neither of two sizes with the other, directly or by others, nor with a number."""
@@ -222,7 +224,7 @@ def may_be_any(effects: Effects, *numbers: Value) -> bool:
     compared = effects.compared
     for value in numbers:
         for symbol in terms_in(value).symbols:
-            if not compared.isdisjoint(with_arrays([symbol])) or any(map(_is_of_kernel, symbol.owners)):
+            if not compared.isdisjoint(with_arrays([symbol])) or any(map(_is_bound, symbol.owners)):
                 return False
     return True
 
@@ -230,7 +232,7 @@ def may_be_any(effects: Effects, *numbers: Value) -> bool:
 def may_differ(effects: Effects, one: Value, other: Value) -> bool:
     """Whether no comparisons in the code lead from one size to the other, and none is that of a kernel's ref."""
     left, right = terms_in(one).symbols, terms_in(other).symbols
-    if any(_is_of_kernel(owner) for symbol in (*left, *right) for owner in symbol.owners):
+    if any(_is_bound(owner) for symbol in (*left, *right) for owner in symbol.owners):
         return False
     return _linked(left, effects).isdisjoint(right)
 
@@ -243,8 +245,11 @@ def may_be_several(effects: Effects, count: Value, block: Value) -> bool:
     """
     within = set(terms_in(block).symbols)
     sizes = set(terms_in(count).symbols) - within
-    if not sizes or any(_is_of_kernel(owner) for symbol in sizes for owner in symbol.owners):
+    chosen = {owner for symbol in within for owner in symbol.owners if isinstance(owner, Choice)}
+    if not sizes or any(_is_bound(owner) for symbol in sizes for owner in symbol.owners - chosen):
         return False
+    if chosen and None in _linked(terms_in(count).symbols, effects):
+        return False  # the size is among what the block is chosen from
     linked = _linked(sizes, effects)
     unknown = any(len(group) == 1 and not group.isdisjoint(linked) for group in effects.comparisons)
     return not unknown and None not in linked and linked.isdisjoint(within)
@@ -277,5 +282,6 @@ def with_arrays(sizes: Iterable[Sym | None]) -> set[Sym | None]:
     return found | {Sym(size.text.partition("[")[0], size.owner) for size in found if size is not None}
 
 
-def _is_of_kernel(owner: object) -> bool:
-    return isinstance(owner, KernelTrace) or (isinstance(owner, SymbolOwner) and owner.in_kernel)
+def _is_bound(owner: object) -> bool:
+    """Whether it owns no sizes that may be any: those of a kernel's refs, and those that a branch chooses."""
+    return isinstance(owner, KernelTrace | Choice) or (isinstance(owner, SymbolOwner) and owner.in_kernel)

@@ -277,7 +277,10 @@ def terms_in(value: Value) -> LinearTerms:
                 stack.extend(op.args)
         elif isinstance(current, Sym):
             symbols[current] = None
-            stack.extend(current.operation[1:] if current.operation is not None else ())
+            if current.operation is not None:
+                stack.extend(current.operation[1:])
+            elif isinstance(current.default, OneOf):
+                stack.extend(current.default.options)  # what it was chosen from
         elif isinstance(current, OneOf):
             stack.extend(current.options)
     return LinearTerms(tuple(sorted(axes)), tuple(sorted(sized)), tuple(symbols))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.identity import ById, ByIds
 from pallas_lint.kernels.interpreter.call_replay import CallReplay, identity, parts_of
+from pallas_lint.kernels.model.joins import chosen_anew
 from pallas_lint.kernels.model.trace import Access, Capture, Guard
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Func, Ref, Seq, options
+from pallas_lint.kernels.model.values import UNKNOWN, Array, Func, Ref, Seq, Unknown, options
 from pallas_lint.records import define, evolve, field
 
 if TYPE_CHECKING:
@@ -188,7 +189,9 @@ class CallCache:
                 known is not None and known.mutations == interp.mutations and known.times >= _MAX_TRACED
             ):
                 interp.memo.add_dependencies(known.read)
-                return known.replay_with(parts).value(known.result)
+                replayed = known.replay_with(parts).value(known.result)
+                given = (*arguments.positional, *arguments.keywords.values())
+                return chosen_anew(replayed) if any(isinstance(each, Unknown) for each in given) else replayed
         before = len(interp.outcome.launches), len(interp.outcome.foreign_calls), interp.mutations, interp.effects.count
         outdated = interp.run.outdated
         with interp.memo.track_dependencies() as read:

@@ -113,7 +113,7 @@ class CallReplay:
             return value if made is bounds else Slice(*made)
         if isinstance(value, OneOf):
             options = self._all(value.options)
-            return value if options is value.options else OneOf(options)
+            return value if options is value.options else evolve(value, options=options)
         if isinstance(value, Dictionary):
             pairs = self._named(value.items)
             return value if pairs is value.items else evolve(value, items=pairs)

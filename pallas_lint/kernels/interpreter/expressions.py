@@ -40,6 +40,7 @@ from pallas_lint.kernels.model.values import (
     Sym,
     Value,
     as_tuple,
+    chosen_number,
     of_any_items,
     truth,
     weight_of,
@@ -240,6 +241,7 @@ def _unary(interp: Tracer, node: nodes.UnaryOperation, env: Env) -> Value:
         if isinstance(node.operator, nodes.BitInvert) and isinstance(value.value, int):
             return Const(~value.value)
         return value
+    value = chosen_number(value)
     if not isinstance(value, Sym) or isinstance(node.operator, nodes.Plus):
         return value if isinstance(value, Sym) else UNKNOWN
     if isinstance(node.operator, nodes.Minus):

@@ -24,6 +24,7 @@ from pallas_lint.kernels.model.values import (
     as_tuple,
     options,
 )
+from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
 
@@ -48,7 +49,7 @@ def narrowed(interp: Tracer, test: nodes.BaseExpression, env: Env) -> tuple[Bind
         if isinstance(right, nodes.Name) and right.value == "None" and isinstance(value, OneOf):
             assert isinstance(test.left, nodes.Name)
             none: Bindings = {test.left.value: NONE}
-            other: Bindings = {test.left.value: _of([option for option in value.options if option != NONE])}
+            other: Bindings = {test.left.value: _of([option for option in value.options if option != NONE], value)}
             if isinstance(operator, nodes.Is):
                 return none, other
             if isinstance(operator, nodes.IsNot):
@@ -172,11 +173,14 @@ def _instance(interp: Tracer, test: nodes.Call, env: Env) -> tuple[Bindings, Bin
     assert isinstance(name, nodes.Name)
     kinds = interp.evaluate(test.args[1].value, env)
     names = {kind.name for kind in as_tuple(kinds) if isinstance(kind, External)}
-    rest = {name.value: _of([option for option in options(value) if not isinstance(option, Array | Ref)])}
+    rest = {name.value: _of([option for option in options(value) if not isinstance(option, Array | Ref)], value)}
     if names & _ARRAYS:
         return {}, rest
     return (rest, {}) if names and all(kind.startswith("builtins.") for kind in names) else ({}, {})
 
 
-def _of(found: list[Value]) -> Value:
-    return UNKNOWN if not found else found[0] if len(found) == 1 else OneOf(tuple(found))
+def _of(found: list[Value], value: Value) -> Value:
+    """The value where it is one of these options."""
+    if len(found) > 1 and isinstance(value, OneOf):
+        return evolve(value, options=tuple(found))
+    return found[0] if len(found) == 1 else UNKNOWN

@@ -30,6 +30,7 @@ from pallas_lint.kernels.model.values import (
     Slice,
     Sym,
     Value,
+    chosen_number,
     from_dim,
     shape_of,
     truth,
@@ -124,6 +125,7 @@ def _extreme(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) 
     if len(values) == 1:
         items = items_of(values[0])
         values = values if items is None else list(items) or [arguments.keywords.get("default", UNKNOWN)]
+    values = [*map(chosen_number, values)]
     numbers = [value for value in values if isinstance(value, Const) and isinstance(value.value, int | float)]
     symbols = [value for value in values if isinstance(value, Sym)]
     if not values or len(numbers) + len(symbols) != len(values):

@@ -124,7 +124,7 @@ def _widen(carry: Value, result: Value) -> Value:
         return Array((), result.element)
     if isinstance(carry, Seq) and isinstance(result, Seq) and len(carry.items) == len(result.items):
         return Seq(tuple(_widen(a, b) for a, b in zip(carry.items, result.items, strict=True)), carry.kind, carry.open)
-    return join(carry, result)
+    return join(carry, result, looped=True)
 
 
 def _is_decorating(arguments: Arguments) -> CallResult | None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pallas_lint.kernels.model.called import last_part
 from pallas_lint.kernels.model.dtypes import bits, dtype_of, element_of
 from pallas_lint.kernels.model.known_names import is_integer
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, DType, Seq, Value, shape_of
+from pallas_lint.kernels.model.symbols import symbolic
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, Const, DType, Seq, Sym, Value, shape_of
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.arguments import Arguments
@@ -119,9 +120,15 @@ def real(name: str, arguments: Arguments) -> Value:
 _OF_MATH = frozenset("ceil floor trunc gcd lcm isqrt fabs fmod copysign hypot pow".split())
 
 
-def of_math(name: str, arguments: Arguments) -> Const | None:
+def of_math(name: str, arguments: Arguments) -> Value | None:
     """`math.gcd(96, 128)`, `math.ceil(n / 8)`: the number, where those that it is computed from are known."""
-    short, given = last_part(name), [value.value for value in arguments.positional if isinstance(value, Const)]
+    short, quotient = last_part(name), arguments.first
+    if short == "ceil" and isinstance(quotient, Sym) and quotient.operation is not None:
+        symbol, left, right = quotient.operation
+        whole = isinstance(right, Sym) or is_integer(right)
+        if symbol == "/" and whole and isinstance(left, Sym | Const) and isinstance(right, Sym | Const):
+            return symbolic("cdiv", left, right)
+    given = [value.value for value in arguments.positional if isinstance(value, Const)]
     known = len(given) == len(arguments.positional) and not arguments.open and not arguments.keywords
     if short not in _OF_MATH or not known:
         return None

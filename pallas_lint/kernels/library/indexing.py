@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.host import machine, tables
 from pallas_lint.kernels.model.arguments import Arguments
-from pallas_lint.kernels.model.joins import join
+from pallas_lint.kernels.model.joins import join, part_of_choice
 from pallas_lint.kernels.model.known_names import integer, is_integer
 from pallas_lint.kernels.model.symbols import is_of_shape, item_of, part_of_shape, symbolic
 from pallas_lint.kernels.model.values import (
@@ -83,7 +83,9 @@ def subscript(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value)
             for option in owner.options:
                 value = subscript(interp, node, option, index)
                 result_value = value if result_value is None else join(result_value, value)
-        return UNKNOWN if result_value is None else result_value
+        if result_value is None:
+            return UNKNOWN
+        return part_of_choice(result_value, owner, f"[{index.value!r}]") if isinstance(index, Const) else result_value
     return UNKNOWN
 
 

@@ -16,7 +16,7 @@ from pallas_lint.kernels.library.host import (
 )
 from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
-from pallas_lint.kernels.model.joins import join
+from pallas_lint.kernels.model.joins import join, part_of_choice
 from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS, is_shape_struct, public_name
 from pallas_lint.kernels.model.symbols import arithmetic
 from pallas_lint.kernels.model.values import (
@@ -91,7 +91,7 @@ def attribute_of(interp: Tracer, owner: Value, name: str, node: nodes.Node) -> V
         for option in owner.options:
             value = attribute_of(interp, option, name, node)
             result = value if result is None else join(result, value)
-        return UNKNOWN if result is None else result
+        return UNKNOWN if result is None else part_of_choice(result, owner, f".{name}")
     if isinstance(owner, CallResult):
         return _made_attribute(interp, owner, name, node)
     if isinstance(owner, Const) and name == "value":

@@ -32,6 +32,7 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Sym,
     Value,
+    chosen_number,
 )
 from pallas_lint.syntax import nodes
 
@@ -81,6 +82,7 @@ def binary(interp: Tracer, node: nodes.Node, symbol: str, name: str, left: Value
         result = result if interp.kernel is not None else as_may_be(result, [left, right])
         given = products.with_default_precision(name, Arguments([left, right]), interp.frame.matmul_precision)
         return interp.frame.op(name, node, given, result, "operator")
+    left, right = chosen_number(left), chosen_number(right)
     if isinstance(left, OneOf) or isinstance(right, OneOf):
         return UNKNOWN
     if symbol == "|" and all(isinstance(side, External | Class) or name_of(side) == UNION for side in (left, right)):
@@ -134,6 +136,7 @@ def compare(interp: Tracer, node: nodes.Node, how: nodes.BaseCompOp, left: Value
         same = equal(left, right)
         if same is not None:
             return Const(same is (function is operator.eq))
+    left, right = chosen_number(left), chosen_number(right)
     if left == right and isinstance(left, Sym):
         return Const(function(0, 0))
     _note_compared(interp, left, right)

@@ -24,6 +24,7 @@ from pallas_lint.kernels.model.values import (
     Sym,
     Unknown,
     Value,
+    chosen_number,
     dim,
 )
 from pallas_lint.records import evolve
@@ -66,7 +67,7 @@ def _constrained(interp: Tracer, name: str, arguments: Arguments, node: nodes.No
 
 
 def _cdiv(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    a, b = arguments.get("a", 0) or UNKNOWN, arguments.get("b", 1) or UNKNOWN
+    a, b = (chosen_number(arguments.get(name, at) or UNKNOWN) for at, name in enumerate("ab"))
     if (
         isinstance(a, Const)
         and isinstance(b, Const)

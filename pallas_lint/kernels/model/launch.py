@@ -26,6 +26,7 @@ from pallas_lint.kernels.model.values import (
     Shape,
     Sym,
     Value,
+    chosen_number,
     dim,
     options,
 )
@@ -387,6 +388,7 @@ def _block_dim(item: Value, *, unblocked: bool) -> BlockDim:
         padding = item.argument("padding", 1)
         size = dim(item.argument("block_size", 0) or UNKNOWN)
         return BlockDim(kind, size, padded=kind == "element" and padding not in (None, NONE))
+    item = chosen_number(item)
     if isinstance(item, Const | Sym):
         # A symbol may be None: only its name is known.
         return BlockDim("element" if unblocked else "blocked", dim(item))

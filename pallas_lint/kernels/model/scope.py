@@ -132,12 +132,12 @@ def repeat(env: Env, body: Callable[[], bool], *, again: bool = True) -> bool:
     """
     before, known = dict(env.vars), env.facts
     run_iteration(env, body)
-    after = merge([before, env.vars])
+    after = merge([before, env.vars], looped=True)
     env.vars, env.facts = after, known
     changed = [name for name, value in before.items() if after.get(name) != value]
     if changed and again:
         run_iteration(env, body)
-        env.vars, env.facts = merge([after, env.vars]), known
+        env.vars, env.facts = merge([after, env.vars], looped=True), known
     elif changed:
         env.vars.update(dict.fromkeys(changed, UNKNOWN))
     return again or not changed
@@ -149,8 +149,11 @@ def _common(branches: list[Facts]) -> Facts:
     return {symbol: value for symbol, value in first.items() if all(facts.get(symbol) == value for facts in rest)}
 
 
-def merge(branches: list[Bindings]) -> Bindings:
-    """The variables after one of several branches ran. A name that only some bind keeps what those bound."""
+def merge(branches: list[Bindings], *, looped: bool = False) -> Bindings:
+    """The variables after one of several branches, or iterations, ran.
+
+    A name that only some bind keeps what those bound.
+    """
     first, *rest = branches
     merged = dict(first)
     for branch in rest:
@@ -158,5 +161,5 @@ def merge(branches: list[Bindings]) -> Bindings:
             if name not in merged:
                 merged[name] = value
             elif merged[name] is not value:
-                merged[name] = join(merged[name], value)
+                merged[name] = join(merged[name], value, looped=looped)
     return merged

@@ -96,7 +96,8 @@ class Sym:
 
     Two symbols are the same value exactly when text and owner are the same. The owner is the very thing that bound it:
     a call's frame, a kernel's trace, a loop's node, an instance, or the set of all these for arithmetic on several.
-    `default` is a parameter's default, a hint and not a fact. `traced`: an enclosing `jax.jit` makes a tracer of it.
+    `default` is a parameter's default, a hint and not a fact, or what a branch chose from. `traced`: an enclosing
+    `jax.jit` makes a tracer of it.
     """
 
     text: str
@@ -113,6 +114,11 @@ class Sym:
     def owners(self) -> frozenset[object]:
         """Its owner, or all of those that arithmetic on several symbols has."""
         return self.owner if isinstance(self.owner, frozenset) else frozenset((self.owner,))
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether branches decide on it, so that it cannot be any number."""
+        return any(isinstance(owner, Choice) for owner in self.owners)
 
 
 Dim = int | Sym | None  # a dimension: known, symbolic or unknown
@@ -433,10 +439,23 @@ class Instance:
 
 
 @frozen
+class Choice:
+    """What an undecided branch chose: equal only to itself, and `part` to the same part of it.
+
+    It owns the symbol of a number that was chosen so, which is one of few: unlike a parameter it can have no other.
+    """
+
+    of: object = field(factory=object, repr=False)
+    part: str = ""
+
+
+@frozen
 class OneOf:
-    """One of several values, by a branch that the text does not decide."""
+    """One of several values, by a branch that the text does not decide. `open`: or another one, which a loop makes."""
 
     options: tuple[Value, ...]
+    choice: Choice = field(factory=Choice, repr=False)
+    open: bool = False
     weight: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -495,7 +514,21 @@ def dim(value: Value) -> Dim:
     """The dimension for a value."""
     if isinstance(value, Const) and isinstance(value.value, int) and not isinstance(value.value, bool):
         return value.value
+    value = chosen_number(value)
     return value if isinstance(value, Sym) else None
+
+
+def chosen_number(value: Value) -> Value:
+    """A number that an undecided branch chose, as a symbol: `64 if wide else 128`; any other value as it is."""
+    if not isinstance(value, OneOf) or value.open:
+        return value
+    texts: list[str] = []
+    for option in value.options:
+        if isinstance(option, Sym):
+            texts.append(option.text)
+        elif isinstance(option, Const) and option.kind is int:
+            texts.append(str(option.value))
+    return Sym(f"({' or '.join(texts)})", value.choice, value) if len(texts) == len(value.options) else value
 
 
 def from_dim(size: Dim) -> Value:
