@@ -149,7 +149,8 @@ def test_a_device_is_added_to_a_version_that_is_there(tools: dict[str, Any], tmp
     text = [{"k": "one", "r": ["k", "", None]}, {"k": "two", "r": ["c", "too new", "exp"]}]
     last = len(VERSIONS["measured"]) - 1
     early = VERSIONS["measured"].index("0.7.2")
-    requested = {("v5p", early), ("v6e", last)}  # for the first time, and anew
+    assert early not in before["jax.numpy.exp", "plain"]["tpu:v6e"]
+    requested = {("v6e", early), ("v5p", last)}  # for the first time, and anew
     for device, index in requested:
         version = VERSIONS["measured"][index]
         (work / f"lower-{version}.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -161,8 +162,8 @@ def test_a_device_is_added_to_a_version_that_is_there(tools: dict[str, Any], tmp
         assert after["jax.lax.top_k", "plain"][f"tpu:{device}"][index]["bf16"] == ("k", None, None)
         assert after["jax.numpy.exp", "plain"][f"tpu:{device}"][index]["f32"] == ("c", "exp", "too new")
     exp = after["jax.numpy.exp", "plain"]
-    assert "bf16" not in exp["tpu:v5p"][early]
-    assert exp["tpu:v6e"][last]["bf16"] == before["jax.numpy.exp", "plain"]["tpu:v6e"][last]["bf16"]
+    assert "bf16" not in exp["tpu:v6e"][early]
+    assert exp["tpu:v5p"][last]["bf16"] == before["jax.numpy.exp", "plain"]["tpu:v5p"][last]["bf16"]
     changed = {key for key in before if before[key] != after[key]}
     assert changed == {("jax.lax.top_k", "plain"), ("jax.numpy.exp", "plain")}
 
