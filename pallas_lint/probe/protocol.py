@@ -80,6 +80,7 @@ class DoneBefore(TypedDict, total=False):
     failed: list[str]
     left: float  # seconds
     schedules: str  # the folder in which compilers leave what they made of kernels
+    unscheduled: bool  # libtpu writes none there, since it takes too long
 
 
 class Function(RequestOptions):
@@ -477,7 +478,11 @@ class Culprit(_Culprit, total=False):
     function: str
 
 
-class Fate(TypedDict):
+class _Fate(TypedDict, total=False):
+    schedules: bool  # a compiler had too little time since it also wrote schedules
+
+
+class Fate(_Fate):
     """How a child ended before it was through. `status`: negative for the signal."""
 
     reason: Literal["exit", "deadline", "task-deadline", "waiting", "memory", "processes"]

@@ -321,12 +321,14 @@ def _died(event: Died, found: dict[int, LaunchResult], result: ProbeResult, time
         waits = event["reason"] == "waiting" and launch.facts.get("waits")
         slow = kind == "deadline" and stage in ("interpret", "checks") and not waits
         # Nor is it one that there is more to check than there is memory for.
-        unjudged = stage == "verify" and kind != "crash"
+        unjudged = (stage == "verify" and kind != "crash") or event.get("schedules", False)
         if slow:
             steps = prod(launch.facts["grid"] or ())
             how = f"{how}: about {steps:,} steps; a longer `--timeout` or smaller shapes"
+        if event.get("schedules"):
+            how = f"{how}, as writing schedules had; a longer `--timeout`, or no `--perf`"
         detail = f"not judged: {how}" if unjudged or slow else how
-        problems: list[Problem] = [] if slow else [problem]
+        problems: list[Problem] = [] if slow or event.get("schedules") else [problem]
         launch.add(
             Stage(stage, target or None, None if slow or unjudged else False, 0.0, detail, problems, unreached=slow)
         )

@@ -74,6 +74,16 @@ def test_a_function_that_is_not_compiled(problems: list[Any], missing: str | Non
     assert function["missing"] == [missing or detail]
 
 
+def test_a_compiler_that_was_too_slow_with_schedules_says_nothing_about_the_kernel() -> None:
+    launch = {"event": "launch", "launch": 0, "kernel": "kernel"}
+    died = {"event": "died", "task": f"compile:0:{V5E}", "reason": "task-deadline", "status": -9, "output": "",
+            "schedules": True}  # fmt: skip
+    (found,) = collect(None, cast("Any", [launch, died]), 60.0).launches
+    stage = found.stage("compile", V5E)
+    assert stage is not None and (stage.ok, stage.problems) == (None, [])
+    assert "no `--perf`" in (stage.detail or "")
+
+
 def test_a_function_without_a_total_has_what_its_launches_cost() -> None:
     """Each once; those that have no cost either say why."""
     place = {"file": "kernels.py", "line": 7}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from pallas_lint.probe.worker import server
 from tests.probe.running import HERE, X, probe, run
 from tests.rules.interpreted import python
 
@@ -86,6 +90,28 @@ def test_a_wait_that_hangs_on_data() -> None:
     assert stages["verify"] is None
     assert stages["interpret"] is False and stages["lower"] is True, "what comes after it goes on"
     assert done.returncode == 1
+
+
+def slow_to_write(request: Any, emit: Any) -> None:
+    """Two launches; libtpu is slow while it writes the schedule of the second. `ok`: whether it writes any."""
+    writes = not request.get("unscheduled")
+    for task in ("function:tpu", "compile:0:tpu", "compile:1:tpu"):
+        if task in request["skip"]:
+            continue
+        emit({"event": "begin", "task": task, "share": 0.5})
+        while writes and task.startswith("compile:1"):
+            pass
+        emit({"event": "end", "task": task, "ok": writes, "seconds": 0.0})
+
+
+def test_a_compiler_that_is_slow_to_write_schedules_still_compiles() -> None:
+    replies = io.StringIO()
+    request = {"perf": True, "timeout": 20.0, "memory_limit": 1 << 33, "targets": ["tpu"]}
+    server.Supervisor(cast("Any", request), replies, slow_to_write).run()
+    events = [json.loads(line) for line in replies.getvalue().splitlines()]
+    ended = {event["task"]: event["ok"] for event in events if event["event"] == "end"}
+    assert ended == {"function:tpu": True, "compile:0:tpu": True, "compile:1:tpu": False}
+    assert not any(event["event"] == "died" for event in events)
 
 
 def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:

@@ -564,7 +564,7 @@ class _Examination:
             return {"cost": cost.unknown(self._on(target), target, "it does not compile")}
         found = cost.examine(self._on(target), self.at, target, schedules)
         self.costs.append(found)
-        return {"cost": found}
+        return {"cost": found, "unreached": not schedules.writes}
 
     def is_too_large(self, target: devices.DeviceTarget) -> bool:
         """Whether the launch needs more memory than there is, wherever it stands."""

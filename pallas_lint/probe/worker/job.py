@@ -68,7 +68,8 @@ class _Job:
         self.stages = tuple(
             name for name in request["stages"] if name not in ("interpret", "checks") or request["runs"]
         )
-        self.schedules = cost.Schedules(request["schedules"]) if "schedules" in request else None
+        writes = not request.get("unscheduled")
+        self.schedules = cost.Schedules(request["schedules"], writes=writes) if "schedules" in request else None
 
     def run(self) -> None:
         if self.request["devices"] is not None:

@@ -30,6 +30,7 @@ _KEPT_OUTPUT = 8_000  # bytes of the child's own output kept at each end
 _RUNNING = 0.1  # of the time that passes: processes that get less of a CPU wait for something else
 _POLL = 0.2  # seconds between looks at the child's memory
 _MIN_SECONDS = 5.0  # seconds for a stage, whatever its share
+_SLOW = frozenset({"deadline", "task-deadline", "waiting"})
 _MAX_PROCESSES = 128  # of one child
 
 
@@ -111,6 +112,8 @@ class Supervisor:
         self.task: str | None = None
         self.task_clock = Clock()
         self.parent = os.getppid()
+        self.writes = False  # whether libtpu is to write schedules
+        self.overdue: list[str] = []  # compilations that are too slow while libtpu writes schedules
 
     def run(self) -> None:
         if not self.request.get("perf"):
@@ -118,21 +121,41 @@ class Supervisor:
             return
         with tempfile.TemporaryDirectory(prefix="pallas-lint-") as folder:
             self.request["schedules"] = folder
+            self.writes = True
             self._run()
 
     def _run(self) -> None:
         for _ in range(_MAX_CHILDREN):
             self.task = None
             fate = self._one_child()
-            if fate is None:
+            if fate is None and not self.overdue:
                 return
-            send(self.replies, {"event": "died", "task": self.task, **fate})
+            if fate is None:
+                self._leave_schedules()
+                continue
+            slow, task = fate["reason"] in _SLOW, self.task
+            compiles = slow and task is not None and task.startswith("compile:") and ":tpu" in task
+            if compiles and self.request.get("unscheduled"):
+                fate["schedules"] = True  # took the rest of the time
+            if task and compiles and self.writes:
+                self.overdue.append(task)
+            else:
+                send(self.replies, {"event": "died", "task": task, **fate})
             left = self.timeout - self.clock.seconds
             # A new child loads and traces first: after a stage that took all the time, it would not get beyond that.
-            late = fate["reason"] in ("deadline", "task-deadline", "waiting") and left < _MIN_SECONDS
-            if self.task in (None, "load", "trace") or late:
-                return
-            self.skip.append(self.task)
+            if task in (None, "load", "trace") or (slow and left < _MIN_SECONDS):
+                break
+            self.skip.append(task)
+        for task in self.overdue:
+            ended: Fate = {"reason": "task-deadline", "status": None, "output": "", "schedules": True}
+            send(self.replies, {"event": "died", "task": task, **ended})
+
+    def _leave_schedules(self) -> None:
+        """What is overdue is to be compiled without schedules, which takes a fraction of the time."""
+        self.request["unscheduled"] = True
+        self.writes = False
+        self.skip = [task for task in self.skip if task not in self.overdue]
+        self.overdue = []
 
     def _one_child(self) -> Fate | None:
         """None where the child did all it had to; else how it ended."""
