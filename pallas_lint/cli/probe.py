@@ -279,9 +279,10 @@ def _write_record_of_costs(path: str, results: Sequence[ProbeResult]) -> list[Li
     return []
 
 
-def _is_reported(launch: LaunchResult) -> bool:
-    """Whether its cost, or a part of it, is known."""
-    return bool(launch.costs) or any("registers" in stage.figures for stage in launch.stages)
+def _may_have_cost(launch: LaunchResult) -> bool:
+    """Whether it went through stages for a TPU, in time or not, or a GPU's registers are known."""
+    of_tpu = (stage for stage in launch.stages if (stage.target or "").startswith("tpu"))
+    return bool(launch.costs) or any(of_tpu) or any("registers" in stage.figures for stage in launch.stages)
 
 
 def _report(
@@ -348,7 +349,7 @@ def _report(
         terminal.print_message(
             "nothing has changed since an earlier run, whose results these are; --no-cache probes again"
         )
-    if options.perf and not options.quiet and not errors and not any(map(_is_reported, launches)):
+    if options.perf and not options.quiet and not errors and not any(map(_may_have_cost, launches)):
         terminal.print_message(
             "--perf: no launch is for a TPU, and for GPUs what a kernel takes is only known where jax's CUDA plugin "
             "and ptxas compile it"
