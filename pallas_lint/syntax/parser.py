@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import tree_sitter
 
-_MAX_RUN = 250  # comment lines, with nothing but blank lines between them; or lines of a backslash alone
+_MAX_RUN = 60  # comment lines, with nothing but blank lines between them; or lines of a backslash alone
 _COMMENT_LINE = re.compile(r"\n[^\S\n]*#")
 # A string that does not end takes the rest of its line, or of the text: the search stays linear.
 _STRING_OR_COMMENT = re.compile(
