@@ -20,7 +20,8 @@ MODELS = ("gpt53", "gemini3")
 OPTIONS = ("--isolated", "--no-cache", "--output-format=json", "--target=tpu:v6e", "--jax-version=0.6.2")
 # Failures of the text, the harness or the machine: files that do not parse or lack names, memory of the whole chip.
 NOT_ITS_OWN = re.compile(
-    r"^$|syntax|literal|was never closed|unmatched|unexpected indent|unindent|expected |does not match opening"
+    r"^$|^invalid (syntax|decimal|character|non-printable)|^unterminated|was never closed|^unmatched|^unexpected indent"
+    r"|^unindent|^expected |does not match opening"
     r"|has no attribute 'Model'|^name '\w+' is not defined|No module named|cannot import name"
     r"|timed out|initiali[sz]e backend|Error allocating device buffer|Error loading program|would exceed memory"
     r"|compile permanent error",
