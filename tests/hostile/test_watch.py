@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import subprocess
@@ -56,7 +57,11 @@ def output(process: subprocess.Popen[bytes]) -> Iterator[str]:
 
 def watches(process: int) -> int:
     """How many folders a process has watched by inotify."""
-    return sum(file.read_text().count("inotify wd:") for file in Path("/proc", str(process), "fdinfo").iterdir())
+    watched = 0
+    for file in Path("/proc", str(process), "fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            watched += file.read_text().count("inotify wd:")
+    return watched
 
 
 def wait(lines: Iterator[str], text: str, act: Callable[[], object] = str) -> None:
