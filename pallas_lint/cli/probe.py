@@ -15,10 +15,10 @@ from pallas_lint.config.settings import Overrides, SettingsError, SettingsFinder
 from pallas_lint.finding import LintError, Severity
 from pallas_lint.probe import promela_files, reconcile, specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
+from pallas_lint.probe.cost_report import table, whole_function
 from pallas_lint.probe.findings import all_findings
 from pallas_lint.probe.known_defects import known_defects
-from pallas_lint.probe.mesh import charts
-from pallas_lint.probe.perf import table, whole_function
+from pallas_lint.probe.multi_device import charts
 from pallas_lint.probe.places import FindingBuilder, Places, is_about
 from pallas_lint.probe.report import function_document, launch_document, without_repeats
 from pallas_lint.probe.results import RequestedStages, judged_for, newer_than_known
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pallas_lint.finding import Finding
+    from pallas_lint.probe.cost_report.baseline import RecordedCost
     from pallas_lint.probe.event_cache import EventCache
-    from pallas_lint.probe.perf.baseline import RecordedCost
     from pallas_lint.probe.results import LaunchResult, ProbeResult
 
 _GIVEN = ("skip", "reference", "against", "timeout", "memory_limit", "devices")
@@ -247,7 +247,7 @@ def _record_of_costs(path: str | None) -> Mapping[str, RecordedCost]:
     """What launches took when the file was written, read before anything runs. Raises UsageError."""
     if path is None:
         return {}
-    from pallas_lint.probe.perf import baseline
+    from pallas_lint.probe.cost_report import baseline
 
     try:
         return baseline.read(Path(path))
@@ -261,8 +261,8 @@ def _slower(
     results: Sequence[ProbeResult], record: Mapping[str, RecordedCost], share: float, places: Places
 ) -> Iterator[Finding]:
     """What takes longer than on record."""
-    from pallas_lint.probe.perf import baseline
-    from pallas_lint.probe.perf.figures import device_of
+    from pallas_lint.probe.cost_report import baseline
+    from pallas_lint.probe.cost_report.figures import device_of
 
     for result, launch, cost, message in baseline.slower(results, record, share):
         about = FindingBuilder(result, places, launch)
@@ -270,7 +270,7 @@ def _slower(
 
 
 def _write_record_of_costs(path: str, results: Sequence[ProbeResult]) -> list[LintError]:
-    from pallas_lint.probe.perf import baseline
+    from pallas_lint.probe.cost_report import baseline
 
     try:
         files.write(Path(path), baseline.text(results).encode(), None)

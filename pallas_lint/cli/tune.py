@@ -13,10 +13,10 @@ from pallas_lint.cli.exit import OK, TROUBLE
 from pallas_lint.config.flags import UsageError
 from pallas_lint.probe import specs
 from pallas_lint.probe.client import WorkerError
-from pallas_lint.probe.perf import better_arguments
-from pallas_lint.probe.perf.figures import microseconds
-from pallas_lint.probe.perf.results_file import Results
-from pallas_lint.probe.perf.tuning import ANY, TIE, Choices, Tuning
+from pallas_lint.probe.cost_report.figures import microseconds
+from pallas_lint.probe.tuning import better_arguments
+from pallas_lint.probe.tuning.combinations import ANY, TIE, Choices, Tuning
+from pallas_lint.probe.tuning.results_file import Results
 from pallas_lint.records import evolve
 from pallas_lint.report import full
 from pallas_lint.report.json import finding_document

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pallas_lint.cli import report_files
 from pallas_lint.config.flags import UsageError
-from pallas_lint.probe.perf.results_file import Results, ResultsError
+from pallas_lint.probe.tuning.results_file import Results, ResultsError
 
 if TYPE_CHECKING:
     import argparse

@@ -13,10 +13,10 @@ from pallas_lint.config.environment import InterpreterError, find_python
 from pallas_lint.config.flags import UsageError
 from pallas_lint.probe import specs
 from pallas_lint.probe.client import WorkerError
-from pallas_lint.probe.perf import table_search, table_trials, tune_table
-from pallas_lint.probe.perf.figures import microseconds
-from pallas_lint.probe.perf.table_trials import BAD, Row, Trials, Verdict
-from pallas_lint.probe.perf.tuning import ANY
+from pallas_lint.probe.cost_report.figures import microseconds
+from pallas_lint.probe.tuning import table_search, table_trials, tune_table
+from pallas_lint.probe.tuning.combinations import ANY
+from pallas_lint.probe.tuning.table_trials import BAD, Row, Trials, Verdict
 from pallas_lint.report.style import Style, use_colour, visible, visible_file
 from pallas_lint.report.wrapping import width_of, wrapped
 from pallas_lint.text import files

@@ -9,8 +9,8 @@ from pallas_lint.finding import Finding, LintError, Severity
 from pallas_lint.kernels.model.dtypes import bits
 from pallas_lint.probe import messages, reasons
 from pallas_lint.probe.chip_memory import stays_in_hbm
-from pallas_lint.probe.mesh import findings as mesh
-from pallas_lint.probe.perf import cost_findings, occupancy, whole_function
+from pallas_lint.probe.cost_report import cost_findings, occupancy, whole_function
+from pallas_lint.probe.multi_device import findings as mesh
 from pallas_lint.probe.places import FindingBuilder, Places, place_of
 from pallas_lint.probe.reasons import tuple_text
 from pallas_lint.probe.results import Stage

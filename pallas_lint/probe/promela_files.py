@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pallas_lint.finding import LintError
-from pallas_lint.probe.devices.promela import FIRST_LINE
+from pallas_lint.probe.interleaving.promela import FIRST_LINE
 from pallas_lint.text import files
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypedDict, Union, cast, final
 from .cost.causes import Causes, Spot
 from .cost.causes import Place as Place
 from .cost.results import Cost, FunctionCost  # noqa: TC001
-from .devices.report import NotANumber as NotANumber
-from .devices.report import OnDevices as OnDevices
+from .interleaving.report import NotANumber as NotANumber
+from .interleaving.report import OnDevices as OnDevices
 from .typed_json import ProtocolError as ProtocolError
 from .typed_json import checked, json_object
 from .typed_json import read_as as read_as

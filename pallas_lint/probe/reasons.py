@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pallas_lint.probe import messages
 from pallas_lint.probe.byte_sizes import format_exactly
-from pallas_lint.probe.mesh import findings as mesh
+from pallas_lint.probe.multi_device import findings as mesh
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.finding import Finding
     from pallas_lint.probe.cost.results import Cost, FunctionCost
-    from pallas_lint.probe.devices.report import Row
+    from pallas_lint.probe.interleaving.report import Row
     from pallas_lint.probe.results import LaunchResult, Stage
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pallas_lint.probe.cost.results import Cost, FunctionCost, OperationCost
-    from pallas_lint.probe.devices.report import Row
+    from pallas_lint.probe.interleaving.report import Row
     from pallas_lint.probe.protocol import (
         BlockWork,
         Checked,

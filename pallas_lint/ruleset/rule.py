@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.grid.index_maps import IndexMap
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.trace import KernelTrace, Op
-    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+    from pallas_lint.probe.cost_report.launch_cost import CostFinding, LaunchCost
     from pallas_lint.syntax.uses import Use
 
 FixKind = Literal["safe", "unsafe"]

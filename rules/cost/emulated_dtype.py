@@ -9,7 +9,7 @@ from pallas_lint.api import Rule, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+    from pallas_lint.probe.cost_report.launch_cost import CostFinding, LaunchCost
 
 
 class EmulatedDtype(Rule):

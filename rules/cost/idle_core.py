@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.api import Context, Example, Finding, Launch, Rule, Severity, blocks_of
 
 if TYPE_CHECKING:
-    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+    from pallas_lint.probe.cost_report.launch_cost import CostFinding, LaunchCost
 
 _TWO_CORES = ("v5p",)  # that libtpu gives both to one launch
 

@@ -26,7 +26,7 @@ from pallas_lint.kernels.model.known_names import is_integer
 from pallas_lint.probe.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
-    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+    from pallas_lint.probe.cost_report.launch_cost import CostFinding, LaunchCost
 
 _MIN_STEPS = 8  # steps; of fewer nothing can be saved by making them larger
 _AROUND = 0.25  # of the time, spent around the lines of the kernel

@@ -10,7 +10,7 @@ from pallas_lint.probe.byte_sizes import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+    from pallas_lint.probe.cost_report.launch_cost import CostFinding, LaunchCost
 
 
 class MemoryBound(Rule):

@@ -9,7 +9,7 @@ from pallas_lint.api import Context, Example, Finding, Op, Rule, Severity
 from pallas_lint.kernels.library.products import precision_name, product_of
 
 if TYPE_CHECKING:
-    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+    from pallas_lint.probe.cost_report.launch_cost import CostFinding, LaunchCost
 
 _SEVERAL = frozenset({"HIGHEST", "highest", "float32", "HIGH", "high", "bfloat16_3x"})
 

@@ -10,7 +10,7 @@ from pallas_lint.probe.chip_memory import up
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+    from pallas_lint.probe.cost_report.launch_cost import CostFinding, LaunchCost
 
 _MIN_FILLED = 0.75  # of the rows and columns of the matrix unit
 

@@ -9,7 +9,7 @@ from pallas_lint.api import Rule, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.probe.perf.launch_cost import CostFinding, LaunchCost
+    from pallas_lint.probe.cost_report.launch_cost import CostFinding, LaunchCost
 
 _MIN_SPILLED = 0.1  # of the stores
 _MIN_SLOTS = 0.05  # of all store slots, taken by what is spilled

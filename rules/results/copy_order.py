@@ -14,7 +14,7 @@ from pallas_lint.kernels.launches.dimension_semantics import semantics_of, seman
 if TYPE_CHECKING:
     from pallas_lint.api import Sym
     from pallas_lint.kernels.facts.device_lines import DeviceLines
-    from pallas_lint.probe.devices.report import Verdict
+    from pallas_lint.probe.interleaving.report import Verdict
 
 _TWO_CORES = ("v4", "v5p")
 _HELP = {
@@ -60,7 +60,7 @@ class CopyOrder(Rule):
     ## References
 
     - sgl-project/sglang-jax issues 1024 and 1110, pytorch/xla issue 8328.
-    - `pallas_lint/probe/devices` explains why a number of runs linear in the events covers every order.
+    - `pallas_lint/probe/interleaving` explains why a number of runs linear in the events covers every order.
     """
 
     code = "PAL422"
@@ -162,8 +162,8 @@ class CopyOrder(Rule):
 
 def _verdicts(lines: DeviceLines) -> list[Verdict]:
     """What goes wrong at places in the text, surely or, on one device, if a copy overtakes another."""
-    from pallas_lint.probe.devices.system import TooLarge
-    from pallas_lint.probe.devices.verdicts import check_traces
+    from pallas_lint.probe.interleaving.system import TooLarge
+    from pallas_lint.probe.interleaving.verdicts import check_traces
 
     try:
         found = check_traces(lines.traces).found

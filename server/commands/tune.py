@@ -21,8 +21,8 @@ from pallas_lint.server.protocol.session import argument
 from pallas_lint.server.workspace.client_settings import client_commands
 
 from pallas_lint.probe.client import WorkerError
-from pallas_lint.probe.perf import better_arguments
-from pallas_lint.probe.perf.tuning import Tuning
+from pallas_lint.probe.tuning import better_arguments
+from pallas_lint.probe.tuning.combinations import Tuning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from pallas_lint.server.probing.answer_cache import Answers
 from pallas_lint.config.bounds import project_root
 from pallas_lint.probe import specs, stored_runs
 from pallas_lint.probe.client import Worker, WorkerError
-from pallas_lint.probe.perf.figures import headline
+from pallas_lint.probe.cost_report.figures import headline
 from pallas_lint.probe.places import shown_file
 from pallas_lint.probe.session import ProbeOptions, Session
 from pallas_lint.records import define, field, frozen

@@ -24,7 +24,7 @@ from pallas_lint.server.views.figures import (
     passed_summary,
 )
 
-from pallas_lint.probe.perf.better_arguments import is_size
+from pallas_lint.probe.tuning.better_arguments import is_size
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pallas_lint.probe.perf.figures import device_of, headline, line_text, microseconds
+from pallas_lint.probe.cost_report.figures import device_of, headline, line_text, microseconds
 from pallas_lint.records import frozen
 
 if TYPE_CHECKING:

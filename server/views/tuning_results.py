@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.server.views.markdown import Markdown, code, joined, put, text
 
-from pallas_lint.probe.perf.figures import microseconds
-from pallas_lint.probe.perf.tuning import ANY, TIE
+from pallas_lint.probe.cost_report.figures import microseconds
+from pallas_lint.probe.tuning.combinations import ANY, TIE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pallas_lint.probe.perf.tuning import Tuning
+    from pallas_lint.probe.tuning.combinations import Tuning
 
 
 def page(tuning: Tuning) -> Markdown:

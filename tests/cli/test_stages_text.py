@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pallas_lint.probe.perf import table
+from pallas_lint.probe.cost_report import table
 from pallas_lint.report.style import Style
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_lint.probe.perf import tuning
-from pallas_lint.probe.perf.gpu_order import clocks
 from pallas_lint.probe.results import LaunchResult, ProbeResult, Stage
+from pallas_lint.probe.tuning import combinations
+from pallas_lint.probe.tuning.gpu_order import clocks
 from pallas_lint.probe.worker.stages import ptx
 from pallas_lint.records import evolve
 
@@ -71,8 +71,8 @@ def test_what_does_not_fit_has_no_place() -> None:
     assert clocks({**one["figures"], "shared_bytes": 1 << 20}, one["work"]) is None
 
 
-def tried(*stages: Stage) -> tuning.Trial:
-    return tuning.trial_of((("bm", "64"),), ProbeResult(None, [LaunchResult(cast("Any", {}), list(stages))]))
+def tried(*stages: Stage) -> combinations.Trial:
+    return combinations.trial_of((("bm", "64"),), ProbeResult(None, [LaunchResult(cast("Any", {}), list(stages))]))
 
 
 def test_a_choice_that_compiles_has_its_place() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pallas_lint.probe.perf.occupancy import occupancy, summary
+from pallas_lint.probe.cost_report.occupancy import occupancy, summary
 from pallas_lint.probe.worker.stages import assembly
 
 if TYPE_CHECKING:

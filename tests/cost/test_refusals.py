@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from pallas_lint.probe.perf import tuning
 from pallas_lint.probe.results import ProbeResult, collect
+from pallas_lint.probe.tuning import combinations
 from pallas_lint.probe.worker.stages import cost, whole_function
 
 V5E = "tpu:v5e"
@@ -59,7 +59,7 @@ def test_a_launch_that_fails_has_no_cost_for_the_reason_of_its_stage(
 
 @pytest.mark.parametrize("problem", [FOUND_BY_THE_COMPILER, KNOWN_BEFORE])
 def test_a_choice_that_is_too_large_says_so_whatever_found_it(problem: dict[str, Any]) -> None:
-    assert tuning.trial_of((), probed("compile", problem)).why == {V5E: "more VMEM than there is"}
+    assert combinations.trial_of((), probed("compile", problem)).why == {V5E: "more VMEM than there is"}
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ FLOORS = (
     ),
     ("pallas_lint.text", "pallas_lint.ruleset", "pallas_lint.compat"),
     ("pallas_lint.syntax", "pallas_lint.config", "pallas_lint.memo.query_cache", "pallas_lint.known_calls.known_call"),
-    ("pallas_lint.probe.specs", "pallas_lint.probe.devices", "pallas_lint.probe.cost.causes"),
+    ("pallas_lint.probe.specs", "pallas_lint.probe.interleaving", "pallas_lint.probe.cost.causes"),
     ("pallas_lint.notebooks", "pallas_lint.kernels.model"),
     ("pallas_lint.kernels.launches", "pallas_lint.known_calls.values"),
     ("pallas_lint.kernels.library", "pallas_lint.kernels.grid"),
@@ -68,7 +68,7 @@ MAX_CIRCLE = 12  # modules that name each other in their types: a value knows it
 # The probe's worker is no part of this process: it runs in the user's interpreter, where nothing of ours is installed.
 WORKER = ROOT / "pallas_lint" / "probe" / "worker"
 # It takes these along, under another name: they import each other relatively, as it does.
-ALONG = (ROOT / "pallas_lint" / "probe" / "cost", ROOT / "pallas_lint" / "probe" / "devices")
+ALONG = (ROOT / "pallas_lint" / "probe" / "cost", ROOT / "pallas_lint" / "probe" / "interleaving")
 SHARED = (
     "pallas_lint.probe.byte_sizes",
     "pallas_lint.probe.chip_memory",

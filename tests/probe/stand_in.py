@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 
-from pallas_lint.probe.worker import devices
+from pallas_lint.probe.worker import device_targets
 from pallas_lint.probe.worker.launches.launch import describe
 from pallas_lint.probe.worker.launches.recorder import LaunchRecorder
 from pallas_lint.probe.worker.stages import device_run, interpret
@@ -44,7 +44,7 @@ recorder.remove()
 for record in [*recorder.records.values()] * 2:
     try:
         reported = device_run.examine(describe(record), COSTS)
-    except devices.Missing as error:
+    except device_targets.Missing as error:
         reported = {"ok": None, "detail": str(error)}
     except Exception as error:
         reported = {"ok": False, "problems": [problem(error)]}

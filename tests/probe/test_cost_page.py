@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pallas_lint.probe.cost_report import page, whole_function
 from pallas_lint.probe.findings import findings_of
 from pallas_lint.probe.page.html import document
-from pallas_lint.probe.perf import page, whole_function
 from pallas_lint.probe.results import LaunchResult, ProbeResult
 from pallas_lint.probe.specs import parse_target
 from pallas_lint.report.style import Style

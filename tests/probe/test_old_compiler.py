@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_lint.probe.worker import devices
+from pallas_lint.probe.worker import device_targets
 from pallas_lint.probe.worker.stages import lowering
 
 pytestmark = pytest.mark.slow  # what it says names the jax that is there
@@ -28,7 +28,7 @@ class Refused:
 
 @pytest.mark.parametrize("kind", [ValueError, RuntimeError])
 def test_what_an_older_libtpu_cannot_read_is_not_judged(kind: type[Exception]) -> None:
-    with pytest.raises(devices.Missing, match=r"too old for jax .*pip install --upgrade libtpu"):
-        lowering.figures_of(Refused(kind(MESSAGES)), devices.parse("tpu:v5e"))
+    with pytest.raises(device_targets.Missing, match=r"too old for jax .*pip install --upgrade libtpu"):
+        lowering.figures_of(Refused(kind(MESSAGES)), device_targets.parse("tpu:v5e"))
     with pytest.raises(kind, match="float acc"):
-        lowering.figures_of(Refused(kind("float acc with int lhs")), devices.parse("tpu:v5e"))
+        lowering.figures_of(Refused(kind("float acc with int lhs")), device_targets.parse("tpu:v5e"))

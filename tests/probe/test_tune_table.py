@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_lint.probe import specs
-from pallas_lint.probe.perf.results_file import Outcome, Results, ResultsError
-from pallas_lint.probe.perf.table_search import Search
-from pallas_lint.probe.perf.table_trials import Row, Trials, row_of, shard
-from pallas_lint.probe.perf.tune_table import Entry, Fields, TableError, entries
+from pallas_lint.probe.tuning.results_file import Outcome, Results, ResultsError
+from pallas_lint.probe.tuning.table_search import Search
+from pallas_lint.probe.tuning.table_trials import Row, Trials, row_of, shard
+from pallas_lint.probe.tuning.tune_table import Entry, Fields, TableError, entries
 from tests.probe.running import run
 from tests.rules.interpreted import python
 from tests.sampling import examples

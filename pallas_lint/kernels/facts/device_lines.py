@@ -1,4 +1,4 @@
-"""Event traces of each device of a launch, for the model of copies in `pallas_lint.probe.devices`.
+"""Event traces of each device of a launch, for the model of copies in `pallas_lint.probe.interleaving`.
 
 Only kernels of which the text gives all that decides the order are laid out: grid and loops of known sizes, conditions
 and device ids that are computed of their indices, slices of known sizes.
@@ -34,15 +34,7 @@ from pallas_lint.kernels.model.values import (
     as_tuple,
     from_dim,
 )
-from pallas_lint.probe.devices.events import (
-    Copy,
-    EventTraces,
-    MemoryAccess,
-    Region,
-    Semaphore,
-    Signal,
-    Wait,
-)
+from pallas_lint.probe.interleaving.events import Copy, EventTraces, MemoryAccess, Region, Semaphore, Signal, Wait
 from pallas_lint.records import define, evolve, field, frozen
 
 if TYPE_CHECKING:
@@ -51,7 +43,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Guard, KernelTrace
     from pallas_lint.kernels.model.values import Sym
     from pallas_lint.probe.cost.causes import Place
-    from pallas_lint.probe.devices.events import Event, Kind
+    from pallas_lint.probe.interleaving.events import Event, Kind
     from pallas_lint.syntax import Site
 
 _COPIES = LOCAL | REMOTE

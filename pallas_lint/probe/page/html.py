@@ -12,10 +12,10 @@ from pallas_lint.finding import Severity
 from pallas_lint.memories import kind_of
 from pallas_lint.probe import reasons
 from pallas_lint.probe.byte_sizes import format_bytes
-from pallas_lint.probe.mesh import charts
+from pallas_lint.probe.cost_report import page as cost_page
+from pallas_lint.probe.cost_report import whole_function
+from pallas_lint.probe.multi_device import charts
 from pallas_lint.probe.page import pictures
-from pallas_lint.probe.perf import page as cost_page
-from pallas_lint.probe.perf import whole_function
 from pallas_lint.probe.places import is_about
 from pallas_lint.text import files
 

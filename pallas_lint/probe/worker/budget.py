@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..protocol import StageName
-from . import devices
+from . import device_targets
 
 # How long stages take, compared with each other.
 _WEIGHTS: dict[StageName, float] = {
@@ -15,7 +15,7 @@ _WEIGHTS: dict[StageName, float] = {
 WHOLE = 0.7  # of the time that is left, for what whole functions cost: about twice what their launches take alone
 
 
-class TooLong(devices.Missing):
+class TooLong(device_targets.Missing):
     """Running the kernel would take longer than there is time; the message is how long, and what to do."""
 
 

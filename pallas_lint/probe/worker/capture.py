@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from ..capture_protocol import CaptureRequest, read_capture
 from ..protocol import Event
-from . import devices, fingerprint, server
+from . import device_targets, fingerprint, server
 from .budget import EachAlone
 from .examination import examine
 from .launches import known
@@ -85,7 +85,7 @@ class ProgramCapture:
             self._watch_jits(sys.modules[_JIT])
         else:
             waiting[_JIT] = self._watch_jits
-        for name in devices.PLATFORM_MODULES:
+        for name in device_targets.PLATFORM_MODULES:
             waiting[name] = self._pretend
         if waiting:
             sys.meta_path.insert(0, _Waiting(waiting))
@@ -127,7 +127,7 @@ class ProgramCapture:
             return
         original = module.get_device_kind
         tpus = [text for text in self.request["targets"] if text.startswith("tpu")]
-        kind = devices.parse(tpus[0] if tpus else "tpu:v5e").kind
+        kind = device_targets.parse(tpus[0] if tpus else "tpu:v5e").kind
 
         def get_device_kind() -> str:
             backend = str(original())

@@ -26,7 +26,7 @@ from ..protocol import (
     StageName,
     StageResult,
 )
-from . import devices, environment
+from . import device_targets, environment
 from .budget import WHOLE, TimeBudget, shares
 from .launches import boundary, settings
 from .launches.launch import Launch, Operand, describe
@@ -140,17 +140,17 @@ def _predict(
     left = [text for text in totals if f"function:{text}" not in skip]
     for at, text in enumerate(left):
         budget.share = (WHOLE if launches else 1.0) / (len(left) - at)
-        work = partial(_total, totals[text], launches, devices.parse(text))
+        work = partial(_total, totals[text], launches, device_targets.parse(text))
         stage(emit, f"function:{text}", work, share=budget.share)
 
 
 def _total(
-    predict: Callable[[], StageResult], launches: list[_Examination], target: devices.DeviceTarget
+    predict: Callable[[], StageResult], launches: list[_Examination], target: device_targets.DeviceTarget
 ) -> StageResult:
     """What the whole function costs, where all launches may fit into memory."""
     # The compiler finds that out only after a minute of unrolling.
     if any(each.is_too_large(target) for each in launches):
-        raise devices.Missing(TOO_LARGE)
+        raise device_targets.Missing(TOO_LARGE)
     return predict()
 
 
@@ -210,11 +210,11 @@ class _Examination:
             yield from (task for task in tasks() if task.of.stage != "cost")
 
     def lowerings(self) -> Iterator[_Task]:
-        for target in map(devices.parse, self._targets()) if {"lower", "compile"} & {*self.stages} else ():
+        for target in map(device_targets.parse, self._targets()) if {"lower", "compile"} & {*self.stages} else ():
             yield self._task("lower", partial(self._lower, target), target)
 
     def compilations(self) -> Iterator[_Task]:
-        for target in map(devices.parse, self._targets()) if "compile" in self.stages else ():
+        for target in map(device_targets.parse, self._targets()) if "compile" in self.stages else ():
             lowers = partial(self._went, "lower", target)
             yield self._task("compile", partial(self._compile, target), target, lowers)
             if self.schedules is not None and target.backend == "tpu":
@@ -280,7 +280,7 @@ class _Examination:
 
     def _memory(self, constants: dict[int, bool]) -> Memory | None:
         """What the launch needs on the chip, and what the first device in question gives it."""
-        targets = [*map(devices.parse, self._targets())]
+        targets = [*map(device_targets.parse, self._targets())]
         shared, gpus = shared_memory.needed(self.launch), [each for each in targets if each.backend == "mosaic_gpu"]
         if shared is not None and gpus:
             return {**shared, "device": gpus[0].device, "limit": shared_memory.LIMIT}
@@ -306,14 +306,14 @@ class _Examination:
             facts["blocks_total"] = self.grid.total(at)
         return facts
 
-    def _on(self, target: devices.DeviceTarget) -> Launch:
+    def _on(self, target: device_targets.DeviceTarget) -> Launch:
         """The launch as it was made on this target."""
         if target.text not in self._others:
             record = self.variants.on(target.text)
             self._others[target.text] = self.launch if record is self.launch.record else describe(record)
         return self._others[target.text]
 
-    def _constants(self, target: devices.DeviceTarget) -> dict[int, bool]:
+    def _constants(self, target: device_targets.DeviceTarget) -> dict[int, bool]:
         """Whether an operand's block is always the same one."""
         launch = self._on(target)
         if launch is self.launch:
@@ -328,7 +328,7 @@ class _Examination:
         self,
         name: StageName,
         work: Callable[[], StageResult],
-        target: devices.DeviceTarget | None = None,
+        target: device_targets.DeviceTarget | None = None,
         applies: Callable[[], bool] = lambda: True,
     ) -> _Task:
         text, task = target.text if target else None, self._name(name, target)
@@ -338,13 +338,13 @@ class _Examination:
             self._on(target) if target else self.launch,
         )  # fmt: skip
 
-    def _name(self, name: StageName, target: devices.DeviceTarget | None = None) -> str:
+    def _name(self, name: StageName, target: device_targets.DeviceTarget | None = None) -> str:
         return f"{name}:{self.at}" + (f":{target.text}" if target else "")
 
     def _ended(self, task: str, ok: bool | None) -> None:
         self.outcomes[task] = ok
 
-    def _went(self, name: StageName, target: devices.DeviceTarget | None = None) -> bool:
+    def _went(self, name: StageName, target: device_targets.DeviceTarget | None = None) -> bool:
         """Whether a stage did not fail, in this process or in an earlier one."""
         task = self._name(name, target)
         return task not in self.failed and self.outcomes.get(task) is not False
@@ -375,7 +375,7 @@ class _Examination:
             reasons = sorted(set(self.grid.unknown.values()))
             detail = "; ".join(reasons) or None
         targets = self._targets() if self.terms["targets"] or self.launch.backend else []  # not for a guessed one
-        over = [*filter(None, map(self._over_budget, map(devices.parse, targets)))]
+        over = [*filter(None, map(self._over_budget, map(device_targets.parse, targets)))]
         if "compile" in self.stages:  # which shows what becomes of the others
             over = [each for each in over if not each["alone"]]
         if over:
@@ -400,20 +400,20 @@ class _Examination:
 
     @cached_property
     def _verified(self) -> StageResult:
-        targets = [devices.parse(text).device for text in self.terms["targets"]]
-        two_cores = not targets or any(device in devices.TWO_CORES for device in targets)
+        targets = [device_targets.parse(text).device for text in self.terms["targets"]]
+        two_cores = not targets or any(device in device_targets.TWO_CORES for device in targets)
         modelled = self.terms["promela"]
         return self._as_made(lambda: verify.examine(self.launch, modelled=modelled, two_cores=two_cores))
 
     def _interpret(self) -> StageResult:
         if self.launch.record.kind == "core_map":
-            raise devices.Missing("this jax's core_map can only be run with the function around it")
+            raise device_targets.Missing("this jax's core_map can only be run with the function around it")
         if self._hangs:
-            raise devices.Missing("not run: it waits for ever")
+            raise device_targets.Missing("not run: it waits for ever")
         if self.launch.record.axes and self.together is None:
-            raise devices.Missing("a kernel in a `shard_map` is run only with the function around it")
+            raise device_targets.Missing("a kernel in a `shard_map` is run only with the function around it")
         if self.launch.sparse and self.launch.gathers:
-            raise devices.Missing("jax's interpreter does not copy rows that another reference names")
+            raise device_targets.Missing("jax's interpreter does not copy rows that another reference names")
         together = self.together
         if self.launch.record.axes and together is not None:
             found, how = on_devices.examine(self.launch, together)
@@ -423,7 +423,7 @@ class _Examination:
         if self.launch.subcores > 1:  # what the others write is not there: what one of them does wrong is
             outside = [*filter(_is_out_of_bounds, found)]
             if not outside:
-                raise devices.Missing(interpret.one_subcore(self.launch))
+                raise device_targets.Missing(interpret.one_subcore(self.launch))
             return {"ok": False, "problems": [*outside], "detail": how}
         nan = [problem for problem in found if problem["kind"] == "nan"]
         if any(problem["origin"] != "unknown" for problem in nan) and self.whole is not None:
@@ -457,20 +457,20 @@ class _Examination:
 
     def _checks(self) -> StageResult:
         if self.launch.record.kind != "pallas_call":
-            raise devices.Missing("checkify sees only through pallas_call")
+            raise device_targets.Missing("checkify sees only through pallas_call")
         if self.launch.record.axes:
-            raise devices.Missing("checkify sees one device only")
+            raise device_targets.Missing("checkify sees one device only")
         inside = self.stays_inside or bounds.known(self.launch, self.grid)
         if inside and not self.computed and not bounds.looks(self.launch):
             return {}
         try:
             # What arises inside and is masked out again is no fault, nor is what an interpreter fills memory with.
             found = self._within(self._checked)
-        except devices.Missing:
+        except device_targets.Missing:
             raise
         except Exception as error:
             words = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise devices.Missing(f"checkify does not get through it: {words[:200]}") from error
+            raise device_targets.Missing(f"checkify does not get through it: {words[:200]}") from error
         return {"ok": not found, "problems": [*found]}
 
     def _checked(self) -> list[Checked]:
@@ -489,7 +489,7 @@ class _Examination:
 
     def _run_here(self) -> StageResult:
         if self._hangs:
-            raise devices.Missing("not run: it waits for ever")
+            raise device_targets.Missing("not run: it waits for ever")
         outcome = device_run.examine(self.launch, self.costs)
         return (
             sanitizer.beside(outcome, cast("FunctionRequest", self.terms), self.at) if "file" in self.terms else outcome
@@ -510,24 +510,24 @@ class _Examination:
         with settings.restored(self.launch.record.settings):
             return work()
 
-    def _lower(self, target: devices.DeviceTarget) -> StageResult:
-        devices.check_known(target)
+    def _lower(self, target: device_targets.DeviceTarget) -> StageResult:
+        device_targets.check_known(target)
         lowered = self._as_made(lambda: lowering.lower(self._on(target), target))
         over = self._over_budget(target)
         if self.elsewhere is not None and "compile" in self.stages and (over is None or over["alone"]):
-            with contextlib.suppress(devices.Missing):  # which the stage `compile` reports
+            with contextlib.suppress(device_targets.Missing):  # which the stage `compile` reports
                 self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered, over))
         return {}
 
-    def _compile(self, target: devices.DeviceTarget) -> StageResult:
+    def _compile(self, target: device_targets.DeviceTarget) -> StageResult:
         over = self._over_budget(target)
         if over is not None and not over["alone"]:
             return {"ok": False, "problems": [over]}
         if self.elsewhere is not None:
             if self.outcomes.get(self._name("lower", target)) is None:
-                raise devices.Missing("not judged: it is not lowered, for the reason given there")
+                raise device_targets.Missing("not judged: it is not lowered, for the reason given there")
             boundary.check(self.launch)
-            raise devices.Missing("left to another process")
+            raise device_targets.Missing("left to another process")
         if over is not None and self.compile is not None:
             return enclosing_program.judge_in(self._on(target), target, over, self.compile)
         try:
@@ -537,7 +537,7 @@ class _Examination:
                 raise
             return enclosing_program.judge_in(self._on(target), target, problem(error, self._on(target)), self.compile)
 
-    def _compile_alone(self, target: devices.DeviceTarget) -> StageResult:
+    def _compile_alone(self, target: device_targets.DeviceTarget) -> StageResult:
         if self.schedules is None:
             return {"figures": self._compiled(target)}
         if target.backend == "tpu":
@@ -556,22 +556,22 @@ class _Examination:
                 result["no_work"] = str(error)
         return result
 
-    def _compiled(self, target: devices.DeviceTarget, alone: lowering.Alone | None = None) -> dict[str, int]:
+    def _compiled(self, target: device_targets.DeviceTarget, alone: lowering.Alone | None = None) -> dict[str, int]:
         return self._as_made(lambda: lowering.compiled(self._on(target), target, alone))
 
-    def _cost(self, target: devices.DeviceTarget, schedules: cost.Schedules) -> StageResult:
+    def _cost(self, target: device_targets.DeviceTarget, schedules: cost.Schedules) -> StageResult:
         if not (self._went("lower", target) and self._went("compile", target)):
             return {"cost": cost.unknown(self._on(target), target, "it does not compile")}
         found = cost.examine(self._on(target), self.at, target, schedules)
         self.costs.append(found)
         return {"cost": found, "unreached": not schedules.writes}
 
-    def is_too_large(self, target: devices.DeviceTarget) -> bool:
+    def is_too_large(self, target: device_targets.DeviceTarget) -> bool:
         """Whether the launch needs more memory than there is, wherever it stands."""
         over = self._over_budget(target)
         return over is not None and not over["alone"]
 
-    def _over_budget(self, target: devices.DeviceTarget) -> OverBudget | None:
+    def _over_budget(self, target: device_targets.DeviceTarget) -> OverBudget | None:
         """The problem where the launch needs more memory than there is, at least `alone`.
 
         The compiler finds that out only after a minute of unrolling.
@@ -594,7 +594,7 @@ class _Examination:
 
 
 def _not_judged() -> StageResult:
-    raise devices.Missing(grid.STANDS_FOR_OTHERS)
+    raise device_targets.Missing(grid.STANDS_FOR_OTHERS)
 
 
 def _is_harmless(problem: RunProblem) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from ..cost.results import FunctionCost
 from ..protocol import Culprit, Emit, FunctionRequest, Place, Problem, StageResult
-from . import dependencies, device_stand_ins, devices, environment
+from . import dependencies, device_stand_ins, device_targets, environment
 from .budget import TimeBudget
 from .examination import SPARSE, examine
 from .inputs import arguments, other_functions, placements, refusals, unsaved
@@ -60,7 +60,7 @@ class _Job:
         self.skip = set(request.get("skip", ()))
         self.module: Any = None
         self.program: Any = None  # the function's jaxpr
-        self.device: devices.DeviceTarget  # on which the function is traced
+        self.device: device_targets.DeviceTarget  # on which the function is traced
         self.queries = 0  # of the chip, by what was traced last
         self.by_target: dict[str, list[Record]] = {}  # the launches on TPUs that get others, or may
         self.refusals: dict[str, Exception] = {}  # by the TPUs for which it does not trace
@@ -119,11 +119,12 @@ class _Job:
         targets = wanted or (["tpu:v5e"] if tpu and not self.refusals else [])
         made = {text: self.by_target.get(text, records) for text in targets}
         return {
-            text: partial(self._cost_of, function, made[text], devices.parse(text), self.schedules) for text in targets
+            text: partial(self._cost_of, function, made[text], device_targets.parse(text), self.schedules)
+            for text in targets
         }
 
     def _cost_of(
-        self, function: Any, records: list[Record], target: devices.DeviceTarget, schedules: cost.Schedules
+        self, function: Any, records: list[Record], target: device_targets.DeviceTarget, schedules: cost.Schedules
     ) -> StageResult:
         def cost_of(name: str, function: Any, folder: str) -> FunctionCost:
             dotted = name.rpartition("::")[2]
@@ -158,7 +159,7 @@ class _Job:
         """Whether the function runs on several devices."""
         return bool(self.shardings) or any(record.axes for record in records)
 
-    def _compile(self, function: Any, records: list[Record], target: devices.DeviceTarget) -> Exception | None:
+    def _compile(self, function: Any, records: list[Record], target: device_targets.DeviceTarget) -> Exception | None:
         """Compile the whole function, as it is called; returns what keeps it from that."""
         call, leaves = self._of_arrays(function)
         made = self.by_target.get(target.text, records)
@@ -245,7 +246,7 @@ class _Job:
     def _bisect(self, made: list[Variants]) -> None:
         """Compile a launch without one of its operations after the other, until the compiler lives."""
         at, text = self.request["bisect"]
-        target, record = devices.parse(text), made[at].on(text)
+        target, record = device_targets.parse(text), made[at].on(text)
         for number, (group, places) in enumerate(bisect.groups(record).items()):
             name = f"without:{number}"
             if name in self.skip:
@@ -282,7 +283,7 @@ class _Job:
         if self.request["real"] and not problems:
             positional, keywords = filled = self._filled()
             expected = self._interpreted(wanted, *filled)
-            with contextlib.suppress(devices.Missing):  # which the stage `run` reports
+            with contextlib.suppress(device_targets.Missing):  # which the stage `run` reports
                 problems += device_run.compare(partial(function, *positional, **keywords), expected)
         return {"problems": problems}
 
@@ -308,7 +309,7 @@ class _Job:
             except NoKernel as error:
                 raise error.__cause__ or error from None
             except Exception as error:
-                missing = devices.Missing(f"no interpreter of this jax runs it: {interpret.sentence(error)}")
+                missing = device_targets.Missing(f"no interpreter of this jax runs it: {interpret.sentence(error)}")
                 missing.__cause__ = error
         raise missing
 
@@ -323,7 +324,7 @@ class _Job:
         recorder.install()
         jax.clear_caches()
         try:
-            with devices.imitated(self.device, self._seen()):
+            with device_targets.imitated(self.device, self._seen()):
                 return jax.block_until_ready(function(*positional, **keywords))
         except Exception as error:
             if not recorder.records:
@@ -340,16 +341,16 @@ class _Job:
             return {}
         launch = describe(record)
         if launch.scatters:
-            raise devices.Missing("where values of an atomic operation meet, jax's interpreters keep only one")
+            raise device_targets.Missing("where values of an atomic operation meet, jax's interpreters keep only one")
         if launch.subcores > 1:
-            raise devices.Missing(interpret.one_subcore(launch))
+            raise device_targets.Missing(interpret.one_subcore(launch))
         return changes(launch)
 
     def _task(self, name: str, work: Callable[[], T]) -> T | None:
         return task(name, work, self.emit)
 
     def _load(self) -> Any:
-        with devices.answered(devices.parse(self._devices()[0])):
+        with device_targets.answered(device_targets.parse(self._devices()[0])):
             value: Any = load_module(self.request["file"], self.request["texts"], self.request["roots"])
         self.module = value
         owner: Any = None
@@ -408,7 +409,7 @@ class _Job:
         self.device, self.program = before
         return records
 
-    def _trace_for_others(self, function: Any, first: str) -> dict[str, tuple[devices.DeviceTarget, Any]]:
+    def _trace_for_others(self, function: Any, first: str) -> dict[str, tuple[device_targets.DeviceTarget, Any]]:
         """Trace it for the other TPUs; each with the function's jaxpr there."""
         import jax
 
@@ -441,15 +442,15 @@ class _Job:
         """Whether the function may be for that device, by the request."""
         return not any(map(_is_tpu, self.request["targets"])) or _is_tpu(device)
 
-    def _seen(self) -> devices.DeviceTarget | None:
+    def _seen(self) -> device_targets.DeviceTarget | None:
         """The device that the function's own code finds, where that is another one than it is traced for."""
         targets = self.request["targets"]
-        return devices.parse(targets[0]) if targets and not any(map(_is_tpu, targets)) else None
+        return device_targets.parse(targets[0]) if targets and not any(map(_is_tpu, targets)) else None
 
     def _traced(self, function: Any, target: str) -> list[Record]:
         import jax
 
-        self.device, self.queries = devices.parse(target), 0
+        self.device, self.queries = device_targets.parse(target), 0
         given = arguments.CallArguments(self.request["args"], self.request["kwargs"])
         given.fit(function)
         seen: list[Any] = []
@@ -473,7 +474,7 @@ class _Job:
             try:
                 with (
                     _of_threads(),
-                    devices.imitated(self.device, self._seen(), self._count_query),
+                    device_targets.imitated(self.device, self._seen(), self._count_query),
                     compiler_options() as begun,
                 ):
                     self.program = jax.make_jaxpr(call)(*self._placed(given.leaves))

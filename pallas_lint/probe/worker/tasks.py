@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar, cast
 
 from ..protocol import Emit, Raised, StageEnd, StageName, StageResult, TaskEnd
-from . import devices
+from . import device_targets
 from .budget import TooLong
 from .inputs.arguments import ArgumentMismatch
 from .launches import locate, operations
@@ -81,7 +81,7 @@ def stage(
         outcome = {"ok": True, **work()}
     except TooLong as error:
         outcome = {"ok": None, "detail": f"not judged: {error}", "unreached": True}
-    except devices.Missing as error:
+    except device_targets.Missing as error:
         outcome = {"ok": None, "detail": str(error)}
     except lowering.Unfinished as error:
         outcome = {"ok": True, "detail": str(error)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...protocol import Typed
 from .. import environment
-from ..devices import Missing
+from ..device_targets import Missing
 from ..inputs import arguments
 from .launch import Launch, Operand
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import environment
-from ..devices import Missing
+from ..device_targets import Missing
 
 
 def mesh_of(axes: dict[str, int], devices: Sequence[Any] | None = None) -> Any:

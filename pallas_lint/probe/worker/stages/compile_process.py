@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ...protocol import Emit, LeftToCompile, ModulesRequest, OverBudget, StageResult
-from .. import devices, environment
+from .. import device_targets, environment
 from ..budget import TimeBudget, TooLong, used
 from ..launches import boundary
 from ..launches.launch import Launch
@@ -32,7 +32,7 @@ class CompileProcess:
         self.stuck = False  # whether an earlier kernel still runs in an interpreter with one memory for all
 
     def leave(
-        self, at: int, launch: Launch, target: devices.DeviceTarget, lowered: Any, over: OverBudget | None
+        self, at: int, launch: Launch, target: device_targets.DeviceTarget, lowered: Any, over: OverBudget | None
     ) -> LeftToCompile:
         """The event that requests the compilation of a launch that may be `over` its budget. Raises Missing."""
         boundary.check(launch)
@@ -130,7 +130,7 @@ def compile_modules(request: ModulesRequest, emit: Emit) -> None:
         name = f"compile:{module['launch']}:{module['target']}"
         if name in request.get("skip", ()):
             continue
-        target = devices.parse(module["target"])
+        target = device_targets.parse(module["target"])
         with open(module["file"], "rb") as stream:
             data = stream.read()
         stage(
@@ -141,7 +141,7 @@ def compile_modules(request: ModulesRequest, emit: Emit) -> None:
         )
 
 
-def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: devices.DeviceTarget) -> StageResult:
+def _compiled_elsewhere(data: bytes, module: LeftToCompile, target: device_targets.DeviceTarget) -> StageResult:
     try:
         return {"figures": lowering.compiled_elsewhere(data, module, target)}
     except Exception as error:

@@ -17,7 +17,7 @@ from ...cost.prediction import Line, Prediction, in_all_cases, predict
 from ...cost.program import TICKS
 from ...cost.results import Cost, LineCost, Pipeline
 from .. import environment
-from ..devices import DeviceTarget
+from ..device_targets import DeviceTarget
 from ..launches.launch import Launch
 from .lowering import Alone
 from .module import CompiledModule

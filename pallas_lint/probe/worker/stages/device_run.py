@@ -11,7 +11,7 @@ from typing import Any
 
 from ...cost.results import Cost
 from ...protocol import Difference, Problem, StageResult
-from .. import devices, environment
+from .. import device_targets, environment
 from ..launches.launch import Launch
 from . import gpu_interpreter, interpret
 
@@ -53,7 +53,7 @@ def device_for(launch: Launch) -> Any:
     wanted = PLATFORMS if launch.backend is None else ("tpu",) if launch.backend == "tpu" else ("cuda", "rocm")
     for device in _devices(wanted):
         return device
-    raise devices.Missing(f"jax finds no {'TPU' if wanted == ('tpu',) else 'GPU'} here")
+    raise device_targets.Missing(f"jax finds no {'TPU' if wanted == ('tpu',) else 'GPU'} here")
 
 
 def _devices(platforms: Iterable[str]) -> Iterator[Any]:
@@ -73,11 +73,11 @@ def examine(launch: Launch, predicted: Iterable[Cost] = ()) -> StageResult:
     import jax
 
     if launch.record.axes:
-        raise devices.Missing("kernels on several devices are not run on real ones")
+        raise device_targets.Missing("kernels on several devices are not run on real ones")
     if launch.record.kind == "core_map":
-        raise devices.Missing("this jax's core_map can only be run with the function around it")
+        raise device_targets.Missing("this jax's core_map can only be run with the function around it")
     if _broken:
-        raise devices.Missing(f"not run: {_broken[0]} left the device unusable")
+        raise device_targets.Missing(f"not run: {_broken[0]} left the device unusable")
     device = device_for(launch)
     values = interpret.operands(launch)
     try:
@@ -87,7 +87,7 @@ def examine(launch: Launch, predicted: Iterable[Cost] = ()) -> StageResult:
         if type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError"):
             _broken.append(launch.kernel)  # what fails on a GPU takes its context along
         elif launch.backend is None:
-            raise devices.Missing(f"it is for another device: {interpret.sentence(error)}") from error
+            raise device_targets.Missing(f"it is for another device: {interpret.sentence(error)}") from error
         raise
     name = getattr(device, "device_kind", str(device))
     detail = f"{name}: {_microseconds(seconds)}, median of {_RUNS} runs after {_WARM}, L2 flushed"
@@ -102,7 +102,7 @@ def examine(launch: Launch, predicted: Iterable[Cost] = ()) -> StageResult:
 
 def _beside(name: str, predicted: Iterable[Cost]) -> str:
     for cost in predicted:
-        if devices.parse(cost["target"]).kind == name and cost["microseconds"] is not None:
+        if device_targets.parse(cost["target"]).kind == name and cost["microseconds"] is not None:
             low, high = cost["low"], cost["high"]
             between = "" if low is None or high is None else f" ({low:.3g} to {high:.3g})"
             return f"; predicted {cost['microseconds']:.3g} \u00b5s{between}"
@@ -117,10 +117,10 @@ def compare(work: Callable[[], Any], wanted: Any) -> list[Problem]:
     import jax
 
     if _broken:
-        raise devices.Missing(f"not run: {_broken[0]} left the device unusable")
+        raise device_targets.Missing(f"not run: {_broken[0]} left the device unusable")
     device = next(_devices(PLATFORMS), None)
     if device is None:
-        raise devices.Missing("jax finds no GPU or TPU here")
+        raise device_targets.Missing("jax finds no GPU or TPU here")
     with jax.default_device(device):
         results = jax.block_until_ready(work())
     name = getattr(device, "device_kind", str(device))
@@ -148,11 +148,11 @@ def _microseconds(seconds: float) -> str:
 
 def _interpreted(launch: Launch, values: list[Any]) -> list[Any]:
     if launch.scatters:
-        raise devices.Missing("where values of an atomic operation meet, jax's interpreters keep only one")
+        raise device_targets.Missing("where values of an atomic operation meet, jax's interpreters keep only one")
     if launch.backend == "mosaic_gpu":
         params = gpu_interpreter.parameters(races=False)
         if params is None:
-            raise devices.Missing("this jax has no interpreter of Mosaic GPU kernels")
+            raise device_targets.Missing("this jax has no interpreter of Mosaic GPU kernels")
         return interpret.run(launch, values, params, **gpu_interpreter.by_axis_index(launch))
     # Unwritten memory is NaN there, and may be anything on the device.
     params = interpret.tpu_interpreter(cores=launch.cores) if launch.backend == "tpu" else None

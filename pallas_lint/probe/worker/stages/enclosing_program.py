@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ...byte_sizes import format_bytes
 from ...protocol import OverBudget, Raised, StageResult
-from ..devices import DeviceTarget
+from ..device_targets import DeviceTarget
 from ..launches import boundary
 from ..launches.launch import Launch
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
+from ..device_traces.unroller import INTEGER_OPERATIONS
 from ..launches.launch import Launch, kernel_jaxpr
-from ..unrolling.unroller import INTEGER_OPERATIONS
 
 
 def is_set_first(launch: Launch, at: int, parallel: Container[int]) -> bool:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .. import devices, environment
+from .. import device_targets, environment
 from ..launches.launch import Launch, inner_jaxprs
 
 _INTERNALS = "jax._src.pallas.mosaic_gpu.interpret"
@@ -183,7 +183,7 @@ def by_axis_index(launch: Launch) -> dict[str, Any]:
     if "program_id" not in launch.primitives or not jaxprs:
         return {}
     if any(mesh.cluster for mesh in meshes):
-        raise devices.Missing("jax's interpreter has no program_id in clusters: use jax.lax.axis_index")
+        raise device_targets.Missing("jax's interpreter has no program_id in clusters: use jax.lax.axis_index")
     axis_index = lax.axis_index_p
 
     def replaced(value: Any, names: tuple[str, ...]) -> Any:

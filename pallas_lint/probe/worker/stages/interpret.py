@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ...byte_sizes import format_bytes
 from ...protocol import Difference, InInterpreter, NotANumber, Place, Race, Raised, RunProblem, Side
-from .. import devices, environment
+from .. import device_targets, environment
 from ..launches import boundary, locate
 from ..launches.launch import Launch, Operand
 from ..uninitialised import control_operands, filling, nan_propagation, reads, unused_blocks
@@ -47,7 +47,7 @@ def size(launch: Launch) -> int:
 def check_size(launch: Launch) -> None:
     """Raise Missing where operands and results are too large to be made."""
     if size(launch) > _MAX_BYTES:
-        raise devices.Missing(f"too large: its operands and results take {format_bytes(size(launch))}")
+        raise device_targets.Missing(f"too large: its operands and results take {format_bytes(size(launch))}")
 
 
 def operands(launch: Launch, seed: int = 0, *, positive: bool = False) -> list[Any]:
@@ -76,7 +76,7 @@ def values(avals: list[Any], seed: int = 0, *, positive: bool = False) -> list[A
             keys = jax.random.split(jax.random.key(seed), int(np.prod(shape, dtype=int)) or 1)
             found.append(keys.reshape(shape) if shape else keys[0])
         elif boundary.is_semaphore(aval):
-            raise devices.Missing("not judged: a semaphore that outlives the launch has no values to run it on")
+            raise device_targets.Missing("not judged: a semaphore that outlives the launch has no values to run it on")
         elif dtype == np.bool_:
             found.append(random.integers(0, 2, shape).astype(np.bool_))
         elif np.issubdtype(dtype, np.integer):
@@ -154,11 +154,11 @@ def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], s
     """
     values = operands(launch)
     if plain and (launch.backend == "mosaic_gpu" or launch.record.kind != "pallas_call"):
-        raise devices.Missing("an earlier kernel still runs in the interpreter that it needs")
+        raise device_targets.Missing("an earlier kernel still runs in the interpreter that it needs")
     if launch.backend == "mosaic_gpu":
         gpu = gpu_interpreter.parameters()
         if gpu is None:
-            raise devices.Missing("this jax cannot run Mosaic GPU kernels without a GPU")
+            raise device_targets.Missing("this jax cannot run Mosaic GPU kernels without a GPU")
         equal: list[str] = []
         with gpu_interpreter.reads_before_copies(), gpu_interpreter.equal_writes(equal):
             found = _with_interpreter(launch, values, gpu, **gpu_interpreter.by_axis_index(launch))
@@ -175,7 +175,7 @@ def examine(launch: Launch, *, plain: bool = False) -> tuple[list[RunProblem], s
             why = f"interpret=True; the TPU interpreter stops: {first_line(refusal['message'])}"
             return _judged(_plain(launch, values), why)
     if launch.record.kind != "pallas_call":
-        raise devices.Missing("this jax cannot run it without its device")
+        raise device_targets.Missing("this jax cannot run it without its device")
     return _judged(_plain(launch, values), "interpret=True")
 
 
@@ -189,7 +189,7 @@ def as_on_its_device(launch: Launch) -> dict[str, Any]:
     if launch.backend == "mosaic_gpu":
         gpu = gpu_interpreter.parameters(races=False)
         if gpu is None:
-            raise devices.Missing("Mosaic GPU kernels run on GPUs only")
+            raise device_targets.Missing("Mosaic GPU kernels run on GPUs only")
         return {"interpret": gpu, **gpu_interpreter.by_axis_index(launch)}
     return {"interpret": tpu_interpreter(cores=launch.cores) or True}
 
@@ -221,7 +221,7 @@ def _judged(found: list[RunProblem], how: str) -> tuple[list[RunProblem], str]:
     """What an interpreter cannot run is not the kernel's fault: lowering decides whether the kernel is wrong."""
     refusal = _refusal(found)
     if refusal is not None and len(found) == 1:
-        raise devices.Missing(f"{how.partition(';')[0]} cannot run it: {first_line(refusal['message'])}")
+        raise device_targets.Missing(f"{how.partition(';')[0]} cannot run it: {first_line(refusal['message'])}")
     return [problem for problem in found if problem["kind"] != "raised"], how
 
 

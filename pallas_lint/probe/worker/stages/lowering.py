@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from ...protocol import LeftToCompile, Typed
-from .. import devices, environment
-from ..devices import DeviceTarget, Missing
+from .. import device_targets, environment
+from ..device_targets import DeviceTarget, Missing
 from ..inputs import arguments
 from ..launches import boundary, meshes
 from ..launches.launch import Launch, compiler_params
@@ -73,18 +73,18 @@ def _lowered(launch: Launch, target: DeviceTarget, device: Any, row_major: bool)
     axes = launch.record.axes
     kinds = boundary.memory_kinds(launch)
     if axes:
-        several = None if device is None else devices.several(target, math.prod(axes.values()))
+        several = None if device is None else device_targets.several(target, math.prod(axes.values()))
         mesh = meshes.mesh_of(axes, several)
         structs = [
             jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=meshes.everywhere(mesh, device and kind))
             for aval, kind in zip(launch.record.avals, kinds)
         ]
-        with devices.imitated(target):
+        with device_targets.imitated(target):
             traced = jax.jit(meshes.mapped(call, mesh), keep_unused=True).trace(*structs)
             return traced.lower(lowering_platforms=(target.platform,))
     avals = [_struct(aval, device, kind) for aval, kind in zip(launch.record.avals, kinds)]
     try:
-        with devices.imitated(target):
+        with device_targets.imitated(target):
             if device is None:
                 return jax.jit(call, keep_unused=True).trace(*avals).lower(lowering_platforms=(target.platform,))
             ins = tuple(_place(device, kind) for kind in kinds)
@@ -118,7 +118,7 @@ def _raise_from_lane_semantics(launch: Launch, avals: list[Any], changes: dict[s
         return
     lanes = {**changes, "compiler_params": dataclasses.replace(given, lowering_semantics=lane)}  # type: ignore[type-var]
     try:
-        with devices.imitated(target):
+        with device_targets.imitated(target):
             jax.jit(lambda *operands: launch.record.bind(*operands, **lanes), keep_unused=True).trace(*avals).lower(
                 lowering_platforms=(target.platform,)
             )
@@ -134,7 +134,9 @@ def _first_line(error: BaseException) -> str:
 def compiled(launch: Launch, target: DeviceTarget, alone: Alone | None = None) -> dict[str, int]:
     """Compile the launch; returns the compiler's figures."""
     boundary.check(launch)
-    lowered = lower(launch, target, devices.device(target), row_major=alone is not None and target.backend == "tpu")
+    lowered = lower(
+        launch, target, device_targets.device(target), row_major=alone is not None and target.backend == "tpu"
+    )
     return figures_of(lowered, target, alone, launch.record.options if target.backend == "tpu" else {})
 
 
@@ -155,10 +157,10 @@ def compiled_elsewhere(data: bytes, module: LeftToCompile, target: DeviceTarget)
     from jax._src.lib.mlir import ir
 
     ins, outs, axes = module["ins"], module["outs"], module["axes"]
-    place: Callable[[str | None], Any] = partial(_place, None if axes else devices.device(target))
+    place: Callable[[str | None], Any] = partial(_place, None if axes else device_targets.device(target))
     mesh: Any = None
     if axes:
-        mesh = meshes.mesh_of(axes, devices.several(target, math.prod(axes.values())))
+        mesh = meshes.mesh_of(axes, device_targets.several(target, math.prod(axes.values())))
         place = partial(meshes.everywhere, mesh)
     try:
         avals, results = [_types(each) for each in ins], [_types(each) for each in outs]
@@ -184,7 +186,7 @@ def on_several(lowered: Any, target: DeviceTarget) -> Any:
 
     partitions = lowered.compiler_ir("stablehlo").operation.attributes["mhlo.num_partitions"]
     count = ir.IntegerAttr(partitions).value
-    mesh = meshes.mesh_of({"devices": count}, devices.several(target, count))
+    mesh = meshes.mesh_of({"devices": count}, device_targets.several(target, count))
     ins, outs = jax.tree_util.tree_leaves(lowered.args_info), jax.tree_util.tree_leaves(lowered.out_info)
     structs = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in ins]  # where they lie is in the module
     moved = _stand_in(structs, [(each.shape, each.dtype) for each in outs], target, mesh)
@@ -210,7 +212,7 @@ def _stand_in(structs: list[Any], results: list[Any], target: DeviceTarget, mesh
         function = jax.jit(stand_in, out_shardings=out, keep_unused=True)
     else:
         function = jax.jit(meshes.mapped(stand_in, mesh), keep_unused=True)
-    with devices.imitated(target):
+    with device_targets.imitated(target):
         return function.trace(*structs).lower(lowering_platforms=(target.platform,))
 
 

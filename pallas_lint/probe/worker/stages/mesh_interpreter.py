@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...protocol import NotANumber, OnDevices, RunProblem
-from .. import devices
+from .. import device_targets
 from ..launches.launch import Launch
 from . import interpret
 
@@ -21,16 +21,16 @@ _MODES = ("on_wait", "eager")  # copies happen when they are waited for, or at o
 def examine(launch: Launch, run: Run) -> tuple[list[RunProblem], str]:
     """What running the function shows, with copies as late and as early as can be. Raises Missing."""
     if launch.backend not in (None, "tpu"):
-        raise devices.Missing("no interpreter runs GPU kernels on several devices")
+        raise device_targets.Missing("no interpreter runs GPU kernels on several devices")
     found: list[RunProblem] = []
     for mode in _MODES:
         params = interpret.tpu_interpreter(detect_races=True, dma_execution_mode=mode)
         if params is None:
-            raise devices.Missing("this jax has no interpreter for several devices")
+            raise device_targets.Missing("this jax has no interpreter for several devices")
         found = _examined(run, params)
         raised = next((problem for problem in found if problem["kind"] == "raised"), None)
         if raised is not None:
-            raise devices.Missing(f"TPU interpreter cannot run it: {interpret.first_line(raised['message'])}")
+            raise device_targets.Missing(f"TPU interpreter cannot run it: {interpret.first_line(raised['message'])}")
         if found:
             return found, f"TPU interpreter on several devices, dma_execution_mode {mode}"
     return found, "TPU interpreter on several devices, copies late and early"
@@ -43,7 +43,7 @@ def _examined(run: Run, params: Any) -> list[RunProblem]:
     with contextlib.redirect_stdout(printed):
         try:
             results = run(params)
-        except devices.Missing:
+        except device_targets.Missing:
             raise
         except Exception as error:
             found.append(interpret.raised(error))

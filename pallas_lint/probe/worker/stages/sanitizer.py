@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 
 from ...protocol import FunctionRequest, InInterpreter, Place, Problem, StageResult
-from .. import devices, main
+from .. import device_targets, main
 from ..launches import locate
 
 _TOOL = "compute-sanitizer"
@@ -47,7 +47,7 @@ def beside(outcome: StageResult, request: FunctionRequest, at: int) -> StageResu
     try:
         found += _accesses(_output_of(tool, alone))
         detail = f"{_TOOL} finds {'errors' if found else 'nothing'}"
-    except devices.Missing as error:
+    except device_targets.Missing as error:
         detail = str(error)
     problems: list[Problem] = [*outcome.get("problems", ()), *found]
     return {**outcome, "ok": outcome.get("ok", True) and not found, "problems": problems,
@@ -68,12 +68,12 @@ def _output_of(tool: str, request: FunctionRequest) -> str:
             with open(log, encoding="utf-8", errors="replace") as file:
                 text = file.read()
         except subprocess.TimeoutExpired:
-            raise devices.Missing(f"{_TOOL} takes more than {_MAX_SECONDS:g} s") from None
+            raise device_targets.Missing(f"{_TOOL} takes more than {_MAX_SECONDS:g} s") from None
         except OSError as error:
-            raise devices.Missing(f"{_TOOL} does not start: {error.strerror or error}") from error
+            raise device_targets.Missing(f"{_TOOL} does not start: {error.strerror or error}") from error
     if _ENDED not in text or (_DIED in text and not _ACCESS.search(text)):
         report_lines = [line.strip("= ") for line in text.splitlines()[1:] if line.strip("= ")]
-        raise devices.Missing(f"{_TOOL} does not get through it{': ' + report_lines[0] if report_lines else ''}")
+        raise device_targets.Missing(f"{_TOOL} does not get through it{': ' + report_lines[0] if report_lines else ''}")
     return text
 
 

@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from ...protocol import MemoryPart, Needed
+from ..device_traces.scopes import semaphore_kind
 from ..launches.launch import Launch, equations, jaxprs_in, kernel_jaxpr
-from ..unrolling.scopes import semaphore_kind
 
 LIMIT = 232448  # bytes for one block of threads on Hopper and Blackwell
 ALIGNED, BARRIER, ADDRESS = 1024, 8, 4

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...devices.events import EventTraces
-from ...devices.promela import model
-from ...devices.report import Verdict
-from ...devices.system import TooLarge
-from ...devices.verdicts import Verdicts, check_traces
+from ...interleaving.events import EventTraces
+from ...interleaving.promela import model
+from ...interleaving.report import Verdict
+from ...interleaving.system import TooLarge
+from ...interleaving.verdicts import Verdicts, check_traces
 from ...protocol import OnDevices, StageResult
-from .. import devices
+from .. import device_targets
+from ..device_traces.launches import blocks_of, lines_of
+from ..device_traces.references import Unmodelled
+from ..device_traces.unroller import is_communication
 from ..launches.launch import Launch
-from ..unrolling.launches import blocks_of, lines_of
-from ..unrolling.references import Unmodelled
-from ..unrolling.unroller import is_communication
 
 
 def concerns(launch: Launch) -> bool:
@@ -32,9 +32,9 @@ def examine(launch: Launch, *, modelled: bool, two_cores: bool) -> StageResult:
     try:
         return _on_gpu(launch) if launch.backend == "mosaic_gpu" else _on_devices(launch, modelled, two_cores)
     except Unmodelled as error:
-        raise devices.Missing(f"not modelled: {error}{_where(error, launch)}{error.way_out}") from error
+        raise device_targets.Missing(f"not modelled: {error}{_where(error, launch)}{error.way_out}") from error
     except TooLarge as error:
-        raise devices.Missing(f"not judged: {error}") from error
+        raise device_targets.Missing(f"not judged: {error}") from error
 
 
 def _where(error: Unmodelled, launch: Launch) -> str:

@@ -16,8 +16,8 @@ from ...cost.prediction import Prediction, in_all_cases, predict
 from ...cost.results import AgainstCost, FunctionCost, OperationCost
 from ...cost.scalar_operands import ASSUMED, CASES, WITHIN, ScalarOperands
 from ...cost.xla_program import Operation, XlaProgram, read
-from .. import devices
-from ..devices import DeviceTarget, Missing
+from .. import device_targets
+from ..device_targets import DeviceTarget, Missing
 from ..inputs.toplevel import compiler_options
 from ..launches import known as known_values
 from ..launches.launch import describe
@@ -90,7 +90,7 @@ def compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarg
     import jax
 
     # Results have a device where no array is left among the arguments, all of which have values.
-    place = {} if spread else {"out_shardings": jax.sharding.SingleDeviceSharding(devices.device(target))}
+    place = {} if spread else {"out_shardings": jax.sharding.SingleDeviceSharding(device_targets.device(target))}
     recorder = LaunchRecorder(lambda record: {"interpret": False} if record.params.get("interpret") else {})
     recorder.install()
     jax.clear_caches()  # what was traced with other parameters is not traced again
@@ -101,7 +101,7 @@ def compiled(call: Callable[..., Any], leaves: Sequence[Any], target: DeviceTarg
 
     begin.__name__ = call.__name__
     try:
-        with devices.imitated(target), compiler_options() as begun:
+        with device_targets.imitated(target), compiler_options() as begun:
             traced = jax.jit(begin, keep_unused=True, **place).trace(*leaves)
             lowered = traced.lower(lowering_platforms=(target.platform,))
     finally:

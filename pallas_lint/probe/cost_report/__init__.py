@@ -1,0 +1,1 @@
+"""Reports of predicted costs: findings, tables, charts, and baselines to compare with."""

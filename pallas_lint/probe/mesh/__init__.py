@@ -1,1 +1,0 @@
-"""Kernels on several devices, as people read of them: findings and charts."""

@@ -1,0 +1,1 @@
+"""Reports on kernels that run on several devices: findings and charts."""

@@ -1,1 +1,0 @@
-"""Uses of predicted costs: findings, block sizes to choose, baselines to keep."""
