@@ -119,35 +119,15 @@ class Context:
         may end the known call before the launch; the backend is only guessed from imports, or inferred; the verdict
         holds `only_in` some versions, and none is configured; a compiler refuses it, and none was run for this device.
         """
-        level = severity or self.rule.severity
-        if not certain:
-            level = level.lowered()
-        if op is not None and not op.certain:
-            level = level.lowered()
-        if self.target is not None and self.rule.backends is not None and self._backend_is_guessed:
-            level = level.lowered()
-        if only_in and self.assumed:
-            level = level.lowered()
-        if self.rule.of_compiler and self.target is not None and not compiles_for(self.target.device):
-            level = level.lowered()
-        if self.launch is not None and self.launch.known_call is not None and self.launch.path.may_be_unreached:
-            level = level.lowered()
-        if self.launch is not None and self.launch.path.attempted:
-            level = Severity.INFO
+        launch, span = self.launch, _span(where)
         places = [Related(_span(place), text) for place, text in related]
-        span = _span(where)
-        if self.launch is not None:
-            launched = self.launch.called_at.span
-            if launched.start != span.start or launched.path != span.path:
-                places.append(Related(launched, "launched here"))
-        assumptions = self.launch.path.assumptions if self.launch is not None else {}
-        if assumptions:
-            assumed = ", ".join(f"{name}={value}" for name, value in sorted(assumptions.items()))
+        if launch is not None and (launch.called_at.span.start, launch.called_at.span.path) != (span.start, span.path):
+            places.append(Related(launch.called_at.span, "launched here"))
+        if launch is not None and launch.path.assumptions:
+            assumed = ", ".join(f"{name}={value}" for name, value in sorted(launch.path.assumptions.items()))
             help = f"{help} (assuming {assumed})".strip()
         target = self.target if self.rule.backends is not None else None
-        inferred = (
-            self.analysis.inferred_backends.get(self.launch) if target is not None and self.launch is not None else None
-        )
+        inferred = None if target is None or launch is None else self.analysis.inferred_backends.get(launch)
         if inferred is not None:  # a fix that is safe for one backend may not be for another
             from pallas_lint.checker.backend_failures import BACKENDS
 
@@ -156,7 +136,7 @@ class Context:
         return Finding(
             self.rule.code,
             self.rule.name,
-            level,
+            self._severity(severity, certain, op, only_in),
             message,
             span,
             help,
@@ -170,6 +150,26 @@ class Context:
             fixes=tuple(fixes),
             page=None if is_own(self.rule.code) else self.rule.url,
         )
+
+    def _severity(
+        self, severity: Severity | None, certain: bool, op: Op | Access | None, only_in: Sequence[str]
+    ) -> Severity:
+        """The severity as `finding` describes it; an info where the code tries the launch and catches errors."""
+        rule, target, launch = self.rule, self.target, self.launch
+        if launch is not None and launch.path.attempted:
+            return Severity.INFO
+        doubts = (
+            not certain,
+            op is not None and not op.certain,
+            target is not None and rule.backends is not None and self._backend_is_guessed,
+            bool(only_in) and self.assumed,
+            rule.of_compiler and target is not None and not compiles_for(target.device),
+            launch is not None and launch.known_call is not None and launch.path.may_be_unreached,
+        )
+        level = severity or rule.severity
+        for _ in filter(None, doubts):
+            level = level.lowered()
+        return level
 
     @property
     def _backend_is_guessed(self) -> bool:

@@ -289,26 +289,26 @@ def _report(
     results: Sequence[ProbeResult], options: argparse.Namespace, finder: SettingsFinder, cwd: Path,
     known: Sequence[LintError] = (), record: Mapping[str, RecordedCost] | None = None,
 ) -> int:  # fmt: skip
+    """Store, write and print what a probe found; returns the exit status."""
     lines = Lines(cwd)
     found, errors = all_findings(results, cwd, lines.line)
-    found = sorted([*found, *known_defects(results, lines)], key=lambda finding: finding.sort_key)
-    errors = [*known, *errors]
+    found += known_defects(results, lines)
     if options.perf:
-        slower = _slower(results, record or {}, options.perf_fail_over, Places(cwd, lines.line))
-        found = sorted([*found, *slower], key=lambda finding: finding.sort_key)
-    if options.write_perf_baseline:
-        errors += _write_record_of_costs(options.write_perf_baseline, results)
-    launches = [launch for result in results for launch in result.launches]
+        found += _slower(results, record or {}, options.perf_fail_over, Places(cwd, lines.line))
+    found.sort(key=lambda finding: finding.sort_key)
     if not options.no_cache:
         stored_runs.store(cwd, results, found)
     findings, _ = reconcile.wanted(found, lambda path: finder.for_folder((cwd / path).parent), lines.source)
+    errors = [*known, *errors]
+    if options.write_perf_baseline:
+        errors += _write_record_of_costs(options.write_perf_baseline, results)
     if options.promela:
         errors += promela_files.write(cwd / options.promela, results)
     if options.html:
         errors += _write_html(options.html, results, findings, lines)
+    launches = [launch for result in results for launch in result.launches]
     unjudged = list(RequestedStages(set(options.stage or ()), set(options.target)).unjudged(launches))
     documents = [launch_document(launch, cwd) for launch in launches]
-    functions = [function_document(each, cwd) for result in results for each in result.functions]
     report = reports.Report(
         findings=findings,
         errors=errors,
@@ -317,34 +317,14 @@ def _report(
         ),
         kernels=len({(launch.kernel, str(launch.place)) for launch in launches}),
         launches=documents,
-        functions=functions,
+        functions=[function_document(each, cwd) for result in results for each in result.functions],
         jax=judged_for(results),
         notes=newer_than_known(results),
         unjudged=unjudged,
         quiet=options.quiet,
         source_line=lines.line,
     )
-    shown = [without_repeats(each, findings) for each in documents]
-
-    def styled(style: Style, width: int | None) -> reports.Report:
-        """The report with its paragraphs for a terminal, or with neither colours nor width for a file."""
-        launched = [
-            *((text, ()) for text in whole_function.paragraphs(functions, documents, style)),
-            *(
-                (
-                    text,
-                    [each for each in findings if any(is_about(each, x, x["line"], x["path"]) for x in alike)],
-                )
-                for text, alike in table.paragraphs(shown, style, lines.line, width)
-            ),
-        ]
-        pictures = charts.by_finding(launches, style, (width or 100) - _CHART_INDENT)
-        return evolve(report, launched=launched, charts=pictures, style=style, width=width)
-
-    for output_format, file in options.report:
-        report_files.write(cwd, styled(Style(), None), output_format, file, "--report")
-    style, width = Style(use_colour(options.color, sys.stdout)), width_of(sys.stdout)
-    terminal.write(reports.render(options.output_format, styled(style, width)))
+    _write_reports(report, launches, lines, options, cwd)
     if options.verbose and not options.quiet and any(result.kept for result in results):
         terminal.print_message(
             "nothing has changed since an earlier run, whose results these are; --no-cache probes again"
@@ -361,3 +341,26 @@ def _report(
         return TROUBLE
     limit = Severity(options.fail_on).rank
     return FINDINGS if any(finding.severity.rank >= limit for finding in findings) else OK
+
+
+def _write_reports(
+    report: reports.Report, launches: Sequence[LaunchResult], lines: Lines, options: argparse.Namespace, cwd: Path
+) -> None:
+    """The report in the files that `--report` names, and on standard output."""
+    shown = [without_repeats(each, report.findings) for each in report.launches]
+
+    def styled(style: Style, width: int | None) -> reports.Report:
+        """The report with its paragraphs for a terminal, or with neither colours nor width for a file."""
+        whole = whole_function.paragraphs(report.functions, report.launches, style)
+        paragraphs = [
+            (text, [each for each in report.findings if any(is_about(each, x, x["line"], x["path"]) for x in alike)])
+            for text, alike in table.paragraphs(shown, style, lines.line, width)
+        ]
+        pictures = charts.by_finding(launches, style, (width or 100) - _CHART_INDENT)
+        launched = [*((text, ()) for text in whole), *paragraphs]
+        return evolve(report, launched=launched, charts=pictures, style=style, width=width)
+
+    for output_format, file in options.report:
+        report_files.write(cwd, styled(Style(), None), output_format, file, "--report")
+    style, width = Style(use_colour(options.color, sys.stdout)), width_of(sys.stdout)
+    terminal.write(reports.render(options.output_format, styled(style, width)))
