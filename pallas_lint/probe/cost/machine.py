@@ -16,7 +16,7 @@ from . import values
 from .loop_skipping import Watch
 from .program import TICKS, Program, operand_address, values_of
 from .state import State
-from .values import UndeterminedSchedule, UnknownNumber, word
+from .values import UndeterminedSchedule, UnknownNumber, Words, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +94,7 @@ class Machine:
     """One run of a program on one core of a chip. `given`: values of operands in scalar memory, by number."""
 
     def __init__(
-        self, program: Program, chip: Chip, memory: HbmTiming, given: Mapping[int, list[int]], core: int = 0
+        self, program: Program, chip: Chip, memory: HbmTiming, given: Mapping[int, Words], core: int = 0
     ) -> None:
         self.program = program
         self.given = given
@@ -161,18 +161,19 @@ class Machine:
         """A copy to scalar memory, which is there at once: nothing reads it before it waits."""
         words = int(size) * self.granule // 4
         first = int(target)
-        known: list[int] = []
+        known: Words = ()
         why = "values in scalar memory that are not known"
         for number, address in self.program.operands.items():
             begins = None if isinstance(source, UnknownNumber) else self._begins(source, number, address)
             if begins is not None:
-                known = list(self.given.get(number, ()))[begins:]
+                known = self.given.get(number, ())[begins:]
                 known = known[:words] if begins else known
                 why = values_of(number)
         if words > _FILLED and not known:
             raise UndeterminedSchedule(why)
         for at in range(max(words, len(known)) if known else words):
-            state.memory[first + at] = known[at] if at < len(known) else UnknownNumber(why)
+            word_there = known[at] if at < len(known) else None
+            state.memory[first + at] = UnknownNumber(why) if word_there is None else word_there
 
     def _begins(self, source: Any, number: int, address: int) -> int | None:
         """Behind how many words of an operand a copy's source begins; None where it is of something else.

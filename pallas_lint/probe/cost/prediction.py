@@ -13,7 +13,7 @@ from .chips import CHIPS, FASTEST, LIKELY, SLOWEST, HbmTiming
 from .listing import Listing, Place, UnknownForm, read
 from .machine import REMOTE_COPY, Limits, Machine, Tally, Transfer
 from .program import TICKS, Program, translate
-from .values import UndeterminedSchedule
+from .values import UndeterminedSchedule, Words
 
 # Shares of the time. Who waits for more than this is bound by what is waited for: by HBM where it moves bytes nearly
 # all the time, else by how long a copy or a step takes however small it is.
@@ -67,7 +67,7 @@ class Prediction:
 
 
 def predict(
-    schedule: str, uses: str, device: str, given: Mapping[int, list[int]] | None = None, limits: Limits | None = None,
+    schedule: str, uses: str, device: str, given: Mapping[int, Words] | None = None, limits: Limits | None = None,
     *, skipping: bool = True, kind: Kind = "kernel",
 ) -> Prediction:  # fmt: skip
     """What a schedule costs on a TPU generation ("v5e").

@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING
 from .listing import Bundle, Listing, UnknownForm
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import CodeType
+
+    from .values import Words
 
 TICKS = 1024  # of time in one cycle: times are whole numbers, so that equal states are equal
 
@@ -87,7 +90,7 @@ class _Unclear(Exception):
     """An operand of an unknown form."""
 
 
-def translate(listing: Listing, given: dict[int, list[int]]) -> Program:
+def translate(listing: Listing, given: Mapping[int, Words]) -> Program:
     """The program of a listing; `given` are values of operands, by number. Raises UnknownForm."""
     return _Translation(listing, given).run()
 
@@ -110,7 +113,7 @@ class _Step:
 
 
 class _Translation:
-    def __init__(self, listing: Listing, given: dict[int, list[int]]) -> None:
+    def __init__(self, listing: Listing, given: Mapping[int, Words]) -> None:
         self.listing = listing
         self.given = given
         self.names: dict[str, int] = {}  # of allocations
@@ -308,7 +311,8 @@ class _Translation:
         number = int(match[1])
         if "no memory space" in f"{code} {rest}":
             values = self.given.get(number)
-            value = str(values[0]) if values else f"UnknownNumber({values_of(number)!r})"
+            known = values[0] if values else None
+            value = f"UnknownNumber({values_of(number)!r})" if known is None else str(known)
             step.results.append((register, value))
             return
         self.program.operands[number] = operand_address(number)

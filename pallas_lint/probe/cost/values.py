@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
+
+Words = Sequence[int | None]  # of an array in scalar memory, each of 32 bits; None: not known
 
 
 class UndeterminedSchedule(Exception):

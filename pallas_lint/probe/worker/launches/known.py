@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ...cost.scalar_operands import ASSUMED, CASES, Case, sizes_of
-from . import locate, ragged_attention
+from . import locate, partial_values, ragged_attention
 from .launch import equations, jaxprs_in, scan_counts
 from .recorder import PRIMITIVES, Record
 
@@ -132,15 +132,18 @@ class _KnownValues:
             return values
         if name == "axis_index" and self.place is not None:
             return [_index(equation.params["axis_name"], self.place)]
-        if within or equation.effects or name in _LEFT or any(value is None for value in values):
+        if within or equation.effects or name in _LEFT:
             return unknown
         if any(getattr(var.aval, "size", self.largest + 1) > self.largest for var in equation.outvars):
             return unknown
+        if any(partial_values.whole(value) is None for value in values):
+            return partial_values.results(equation, values, computed)
         return computed(equation, values)
 
     def assumed(self, equation: Any, inner: Any, values: list[Any]) -> list[Any]:
         """The operands of a call, with those that are assumed."""
         assert self.case is not None
+        values = list(map(partial_values.whole, values))
         made, why = ragged_attention.assumed(equation, inner, values, self.case) or (None, "")
         at = None if made is not None else _sizes_of_groups(equation, values)
         if at is not None:
@@ -152,6 +155,7 @@ class _KnownValues:
     def _on_mesh(self, equation: Any, jaxpr: Any, values: list[Any]) -> None:
         """Run what a `shard_map` has on its devices."""
         sizes, splits = dict(equation.params["mesh"].shape), _splits(equation)
+        values = list(map(partial_values.whole, values))
         self.closed(jaxpr, [None if split else value for split, value in zip(splits, values)])
         if self.case is not None or math.prod(sizes.values()) > _MAX_DEVICES:
             return
@@ -165,7 +169,12 @@ class _KnownValues:
 
         record = _record_of(self.records, equation)
         for at, value in enumerate(values if record is not None else ()):
-            if record is not None and value is not None and record.values[at] is None:
+            if record is None or value is None or record.values[at] is not None:
+                continue
+            if isinstance(value, partial_values.PartialValue):
+                if self.case is None and self.place is None:
+                    record.partly_known.setdefault(at, (value.data, value.unknown))
+            else:
                 with contextlib.suppress(TypeError):  # keys of random numbers are no arrays for NumPy
                     if self.case is None:
                         self._keep(record, at, np.asarray(value))

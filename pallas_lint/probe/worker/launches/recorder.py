@@ -7,7 +7,7 @@ seen (jax 0.4.35 to 0.12).
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -25,6 +25,17 @@ PRIMITIVES = (
 
 _MAX_ELEMENTS = 1 << 20  # elements of a value that is kept
 _MAX_KEPT = 1 << 28  # bytes of all values that are kept of the launches of a program
+
+
+# Values of a launch's operands, by their numbers, each with a mask of the elements that are not known; None: all are.
+KnownOperands = dict[int, tuple[Any, Any]]
+
+
+def whole(values: Iterable[Any]) -> KnownOperands:
+    """Operands whose values are known, of those that are None for unknown ones."""
+    import numpy as np
+
+    return {at: (np.asarray(value), None) for at, value in enumerate(values) if value is not None}
 
 
 @dataclass
@@ -46,6 +57,8 @@ class Record:
     again: list[dict[str, Any]] = field(
         default_factory=list
     )  # parameters of those that count as it: a kernel traced anew
+    # The operands of which some elements are known. Only its cost is predicted with them.
+    partly_known: KnownOperands = field(default_factory=dict)
     # What its cost is predicted with where sizes of groups or lengths of sequences are not known: values of operands in
     # the likely case, the least and the most, and what that assumes. Nothing else is judged by it.
     assumed: list[list[Any]] = field(default_factory=list)
@@ -54,6 +67,11 @@ class Record:
     @property
     def kind(self) -> str:
         return str(self.primitive)
+
+    @property
+    def known(self) -> KnownOperands:
+        """The operands of which something is known."""
+        return {**self.partly_known, **whole(self.values)}
 
     @property
     def batches(self) -> int:

@@ -9,16 +9,17 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from ...cost.prediction import Line, Prediction, in_all_cases, predict
 from ...cost.program import TICKS
 from ...cost.results import Cost, LineCost, Pipeline
+from ...cost.values import Words
 from .. import environment
 from ..device_targets import DeviceTarget
 from ..launches.launch import Launch
+from ..launches.recorder import KnownOperands, whole
 from .lowering import Alone
 from .module import CompiledModule
 
@@ -118,10 +119,10 @@ def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules)
         )
     if target.device == "v4" and "parallel" in (launch.semantics or ()):
         return unknown(launch, target, "a v4 runs it on both cores, and libtpu compiles it here for one of them")
-    values = launch.record.values
+    known = launch.record.known
     cases = [
-        predict(found[kernel], uses.get(kernel, ""), target.device, {**_words(case, module), **_words(values, module)})
-        for case in launch.record.assumed or [values]
+        predict(found[kernel], uses.get(kernel, ""), target.device, _words({**known, **whole(case)}, module))
+        for case in launch.record.assumed or [[]]
     ]
     prediction = with_names(in_all_cases(cases, launch.record.assumption), launch)
     others = sorted({*found} - {kernel})
@@ -217,10 +218,7 @@ def compiler() -> str:
     return f"libtpu {environment.parts()['libtpu']}"
 
 
-def _words(known: Sequence[Any], module: CompiledModule) -> Mapping[int, list[int]]:
+def _words(known: KnownOperands, module: CompiledModule) -> dict[int, Words]:
     """The words of the integer operands whose values are known, by the operand's position."""
-    import numpy as np
-
-    values = ((at, np.asarray(value)) for at, value in enumerate(known) if value is not None)
-    words = ((at, module.words(at, value)) for at, value in values)
-    return {at: known for at, known in words if known is not None}
+    words = ((at, module.words(at, value, unknown)) for at, (value, unknown) in known.items())
+    return {at: found for at, found in words if found is not None}

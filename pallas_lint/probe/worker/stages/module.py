@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from ...cost.values import Words
+
 _DEFINED = re.compile(r"^[ \t]*(?:ROOT )?%(?P<name>[\w.\-]+) = (?P<type>\S+) ", re.MULTILINE)
 _KERNEL = re.compile(
     r"^[ \t]*(?:ROOT )?%(?P<name>[\w.\-]+) = .*? custom-call\((?P<operands>[^()\n]*)\), "
@@ -38,20 +40,26 @@ class CompiledModule:
         names = [name.strip().lstrip("%") for name in kernels[0]["operands"].split(",") if name.strip()]
         return cls(kernels[0]["name"], [types.get(name, "") for name in names])
 
-    def words(self, number: int, value: Any) -> list[int] | None:
-        """An integer operand's value as scalar memory has it, in words of 32 bits; None where that is not known."""
-        return laid_out(value, self.operands[number]) if number < len(self.operands) else None
+    def words(self, number: int, value: Any, unknown: Any = None) -> Words | None:
+        """An integer operand's value as scalar memory has it, in words of 32 bits; None where that is not known.
+
+        `unknown`: a mask of the elements that are not known.
+        """
+        return laid_out(value, self.operands[number], unknown) if number < len(self.operands) else None
 
 
-def laid_out(value: Any, layout: str) -> list[int] | None:
+def laid_out(value: Any, layout: str, unknown: Any = None) -> Words | None:
     """The words of an array of integers or booleans in one of XLA's layouts ("s32[4,200]{1,0:T(4,128)}"); None for
-    others.
+    others. `unknown`: a mask of the elements that are not known, whose words are None.
 
     Rows of 128 stand in tiles. Of numbers of 8 or 16 bits, 4 or 2 rows share a row of words. Kernels get booleans as
     numbers of 32 bits.
     """
     import numpy as np
 
+    if unknown is not None:
+        words, marks = laid_out(value, layout), laid_out(unknown.astype(value.dtype), layout)
+        return words and marks and [None if mark else word for word, mark in zip(words, marks)]
     match = _LAYOUT.match(layout)
     if match is not None and value.dtype.kind == "b":
         value = value.astype(np.int32 if match["type"] == "s32" else np.int8)
@@ -80,5 +88,5 @@ def laid_out(value: Any, layout: str) -> list[int] | None:
     value = value.reshape(*leading, -1, rows // packed, packed, value.shape[-1] // _LANES, _LANES)
     # (..., tile row, row of words, part of the word, tile column, lane) to (..., tile row, column, row, lane, part)
     value = np.ascontiguousarray(np.moveaxis(np.moveaxis(value, -2, -4), -2, -1))
-    words: list[int] = value.view(np.int32).ravel().tolist()
-    return words
+    found: list[int | None] = value.view(np.int32).ravel().tolist()
+    return found

@@ -15,13 +15,14 @@ from ...cost.listing import UnknownForm
 from ...cost.prediction import Prediction, in_all_cases, predict
 from ...cost.results import AgainstCost, FunctionCost, OperationCost
 from ...cost.scalar_operands import ASSUMED, CASES, WITHIN, ScalarOperands
+from ...cost.values import Words
 from ...cost.xla_program import Operation, XlaProgram, read
 from .. import device_targets
 from ..device_targets import DeviceTarget, Missing
 from ..inputs.toplevel import compiler_options
 from ..launches import known as known_values
 from ..launches.launch import describe
-from ..launches.recorder import LaunchRecorder, Record
+from ..launches.recorder import KnownOperands, LaunchRecorder, Record, whole
 from . import cost, lowering
 from .module import laid_out
 
@@ -177,7 +178,7 @@ class _Predictions:
         named = {cost.named(each.name, self.found) for each in operations}
         return [name for name in self.found if name not in named]
 
-    def _dearest(self, schedule: str, use: str, guessed: list[dict[int, list[int]]]) -> Prediction:
+    def _dearest(self, schedule: str, use: str, guessed: list[dict[int, Words]]) -> Prediction:
         """The prediction with those values of operands that take longest; one without a number if any has none."""
         found = [predict(schedule, use, self.device, given, kind="xla") for given in guessed]
         return max(found, key=lambda each: math.inf if each.microseconds is None else each.microseconds)
@@ -199,28 +200,24 @@ class _Predictions:
         return [record for record in fitting if _is_called(name, record)] or fitting
 
 
-def _cases(launches: Sequence[Record], operands: list[str]) -> list[dict[int, list[int]]]:
+def _cases(launches: Sequence[Record], operands: list[str]) -> list[dict[int, Words]]:
     """The words of a kernel's integer operands, in each case of what is assumed."""
-    given = _values([record.values for record in launches], operands)
+    known = [record.known for record in launches]
     cases = [case for case in zip(*(record.assumed for record in launches), strict=False) if any(case)]
-    return [{**_values(case, operands), **given} for case in cases] or [given]
+    assumed = [[{**each, **whole(values)} for each, values in zip(known, case)] for case in cases]
+    return [_words(each, operands) for each in assumed or [known]]
 
 
-def _values(launches: Sequence[Sequence[Any]], operands: list[str]) -> dict[int, list[int]]:
-    """The words of known operands, where all launches that it may be have the same; None: not known."""
-    import numpy as np
-
-    given = []
-    for each in launches:
-        values = ((at, laid_out(np.asarray(value), operands[at]))
-                  for at, value in enumerate(each) if value is not None)  # fmt: skip
-        given.append({at: words for at, words in values if words is not None})
-    return given[0] if given and all(each == given[0] for each in given) else {}
+def _words(launches: Sequence[KnownOperands], operands: list[str]) -> dict[int, Words]:
+    """The words of known operands, where all launches that it may be have the same."""
+    found: list[dict[int, Words | None]] = [
+        {at: laid_out(value, operands[at], unknown) for at, (value, unknown) in each.items()} for each in launches
+    ]
+    first = found[0] if found else {}
+    return {at: words for at, words in first.items() if words is not None and all(x.get(at) == words for x in found)}
 
 
-def guesses(
-    operands: Sequence[str], indices: Mapping[int, list[int]] = MappingProxyType({})
-) -> list[dict[int, list[int]]]:
+def guesses(operands: Sequence[str], indices: Mapping[int, Words] = MappingProxyType({})) -> list[dict[int, Words]]:
     """Values of the scalars among the operands of an operation of XLA's, which are not known, and `indices`.
 
     Where a slice begins takes no other time elsewhere. What a condition decides may, either way.
@@ -230,7 +227,7 @@ def guesses(
     return [begins | {at: [value] for at in conditions} for value in ((0, 1) if conditions else (0,))]
 
 
-def assumed_indices(operands: Sequence[str], arrays: Sequence[str]) -> Iterator[dict[int, list[int]]]:
+def assumed_indices(operands: Sequence[str], arrays: Sequence[str]) -> Iterator[dict[int, Words]]:
     """Words of the integers that a gather or scatter is given: all of one place, and of different ones.
 
     They lie within all `arrays` that it reads or changes, along each of their dimensions.
