@@ -55,7 +55,10 @@ class KnownCall:
         spelled = _spelled(given)
         if len(spelled) <= longest:
             return spelled
-        arrays_first = sorted(given, key=lambda each: (each[0] not in causes, not is_array(each[1])))
+        # Sizes decide more than fractions, which scale.
+        arrays_first = sorted(
+            given, key=lambda each: (each[0] not in causes, not is_array(each[1]), _is_fraction(each[1]))
+        )
         shown = [each for each, end in zip(arrays_first, _ends(arrays_first), strict=True) if end <= longest]
         kept = _spelled(each for each in given if each in shown)
         return f"{kept}, …" if kept else f"{_spelled(arrays_first[:1])[:longest]}…"
@@ -88,6 +91,12 @@ def _spelled(arguments: Iterable[tuple[str, str]]) -> str:
     given = list(arguments)
     arrays = [f"{name}: {value}" for name, value in given if is_array(value)]
     return ", ".join((*arrays, *(f"{name}={value}" for name, value in given if not is_array(value))))
+
+
+def _is_fraction(text: str) -> bool:
+    """Whether a value is a number that is no integer: `0.125`, `1e-05`."""
+    digits = text.removeprefix("-")
+    return digits[:1].isdigit() and not digits.isdecimal()
 
 
 def _ends(arguments: list[tuple[str, str]]) -> Iterator[int]:

@@ -352,23 +352,35 @@ def _takes(version: str, callable_: str, given: int) -> bool:
 
 
 def _keyword_operands(launch: Launch, call: Site, context: Context) -> Iterator[Finding]:
-    """The keyword operands of a launch, reported at the keyword where that call has it."""
+    """The keyword operands of a launch: one finding, at the first keyword where that call has it."""
     written = {
         argument.keyword.value: Site(call.piece, argument.keyword)
         for argument in (call.node.args if isinstance(call.node, nodes.Call) else ())
         if argument.keyword is not None
     }
-    parameters = {name for body in launch.bodies for name, _ in body.keywords}
-    for name in sorted(launch.options):
-        yield context.finding(
-            written.get(name, call),
-            f"what `{launch.api.rpartition('.')[2]}` returns takes operands by position only, and here `{name}=`",
-            help=(
-                f"bind what the kernel is to know before it is launched: `functools.partial(kernel, {name}=...)`"
-                if name in parameters
-                else f"pass `{name}` by position, without its name"
-            ),
-        )
+    names = sorted(launch.options, key=lambda name: (list(written).index(name) if name in written else 0, name))
+    if not names:
+        return
+    parameters = {
+        parameter.name.value
+        for body in launch.bodies
+        for parameter in (*body.node.params.positional, *body.node.params.kwonly_params)
+    }
+    bound = [name for name in names if name in parameters]
+    operands = [name for name in names if name not in parameters]
+    advice = []
+    if bound:
+        partial = f"functools.partial(kernel, {', '.join(f'{name}=...' for name in bound)})"
+        advice.append(f"bind what the kernel is to know before it is launched: `{partial}`")
+    if operands:
+        plural = "names" if len(operands) > 1 else "name"
+        advice.append(f"pass {' and '.join(f'`{name}`' for name in operands)} by position, without the {plural}")
+    yield context.finding(
+        written.get(names[0], call),
+        f"what `{launch.api.rpartition('.')[2]}` returns takes operands by position only, and here"
+        f" {' and '.join(f'`{name}=`' for name in names)}",
+        help="; ".join(advice),
+    )
 
 
 def _contradictions(launch: Launch) -> Iterator[tuple[str, str]]:

@@ -95,3 +95,8 @@ def test_a_long_call_is_cut_behind_its_causes() -> None:
     assert MANY.brief(80) == f"{arrays}, rows=12, …"
     assert MANY.brief(80, frozenset({"axis"})) == "x: f32[512,1024], weights: f32[512,1024], axis='model', …"
     assert MANY.brief(10) == "x: f32[512…"
+
+
+def test_a_long_call_shows_sizes_before_scales() -> None:
+    arguments = (("q", "bf16[2,2,512,128]"), ("scale", "0.08838834764831843"), ("eps", "1e-05"), ("block_q", "8192"))
+    assert KnownCall("a.py::f", arguments, "a.py:3").brief(50) == "q: bf16[2,2,512,128], block_q=8192, …"

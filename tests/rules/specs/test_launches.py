@@ -125,6 +125,20 @@ def test_fix(before: str, after: str | None) -> None:
         assert "PAL305" not in codes(lint(repaired, select="PAL305"))
 
 
+def test_all_keywords_of_a_call_are_one_finding() -> None:
+    code = """
+        def scaled(x_ref, y_ref, o_ref, *, by):
+            o_ref[...] = x_ref[...] * by
+
+        def f(x, y):
+            return pl.pallas_call(scaled, out_shape=OUT)(x, y=y, by=3, tile=8)
+        """
+    (finding,) = [each for each in lint(PRELUDE + textwrap.dedent(code)) if each.code == "PAL305"]
+    assert finding.message.endswith("and here `y=` and `by=` and `tile=`")
+    assert "functools.partial(kernel, by=...)" in finding.help
+    assert "pass `y` and `tile` by position" in finding.help
+
+
 @pytest.mark.parametrize(
     "code",
     [
