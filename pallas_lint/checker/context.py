@@ -120,6 +120,7 @@ class Context:
         holds `only_in` some versions, and none is configured; a compiler refuses it, and none was run for this device.
         """
         launch, span = self.launch, _span(where)
+        message, help = (" ".join(text.split()) if "\n" in text else text for text in (message, help))  # code has lines
         places = [Related(_span(place), text) for place, text in related]
         if launch is not None and (launch.called_at.span.start, launch.called_at.span.path) != (span.start, span.path):
             places.append(Related(launch.called_at.span, "launched here"))

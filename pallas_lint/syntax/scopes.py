@@ -101,21 +101,21 @@ def _add(named: dict[str, list[nodes.Name]], others: dict[str, list[nodes.Name]]
 def _bound_by(node: nodes.Node) -> Iterator[str]:
     """The names that a statement or expression gives a value."""
     if isinstance(node, nodes.AssignTarget | nodes.NamedExpr | nodes.For | nodes.AnnAssign):
-        yield from _targets(node.target)
+        yield from target_names(node.target)
     elif isinstance(node, nodes.AsName):
-        yield from _targets(node.name)
+        yield from target_names(node.name)
 
 
 def _loop_names(loop: nodes.CompFor | None) -> Iterator[str]:
     while loop is not None:
-        yield from _targets(loop.target)
+        yield from target_names(loop.target)
         loop = loop.inner_for_in
 
 
-def _targets(node: nodes.Node) -> Iterator[str]:
+def target_names(node: nodes.Node) -> Iterator[str]:
     """The names that an assignment to a target binds."""
     if isinstance(node, nodes.Name):
         yield node.value
     elif not isinstance(node, nodes.Subscript | nodes.Attribute):
         for child in node.children:
-            yield from _targets(child)
+            yield from target_names(child)

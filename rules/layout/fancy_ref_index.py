@@ -182,11 +182,10 @@ class FancyRefIndex(Rule):
             found = failure(context, trouble.fails)
             if found is None or (trouble.most is not Severity.ERROR and context.target is None):
                 continue
-            spelled = " ".join(indexing.site.code.split())
             place = f" on {found.place}" if trouble.backends is not None else ""
             yield context.finding(
                 indexing.site,
-                f"`{spelled}`: {trouble.fact}{place}",
+                f"`{indexing.site.code}`: {trouble.fact}{place}",
                 help=trouble.help,
                 severity=min(found.severity, trouble.most, key=lambda severity: severity.rank),
                 op=indexing.event,

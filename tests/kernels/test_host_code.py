@@ -47,6 +47,11 @@ KNOWN = [
     "kept = []\nfor b in range(6):\n    if b % 2:\n        continue\n    kept.append(b)\nreturn kept",
     "found = []\nfor b in (1, 2, 3):\n    for c in (1, 2, 3):\n        if c > b:\n            break\n"
     "        found.append((b, c))\nreturn found",
+    # names that a comprehension binds
+    "b = 7\nfound = [b for b in (1, 2)]\nreturn b, found",
+    "found = [(last := b) for b in (1, 2)]\nreturn last, found",
+    "kept = []\nsizes = {b: kept.append(b) for b in (1, 2)}\nreturn len(sizes)",
+    "return [(a, b) for a in (1, 2) for b in (3, 4) if a + b != 5]",
     "b = 512\nwhile 384 % b:\n    b //= 2\nreturn b",
     # calls of itself
     "def power(n, base=2):\n    return 1 if n == 0 else base * power(n - 1)\nreturn power(7)",
@@ -233,3 +238,31 @@ def test_open_configurations_stay_open(body: str) -> None:
 
 def test_a_loop_that_always_returns_ends_the_function() -> None:
     assert evaluated("def run():\n    for b in (1, 2):\n        return b\n    return 3\n") == Const(1)
+
+
+def test_what_a_comprehension_of_the_module_meets_first_stays_known() -> None:
+    code = """
+        import math
+
+        def half(n):
+            return math.ceil(n / 2)
+
+        SIZES = {n: half(n) for n in (8, 9)}
+
+        def run():
+            return SIZES[9], half(7), math.gcd(8, 12)
+        """
+    assert of_python(evaluated(code)) == (5, 4, 4)
+
+
+@pytest.mark.parametrize("width", ["jax.dtypes.itemsize_bits", "dtypes.itemsize_bits", "dtypes.bit_width"])
+def test_bits_of_a_dtype(width: str) -> None:
+    code = f"""
+        import jax
+        import jax.numpy as jnp
+        from jax._src import dtypes
+
+        def run():
+            return 32 // {width}(jnp.bfloat16), {width}(jnp.dtype("int4"))
+        """
+    assert of_python(evaluated(code)) == (2, 4)

@@ -11,6 +11,7 @@ from pallas_lint.text.source import Source
 
 MODULE = """
 import enum
+from typing import NamedTuple
 import jax, jax.numpy as jnp
 from jax.experimental import pallas as pl
 
@@ -28,6 +29,18 @@ class Chip(enum.Enum):
 
 BY_CHIP = {{Chip.V5E: 64, Chip.V6E: 32}}
 BY_DTYPE = {{jnp.dtype(jnp.float32): 64, jnp.dtype(jnp.bfloat16): 32}}
+BY_NAME = {{"float32": 64, "bfloat16": 32, "bool": 16}}
+
+class Key(NamedTuple):
+    device: str
+    n: int
+
+class Sizes(NamedTuple):
+    bm: int
+    bn: int = 128
+
+NAMED = {{Key(*key): Sizes(*sizes) for key, sizes in TUNED.items()}}
+LONG = {{Key("v5e", n): Sizes(n) for n in NUMBERS}}
 
 def run(x, device, n={n}):
     bm, bn = {sizes}
@@ -37,7 +50,8 @@ def run(x, device, n={n}):
 
 def grid(sizes: str, n: str = "256") -> tuple[Value, ...]:
     """The grid with `n` as its default makes it, of the function without a caller."""
-    source = Source("example.py", MODULE.format(sizes=sizes, n=n) + "\nrun(jnp.ones((8, 128)), 'v5e')\n")
+    numbers = f"NUMBERS = {list(range(100))}\n"
+    source = Source("example.py", numbers + MODULE.format(sizes=sizes, n=n) + "\nrun(jnp.ones((8, 128)), 'v5e')\n")
     launches = analyse(ModuleGraph().add(source, None), ("0.12.0.1",)).launches
     found = [launch.grid for launch in launches if launch.known_call is not None]
     assert len(found) == 1
@@ -57,6 +71,13 @@ def grid(sizes: str, n: str = "256") -> tuple[Value, ...]:
         ("SAME[unknown()], 8", (64, 8)),
         ("BY_CHIP[Chip.V6E], BY_CHIP[Chip(device)]", (32, 64)),
         ("BY_DTYPE[x.dtype], BY_DTYPE[jnp.dtype('bfloat16')]", (64, 32)),
+        ("BY_NAME[x.dtype.name], BY_NAME[jnp.dtype(jnp.bfloat16).name]", (64, 32)),
+        ("BY_NAME[jnp.dtype(bool).name], 8", (16, 8)),
+        ("NAMED[Key(device, n)]", (64, 128)),
+        ("NAMED[device, 512]", (32, 128)),
+        ("NAMED.get(Key(device, 100)) or Sizes(16)", (16, 128)),
+        ("NAMED[Key(unknown(), 512)]", (32, 128)),
+        ("LONG[Key(device, 64)]", (64, 128)),
     ],
 )
 def test_keys_that_are_known(sizes: str, expected: tuple[int, ...]) -> None:
@@ -69,6 +90,8 @@ def test_keys_that_are_known(sizes: str, expected: tuple[int, ...]) -> None:
         ("TUNED[unknown()]", ("TUNED[...][0] 64", "TUNED[...][1] 128")),
         ("TUNED.get(unknown(), (16, 8))", ("TUNED[...][0] 16", "TUNED[...][1] 8")),
         ("TUNED['v5e', unknown()]", ("TUNED[...][0] 64", "128")),
+        ("NAMED[unknown()]", ("NAMED[...][0] 64", "NAMED[...][1] 128")),
+        ("NAMED.get(unknown(), Sizes(16))", ("NAMED[...][0] 16", "NAMED[...][1] 128")),
         ("NESTED[unknown()][n], 8", ("64", "8")),
         ("NESTED[unknown()][unknown()], 8", ("NESTED[unknown()][...] 64", "8")),
     ],

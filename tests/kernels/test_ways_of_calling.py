@@ -9,6 +9,7 @@ import pytest
 from pallas_lint.cli import main
 from pallas_lint.kernels.analysis.analysis import analyse
 from pallas_lint.kernels.interpreter.modules import ModuleGraph
+from pallas_lint.kernels.model.known_names import declares_array
 from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.values import Array, Const, Seq, Sym
 from pallas_lint.run.project import InputFile
@@ -50,6 +51,23 @@ def shapes(code: str) -> list[tuple[object, ...]]:
     operands = [launch.operands[0] for launch in launches(code) if launch.known_call is not None and launch.operands]
     found = [operand.shape for operand in operands if isinstance(operand, Array) and operand.shape is not None]
     return [shape for shape in found if not any(isinstance(size, Sym) for size in shape)]
+
+
+def test_outputs_whose_memory_a_branch_chooses() -> None:
+    code = """
+def run(x, new):
+    plain = jax.ShapeDtypeStruct(x.shape, jnp.int8)
+    out = pltpu.HBM(x.shape, jnp.int8) if new else plain
+    pair = [pltpu.HBM(x.shape, jnp.int8), plain] if new else [plain, plain]
+    other = [plain, plain] if new else [plain, jax.ShapeDtypeStruct((8, 128), jnp.int8)]
+    for shape in (out, pair, other):
+        y = pl.pallas_call(lambda *refs: None, out_shape=shape)(x)
+
+run(jnp.ones((16, 128), jnp.int8), jax.devices()[0].device_kind.endswith("7x"))
+"""
+    found = [launch.out_shapes for launch in launches(code) if launch.known_call is not None]
+    declared = [[declares_array(item) for item in shapes.items] for shapes in found if shapes is not None]
+    assert declared == [[True], [True, True], [True, False]]
 
 
 X = "jnp.ones((1024, 512), jnp.bfloat16)"

@@ -79,3 +79,10 @@ def test_no_fix_where_the_vector_is_used_otherwise() -> None:
     findings = lint(code, "0.12.0.1", select=CODE)
     assert findings
     assert not any(finding.fixes for finding in findings)
+
+
+def test_code_of_several_lines_is_one_line_of_the_message() -> None:
+    body = "x = x_ref[...]\no_ref[...] = x - jnp.max(x, axis=1)[:,\n                                     None]"
+    code = launch(body, operand="jnp.ones((16, 128), jnp.float32)")
+    (finding,) = lint(code, "0.12.0.1", "tpu:v5e", select=CODE)
+    assert finding.message.endswith("that `jnp.max(x, axis=1)[:, None]` adds again")

@@ -9,6 +9,7 @@ from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.trace import range_length
 from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, Const, Dictionary, Seq, Sym, Value, truth
 from pallas_lint.syntax import nodes
+from pallas_lint.syntax.scopes import target_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.tracer import Tracer
 
 _MAX_ELEMENTS = 32
+_MAX_ENTRIES = 1024  # of a dictionary: of a table of block sizes
 _MAX_ITERATIONS = 1024  # of comprehensions in comprehensions, together
 
 
@@ -60,20 +62,20 @@ def dict_comprehension(interp: Tracer, node: nodes.DictComp, env: Env) -> Value:
     def pair() -> Value:
         return Seq((interp.evaluate(node.key, env), interp.evaluate(node.value, env)))
 
-    rows, exact = _iterate(interp, node.for_in, env, pair)
+    rows, exact = _iterate(interp, node.for_in, env, pair, _MAX_ENTRIES)
     pairs = tuple((row.items[0], row.items[1]) for row in rows if isinstance(row, Seq))
     return Dictionary(pairs if exact else (), open=not exact)
 
 
-def _iterate(interp: Tracer, clause: nodes.CompFor, env: Env, element: Callable[[], Value]) -> tuple[list[Value], bool]:
+def _iterate(
+    interp: Tracer, clause: nodes.CompFor, env: Env, element: Callable[[], Value], most: int = _MAX_ELEMENTS
+) -> tuple[list[Value], bool]:
     """The elements of a comprehension, and whether they are all and exactly those."""
     iterable = interp.evaluate(clause.iter, env)
     items = items_of(iterable)
     if items is None and isinstance(iterable, Array) and iterable.shape and isinstance(iterable.shape[0], int):
         items = (element_of(iterable, interp, clause),) * min(iterable.shape[0], _MAX_ELEMENTS + 1)
-    exact = (
-        items is not None and len(items) <= _MAX_ELEMENTS and interp.frame.iterations * len(items) <= _MAX_ITERATIONS
-    )
+    exact = items is not None and len(items) <= most and interp.frame.iterations * len(items) <= _MAX_ITERATIONS
     if items is None or not exact:
         items = (element_of(iterable, interp, clause),)
     with interp.repeated(len(items)):
@@ -89,7 +91,8 @@ def _turns(
     *,
     exact: bool,
 ) -> tuple[list[Value], bool]:
-    before = dict(env.vars)
+    # Other names that are bound meanwhile stay so: those of a module are, where they are met first.
+    outer = {name: env.vars.get(name) for name in target_names(clause.target)}
     rows: list[Value] = []
     for item in items:
         interp.assign(clause.target, item, env)
@@ -107,7 +110,11 @@ def _turns(
             exact &= inner_exact
         else:
             rows.append(element())
-    env.vars = before
+    for name, value in outer.items():
+        if value is None:
+            env.vars.pop(name, None)
+        else:
+            env.vars[name] = value
     return rows, exact
 
 

@@ -12,13 +12,13 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import short_name
 from pallas_lint.kernels.model.dtypes import element_of
 from pallas_lint.kernels.model.known_names import (
+    declares_array,
     is_default_spec,
     is_grid_spec,
-    is_shape_struct,
     is_spec,
     takes_prefetch,
 )
-from pallas_lint.kernels.model.launch import Launch, LaunchPath, ResultCalls
+from pallas_lint.kernels.model.launch import Launch, LaunchPath, ResultCalls, one_declaration
 from pallas_lint.kernels.model.launch_forms import FORMS, KERNEL
 from pallas_lint.kernels.model.queries import CROWDED
 from pallas_lint.kernels.model.run import TOO_MUCH
@@ -267,7 +267,8 @@ def declared_arrays(shapes: Value | None) -> Value:
 
 
 def _array(struct: Value) -> Value:
-    if is_shape_struct(struct):
+    struct = one_declaration(struct)
+    if declares_array(struct):
         return Array(shape_of(struct.argument("shape", 0) or UNKNOWN), element_of(struct.argument("dtype", 1)))
     return Array(struct.shape, struct.element) if isinstance(struct, Array) else UNKNOWN
 

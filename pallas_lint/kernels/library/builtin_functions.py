@@ -378,6 +378,7 @@ BUILTINS: dict[str, Model] = {
     "jax.ShapeDtypeStruct.like": _struct_like,
     "numpy.prod": _prod,
     "jax.dtypes.itemsize_bits": _itemsize_bits,
+    "jax.dtypes.bit_width": _itemsize_bits,  # its name in jax 0.6.2, in a private module
     **{
         f"{module}.{name}": model
         for module in ("jax.numpy", "jax.lax", "numpy")

@@ -27,8 +27,11 @@ def equal(left: Value, right: Value) -> bool | None:
         return False  # kernels are judged as an accelerator runs them
     if isinstance(left, External) and isinstance(right, External):
         return _same_class(left.name, right.name)
+    if left is right and isinstance(left, Instance):
+        return True
+    left, right = as_tuple(left), as_tuple(right)
     if isinstance(left, Instance) and isinstance(right, Instance):
-        return True if left is right else _same_member(left, right)
+        return _same_member(left, right)
     if isinstance(left, Seq) and isinstance(right, Seq):
         if left.kind != right.kind or left.kind == "set" or left.open or right.open:
             return None
@@ -37,6 +40,11 @@ def equal(left: Value, right: Value) -> bool | None:
         parts = [equal(one, other) for one, other in zip(left.items, right.items, strict=True)]
         return False if False in parts else None if None in parts else True
     return None
+
+
+def as_tuple(value: Value) -> Value:
+    """The tuple that a named tuple is equal to; other values as they are."""
+    return value.sequence or value if isinstance(value, Instance) else value
 
 
 def _same_class(left: str, right: str) -> bool | None:

@@ -16,6 +16,7 @@ from pallas_lint.kernels.library.host import (
 )
 from pallas_lint.kernels.library.host.trees import as_arrays
 from pallas_lint.kernels.model.arguments import Arguments
+from pallas_lint.kernels.model.dtypes import long_name
 from pallas_lint.kernels.model.joins import join, part_of_choice
 from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS, is_shape_struct, public_name
 from pallas_lint.kernels.model.symbols import arithmetic
@@ -102,8 +103,11 @@ def attribute_of(interp: Tracer, owner: Value, name: str, node: nodes.Node) -> V
         return CallResult("method:astype", (owner,), (), interp.frame.site(node))
     if isinstance(owner, DType) and name in ("type", "dtype"):
         return owner
-    if isinstance(owner, DType) and name == "itemsize" and owner.name is not None:
-        return Const(max(arrays.bits(owner.name) // 8, 1))
+    if isinstance(owner, DType) and owner.name is not None:
+        if name == "itemsize":
+            return Const(max(arrays.bits(owner.name) // 8, 1))
+        if name == "name":
+            return Const("bool" if owner.name == "bool" else long_name(owner.name))
     return UNKNOWN
 
 

@@ -29,6 +29,7 @@ _PUBLIC_MODULES = {
     **dict.fromkeys(("jax._src.numpy", "jax._src.numpy.lax_numpy"), "jax.numpy"),
     **dict.fromkeys(("jax._src.mesh", "jax._src.partition_spec"), "jax.sharding"),
     "jax._src.tree_util": "jax.tree_util",
+    "jax._src.dtypes": "jax.dtypes",
     "jax._src.state.indexing": PALLAS,
     **{f"jax._src.pallas.{name}": PALLAS for name in ("core", "pallas_call", "primitives", "helpers", "utils")},
     **{f"jax._src.pallas.mosaic.{name}": f"{PALLAS}.tpu" for name in ("core", "primitives", "helpers", "pipeline")},

@@ -22,6 +22,7 @@ from pallas_lint.kernels.model.values import (
     Dictionary,
     Dim,
     Func,
+    OneOf,
     Seq,
     Shape,
     Sym,
@@ -102,6 +103,17 @@ class BlockSpec:
         if self.dims is None or any(dim.kind == "unknown" for dim in self.dims):
             return None
         return tuple(dim.size for dim in self.dims if dim.kind != "squeezed")
+
+
+def one_declaration(value: Value) -> Value:
+    """One of the declarations of equal arrays that a branch chooses from, `pltpu.HBM(shape, dtype)` or a struct."""
+    if not isinstance(value, OneOf) or value.open:
+        return value
+    declared = [option for option in value.options if declares_array(option)]
+    arrays = [(option.argument("shape", 0), option.argument("dtype", 1)) for option in declared]
+    if len(declared) < len(value.options) or any(array != arrays[0] for array in arrays):
+        return value
+    return next((option for option in declared if is_shape_struct(option)), declared[0])
 
 
 @frozen(eq=False)
@@ -262,9 +274,12 @@ class Launch:
     def out_shapes(self) -> Seq | None:
         """The outputs' shape structs; None where their number is not known."""
         value = self.argument("out_shape", "out_type", "out_types")
+        value = one_declaration(value) if isinstance(value, OneOf) else value
         if isinstance(value, Seq):
             plain = value.items and all(isinstance(item, Const) and item != NONE for item in value.items)
-            return None if value.open or plain else value  # a plain shape is no sequence of outputs
+            if value.open or plain:
+                return None  # a plain shape is no sequence of outputs
+            return Seq(tuple(map(one_declaration, value.items)), value.kind)
         if declares_array(value):
             return Seq((value,))
         if isinstance(value, Array | Dictionary):

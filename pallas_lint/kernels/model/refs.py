@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.model.dtypes import element_of
-from pallas_lint.kernels.model.known_names import is_shape_struct
+from pallas_lint.kernels.model.known_names import declares_array, is_shape_struct
 from pallas_lint.kernels.model.launch import ACCUMULATORS, memory_space
 from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, OneOf, Ref, shape_of
 from pallas_lint.records import evolve
@@ -66,7 +66,7 @@ def output_ref(name: str, index: int | None, struct: Value, spec: BlockSpec | No
     """The ref of an output, from its shape struct (from the ref that it is written to, in a pipeline) and its spec."""
     shape: Shape | None = None
     element: Element = None
-    if is_shape_struct(struct):
+    if declares_array(struct):
         shape = shape_of(struct.argument("shape", 0) or UNKNOWN)
         element = element_of(struct.argument("dtype", 1))
     elif isinstance(struct, Array | Ref):

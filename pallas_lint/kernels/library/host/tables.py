@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.library.equality import equal
-from pallas_lint.kernels.model.values import UNKNOWN, Const, Dictionary, DType, Seq, Sym, SymbolOwner, Value
+from pallas_lint.kernels.library.equality import as_tuple, equal
+from pallas_lint.kernels.model.values import (
+    UNKNOWN,
+    Const,
+    Dictionary,
+    DType,
+    Instance,
+    Seq,
+    Sym,
+    SymbolOwner,
+    Value,
+)
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.tracer import Tracer
@@ -40,6 +51,7 @@ def _is_same(known: Value, key: Value) -> bool | None:
     """Whether two keys are equal; None where that is not known."""
     if isinstance(known, DType) and isinstance(key, DType):
         return None if None in (known.name, key.name) else known.name == key.name
+    known, key = as_tuple(known), as_tuple(key)
     if not isinstance(known, Seq) or not isinstance(key, Seq):
         return equal(known, key)
     if known.open or key.open:
@@ -60,6 +72,9 @@ def _any_of(values: list[Value], name: str, owner: SymbolOwner, default: Value |
     if all(isinstance(value, Dictionary) and not value.open for value in given):
         pairs = tuple(pair for value in given if isinstance(value, Dictionary) for pair in value.items)
         return Dictionary(pairs) if len(pairs) <= _MAX_MERGED else UNKNOWN
+    first = given[0]
+    if isinstance(first, Instance) and first.order is not None:
+        return _any_named_tuple(first, given, name, owner, default)
     tuples = [value for value in given if isinstance(value, Seq) and not value.open]
     if len(tuples) < len(given) or len({(len(value.items), value.kind) for value in tuples}) > 1:
         return UNKNOWN
@@ -71,3 +86,17 @@ def _any_of(values: list[Value], name: str, owner: SymbolOwner, default: Value |
         column = [value.items[at] for value in tuples]
         items.append(_any_of(column, f"{name}[{at}]", owner, one))
     return Seq(tuple(items), usual.kind)
+
+
+def _any_named_tuple(
+    first: Instance, given: list[Value], name: str, owner: SymbolOwner, default: Value | None
+) -> Value:
+    """What is one of named tuples of one class."""
+    if not all(isinstance(value, Instance) and value.cls is first.cls for value in given):
+        return UNKNOWN
+    tuples = [as_tuple(value) for value in given]
+    usual = None if default is None else tuples.pop()
+    merged = _any_of(tuples, name, owner, usual)
+    if not isinstance(merged, Seq) or first.order is None:
+        return UNKNOWN
+    return evolve(first, attributes=dict(zip(first.order, merged.items, strict=True)))
