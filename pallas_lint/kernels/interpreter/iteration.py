@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.kernels.model.tracer import Tracer
 
 _MAX_ELEMENTS = 32
-_MAX_ENTRIES = 1024  # of a dictionary: of a table of block sizes
+_MAX_ENTRIES = 256  # of a dictionary: a table of block sizes
 _MAX_ITERATIONS = 1024  # of comprehensions in comprehensions, together
 
 
