@@ -116,8 +116,9 @@ class Context:
 
         How bad it is, `severity`, is the rule's; it goes one step down for each of: what it rests on is not `certain`;
         the operation is behind a Python branch that the text leaves open (`op.certain`); a guard that it leaves open
-        may end the known call before the launch; the backend is only guessed from imports, or inferred; the verdict
-        holds `only_in` some versions, and none is configured; a compiler refuses it, and none was run for this device.
+        may end the known call before the launch; it is a backend's, and the known call may run in interpret mode; the
+        backend is only guessed from imports, or inferred; the verdict holds `only_in` some versions, and none is
+        configured; a compiler refuses it, and none was run for this device.
         """
         launch, span = self.launch, _span(where)
         message, help = (" ".join(text.split()) if "\n" in text else text for text in (message, help))  # code has lines
@@ -159,18 +160,25 @@ class Context:
         rule, target, launch = self.rule, self.target, self.launch
         if launch is not None and launch.path.attempted:
             return Severity.INFO
+        known_call = None if launch is None or launch.known_call is None else launch
         doubts = (
             not certain,
             op is not None and not op.certain,
-            target is not None and rule.backends is not None and self._backend_is_guessed,
+            self._is_of_backend and self._backend_is_guessed,
             bool(only_in) and self.assumed,
             rule.of_compiler and target is not None and not compiles_for(target.device),
-            launch is not None and launch.known_call is not None and launch.path.may_be_unreached,
+            known_call is not None and known_call.path.may_be_unreached,
+            known_call is not None and self._is_of_backend and known_call.may_be_interpreted,
         )
         level = severity or rule.severity
         for _ in filter(None, doubts):
             level = level.lowered()
         return level
+
+    @property
+    def _is_of_backend(self) -> bool:
+        """Whether the rule judges what a backend compiles."""
+        return self.target is not None and self.rule.backends is not None
 
     @property
     def _backend_is_guessed(self) -> bool:

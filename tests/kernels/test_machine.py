@@ -92,3 +92,41 @@ def test_a_branch_for_some_argument_does_not(condition: str) -> None:
 @pytest.mark.parametrize(("device", "taken"), [("v5e", True), ("v6e", True), ("v4", False)])
 def test_the_kind_of_a_target_is_known(device: str, taken: bool) -> None:
     assert known("return launch(x) if tpu_version() >= 5 else x", target=f"tpu:{device}") is taken
+
+
+INTERPRETED = """
+def copy(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+
+
+def run(x, bn, interpret=None):
+    on_tpu = any(device.platform == "tpu" for device in jax.devices())
+    if interpret is None:
+        interpret = {interpret}
+    spec = pl.BlockSpec((8, bn), lambda i: (0, i))
+    params = pltpu.CompilerParams()
+    return pl.pallas_call(
+        copy, out_shape=x, grid=(x.shape[1] // bn,), in_specs=[spec], out_specs=spec, compiler_params=params,
+        interpret=interpret,
+    )(x)
+
+
+def test_run():
+    {call}
+"""
+SMALL = "run(jnp.zeros((8, 128)), 64)"
+
+
+@pytest.mark.parametrize(
+    ("interpret", "call", "severity"),
+    [
+        ("not on_tpu", SMALL, ["WARNING"]),
+        ("jax.default_backend() != 'tpu'", SMALL, ["WARNING"]),
+        ("False", SMALL, ["ERROR"]),
+        ("not on_tpu", SMALL.replace("64)", "64, interpret=False)"), ["ERROR"]),
+        ("not on_tpu", SMALL.replace("64)", "64, interpret=True)"), []),
+    ],
+)
+def test_calls_that_a_backend_compiles_on_some_machines(interpret: str, call: str, severity: list[str]) -> None:
+    code = CODE.partition("def tpu_version")[0] + INTERPRETED.format(interpret=interpret, call=call)
+    assert [each.severity.name for each in lint(code, select="PAL201")][:1] == severity

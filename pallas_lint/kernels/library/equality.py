@@ -29,7 +29,7 @@ def equal(left: Value, right: Value) -> bool | None:
         return _same_class(left.name, right.name)
     if left is right and isinstance(left, Instance):
         return True
-    left, right = as_tuple(left), as_tuple(right)
+    left, right = without_names(left), without_names(right)
     if isinstance(left, Instance) and isinstance(right, Instance):
         return _same_member(left, right)
     if isinstance(left, Seq) and isinstance(right, Seq):
@@ -42,7 +42,7 @@ def equal(left: Value, right: Value) -> bool | None:
     return None
 
 
-def as_tuple(value: Value) -> Value:
+def without_names(value: Value) -> Value:
     """The tuple that a named tuple is equal to; other values as they are."""
     return value.sequence or value if isinstance(value, Instance) else value
 

@@ -237,6 +237,12 @@ class Launch:
         return self.known_call is not None and (self.interpret or self.known_call.on == "interpret")
 
     @property
+    def may_be_interpreted(self) -> bool:
+        """Whether it is open if a backend compiles it: `interpret=jax.default_backend() != "tpu"`."""
+        value = self.argument("interpret")
+        return value is not None and not isinstance(value, Const) and not self.interpret
+
+    @property
     def grid(self) -> Seq | None:
         """The grid as a tuple; None where absent or unknown. An integer grid is a tuple of one."""
         value = self.argument("grid")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.library.equality import as_tuple, equal
+from pallas_lint.kernels.library.equality import equal, without_names
 from pallas_lint.kernels.model.values import (
     UNKNOWN,
     Const,
@@ -51,7 +51,7 @@ def _is_same(known: Value, key: Value) -> bool | None:
     """Whether two keys are equal; None where that is not known."""
     if isinstance(known, DType) and isinstance(key, DType):
         return None if None in (known.name, key.name) else known.name == key.name
-    known, key = as_tuple(known), as_tuple(key)
+    known, key = without_names(known), without_names(key)
     if not isinstance(known, Seq) or not isinstance(key, Seq):
         return equal(known, key)
     if known.open or key.open:
@@ -94,7 +94,7 @@ def _any_named_tuple(
     """What is one of named tuples of one class."""
     if not all(isinstance(value, Instance) and value.cls is first.cls for value in given):
         return UNKNOWN
-    tuples = [as_tuple(value) for value in given]
+    tuples = [without_names(value) for value in given]
     usual = None if default is None else tuples.pop()
     merged = _any_of(tuples, name, owner, usual)
     if not isinstance(merged, Seq) or first.order is None:
