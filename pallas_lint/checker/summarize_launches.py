@@ -20,6 +20,7 @@ from pallas_lint.kernels.model.values import (
     Dictionary,
     External,
     Func,
+    Instance,
     Seq,
     Sym,
     Value,
@@ -187,6 +188,9 @@ def _parts(value: Value) -> Iterator[object]:
     elif isinstance(value, Dictionary) and not value.open:
         for _, item in value.items:
             yield from _parts(item)
+    elif isinstance(value, Instance) and value.attributes:
+        for item in value.attributes.values():
+            yield from _parts(item)
     else:
         yield value if isinstance(value, Const) and value != NONE else "" if value == NONE else None
 
@@ -214,6 +218,8 @@ def _type(value: Value) -> str:
     if isinstance(value, Seq | Dictionary):
         items = value.items if isinstance(value, Seq) else [item for _, item in value.items]
         return f"({', '.join((*map(_type, items), *(['…'] if value.open else [])))})"
+    if isinstance(value, Instance) and value.attributes:
+        return f"({', '.join(map(_type, value.attributes.values()))})"
     return _size(value) if isinstance(value, Sym) else "?"
 
 

@@ -132,6 +132,28 @@ def test_what_is_only_named_like_a_launch_is_none(lint: Lint, folder: Path) -> N
     assert lint(*SHOWN).out == "0 launches in 1 file.\n"
 
 
+def test_operands_that_are_named_tuples(lint: Lint, folder: Path) -> None:
+    code = """
+import typing
+
+class Rows(typing.NamedTuple):
+    offsets: jax.Array
+    ids: jax.Array
+
+def gather(rows, x_ref, o_ref):
+    o_ref[...] = x_ref[...] + rows.ids[0]
+
+def run(rows, x):
+    spec = pl.BlockSpec((8, 128), lambda i, rows: (rows.offsets[i], 0))
+    grid = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(2,), in_specs=[spec], out_specs=spec)
+    return pl.pallas_call(gather, grid_spec=grid, out_shape=x)(rows, x)
+
+run(Rows(jnp.zeros(4, jnp.int32), jnp.zeros(5, jnp.int32)), jnp.zeros((16, 128), jnp.int32))
+"""
+    types = "(i32[4], i32[5]), i32[16,128] → i32[16,128]"
+    assert shown(lint, folder, code) == f"gather: tpu (specs); grid (2); {types}, as in line 26"
+
+
 def test_many_operands_are_cut(lint: Lint, folder: Path) -> None:
     args = ", ".join(f"jnp.ones(({number}, 128))" for number in range(1, 40))
     reported = shown(lint, folder, f"pl.pallas_call(kernel, out_shape=jnp.ones((8, 128)))({args}, *unknown())\n")
