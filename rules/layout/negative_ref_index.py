@@ -29,11 +29,14 @@ from pallas_lint.api import (
 )
 from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.facts.copies import copies_of
+from pallas_lint.kernels.facts.dataflow import Flow, is_among, reaches_result
 from pallas_lint.kernels.facts.ref_indexing import ref_indexings
+from pallas_lint.kernels.grid.grid_points import axes_in, loops_in
 from pallas_lint.kernels.grid.index_ranges import always_holds
 from pallas_lint.kernels.model.identity_memo import memoize_by_identity
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.trace import LOOP_INDEX, conditions_in
+from pallas_lint.kernels.model.values import as_tuple
 from pallas_lint.syntax.literals import integer_value
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ _CASTS = frozenset("int8 int16 int32 int64 array asarray astype convert_element_
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "subtract": operator.sub, "sub": operator.sub, "multiply": operator.mul, "mul": operator.mul,
 }  # fmt: skip
+_COMPARISONS = frozenset("less less_equal greater greater_equal equal not_equal lt le gt ge eq ne".split())
 _MAX_DEPTH = 8
 
 
@@ -62,9 +66,9 @@ class NegativeRefIndex(Rule):
     `ref[:-1]` are counted from the end at trace time and are right.
 
     An index such as `pl.program_id(0) - 1` is -1 in the first step of the grid. That is flagged where no
-    condition stands around it: a warning for a store and for a copy, an info for a load, the value of which
-    may be thrown away. A condition that lets every step through, such as `i >= 0`, is none; behind it loads are
-    a warning, too.
+    condition stands around it: a warning for a store, for a copy, and for a load that goes into a result which nothing
+    replaces; an info for other loads, the value of which may be thrown away. A condition that lets every step through,
+    such as `i >= 0`, is none; behind it loads are a warning, too.
 
     ## How to fix
 
@@ -185,7 +189,7 @@ class NegativeRefIndex(Rule):
         conditions = conditions_in(indexing.event.guards)
         if steps is not None and all(always_holds(guard, trace.launch) for guard in conditions):
             spelled = indexing.site.code.partition("\n")[0]
-            certain = indexing.writes or conditions or _is_copied(indexing, trace)
+            certain = indexing.writes or conditions or _is_copied(indexing, trace) or _is_kept(indexing, trace)
             yield context.finding(
                 indexing.site,
                 f"`{spelled}`: the index is {steps[0]} in the first {steps[1]}, before the buffer",
@@ -223,6 +227,30 @@ class NegativeRefIndex(Rule):
                     )
                 ],
             )
+
+
+def _is_kept(indexing: RefIndexing, trace: KernelTrace) -> bool:
+    """Whether what is loaded certainly goes into a result that nothing replaces, and no comparison may mask it."""
+    load = indexing.event
+    if not isinstance(load, Access) or load.kind != "load" or not load.certain or not trace.complete:
+        return False
+    if trace.tracked_until is not None or any(op.short in _COMPARISONS for op in trace.ops()):
+        return False
+    made = Flow(trace).derived(load)
+    writes = [each for each in trace.accesses() if each.kind in ("store", "accumulate")]
+    into = [at for at, each in enumerate(writes) if is_among(each.value, made)]
+    if not into or not reaches_result(load, trace):
+        return False
+    if not all(writes[at].kind == "accumulate" or _moves(writes[at].index, trace) for at in into):
+        return False  # what later steps replace
+    kept = {writes[at].ref.buffer for at in into}
+    return not any(each.ref.buffer in kept for each in writes[into[-1] + 1 :])
+
+
+def _moves(index: Value, trace: KernelTrace) -> bool:
+    """Whether an index goes on with the steps of a loop or of the grid."""
+    starts = [part.start if isinstance(part, Slice) else part for part in as_tuple(index)]
+    return any(any(loops_in(start)) or axes_in(start, trace.launch)[0] for start in starts)
 
 
 def _is_copied(indexing: RefIndexing, trace: KernelTrace) -> bool:

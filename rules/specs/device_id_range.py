@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pallas_lint.api import Array, Context, Dictionary, Example, Finding, Op, Rule, Seq, Severity, Sym, Value
+from pallas_lint.api import Array, Context, Dictionary, Example, Finding, Op, Rule, Seq, Severity, Site, Sym, Value
 from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.copy_ends import started_by
 from pallas_lint.kernels.facts.devices import DevicePoint, axes_around, axes_of
@@ -71,8 +71,8 @@ class DeviceIdRange(Rule):
             from jax.sharding import PartitionSpec as P
 
             def shift(x_ref, o_ref, send, recv):
-                left = lax.rem(lax.axis_index("x") - 1, 4)
-                copy = pltpu.make_async_remote_copy(x_ref, o_ref, send, recv, device_id=(left,))  #!
+                left = lax.rem(lax.axis_index("x") - 1, 4)  #!
+                copy = pltpu.make_async_remote_copy(x_ref, o_ref, send, recv, device_id=(left,))
                 copy.start()
                 copy.wait()
 
@@ -162,14 +162,22 @@ class DeviceIdRange(Rule):
             if outside is None:
                 continue
             device, value = outside
+            site = _computed_at(coordinate.value, copy.site)
             yield context.finding(
-                copy.site,
+                site,
                 f"device id {value} {coordinate.words(device)}",
                 help=_ADD_THE_SIZE if value < 0 else _TAKE_THE_REMAINDER,
                 certain=None not in coordinate.axes.values() and not _divisors(coordinate.value),
+                related=[(copy.site, "taken as a device id here")] if site is not copy.site else [],
                 op=op,
             )
             return
+
+
+def _computed_at(value: Value, used: Site) -> Site:
+    """Where a coordinate is computed: the mistake is there. Another file has findings of its own."""
+    op = value.origin if isinstance(value, Array) else None
+    return op.site if op is not None and op.site.span.path == used.span.path else used
 
 
 @frozen

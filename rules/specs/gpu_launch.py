@@ -116,10 +116,10 @@ class GpuLaunch(Rule):
                 o_ref[...] = doubled_ref[...] + 1
 
             def run(x):
-                return pl.pallas_call(  #!
+                return pl.pallas_call(
                     kernel,
                     out_shape=jax.ShapeDtypeStruct((64, 128), jnp.float32),
-                    scratch_shapes=[pl.MemoryRef((64, 128), jnp.float32, pl.ANY)],
+                    scratch_shapes=[pl.MemoryRef((64, 128), jnp.float32, pl.ANY)],  #!
                     compiler_params=plgpu.CompilerParams(num_warps=4),
                 )(x)
             """,
@@ -171,6 +171,11 @@ class GpuLaunch(Rule):
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
         for message, help_ in _problems(launch, context):
             yield context.finding(launch.called_at, message, help=help_, certain=launch.path.certain)
+        scratch = launch.argument("scratch_shapes")
+        if _is_for_triton(context) and isinstance(scratch, Seq) and scratch.items:
+            message = "`scratch_shapes` do not lower on Triton, which has no scratch memory"
+            site = launch.argument_site("scratch_shapes")
+            yield context.finding(site, message, help=_AS_VALUES, certain=launch.path.certain)
         if _is_for_triton(context):
             yield from _pipeline_modes(launch, context)
 
@@ -217,9 +222,6 @@ def _warps(launch: Launch) -> Iterator[tuple[str, str]]:
 
 def _not_lowered(launch: Launch) -> Iterator[tuple[str, str]]:
     """What other backends have."""
-    scratch = launch.argument("scratch_shapes")
-    if isinstance(scratch, Seq) and scratch.items:
-        yield "`scratch_shapes` do not lower on Triton, which has no scratch memory", _AS_VALUES
     if launch.prefetch_count:
         help_ = "pass the numbers as an operand, and load them in the kernel"
         yield "scalar prefetch does not lower on Triton", help_

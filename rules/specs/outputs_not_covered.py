@@ -64,9 +64,9 @@ class OutputsNotCovered(Rule):
                 o_ref[...] = x_ref[...]
 
             def copy(x):
-                return pl.pallas_call(  #!
+                return pl.pallas_call(
                     kernel,
-                    grid=(x.shape[0] // 128,),
+                    grid=(x.shape[0] // 128,),  #!
                     in_specs=[pl.BlockSpec((128, 256), lambda i: (i, 0))],
                     out_specs=pl.BlockSpec((128, 256), lambda i: (i, 0)),
                     out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
@@ -102,9 +102,9 @@ class OutputsNotCovered(Rule):
 
             def halves(x):
                 n = x.shape[0]
-                return pl.pallas_call(  #!
+                return pl.pallas_call(
                     kernel,
-                    grid=(n // 256,),
+                    grid=(n // 256,),  #!
                     in_specs=[pl.BlockSpec((256, 128), lambda i: (i, 0))],
                     out_specs=pl.BlockSpec((128, 128), lambda i: (i, 0)),
                     out_shape=jax.ShapeDtypeStruct((n, 128), x.dtype),
@@ -120,9 +120,9 @@ class OutputsNotCovered(Rule):
                 rows, columns = x.shape
                 assert rows % 8 == 0
                 block = pl.BlockSpec((64, columns), lambda i: (i, 0))
-                return pl.pallas_call(  #!
+                return pl.pallas_call(
                     kernel,
-                    grid=(rows // 64,),
+                    grid=(rows // 64,),  #!
                     in_specs=[block],
                     out_specs=block,
                     out_shape=jax.ShapeDtypeStruct((rows, columns), x.dtype),
@@ -210,11 +210,15 @@ class OutputsNotCovered(Rule):
                     f"the last blocks of output {block.index} are never written: dimension {missing.dimension} has"
                     f" {missing.blocks} blocks, and grid axis {missing.axis} {missing.spelled_steps}"
                 )
+            grid = launch.argument_site("grid")
             yield context.finding(
-                launch.called_at,
+                grid,
                 message,
                 help="they keep whatever the memory held; cover them, or alias an input that holds their values",
-                related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
+                related=[
+                    *([(block.spec.site, "block shape given here")] if block.spec is not None else []),
+                    *([(launch.called_at, "launched here")] if grid.key is not launch.called_at.key else []),
+                ],
             )
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:

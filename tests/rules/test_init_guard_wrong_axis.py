@@ -7,6 +7,7 @@ import pytest
 from pallas_lint.testing import fixed, lint
 from tests.rules.grid_cases import module, run
 
+CODE = "PAL402"
 I_J_K = "lambda i, j, k: (i * 3 + j, 0)"
 I_ONLY = "lambda i, j, k: (i, 0)"
 ACCUMULATE = "acc_ref[...] += x_ref[...]"
@@ -352,3 +353,44 @@ def test_as_in_the_tpu_interpreter() -> None:
     _, verdicts = run(launches)
     got = {name: verdict for name, (verdict,) in zip(CASES, verdicts, strict=True)}
     assert got == {name: "wrong" if wrong else "right" for name, (_, _, wrong) in CASES.items()}
+
+
+@pytest.mark.parametrize(("axis", "codes"), [(1, [CODE]), (2, [])])
+@pytest.mark.parametrize("default", ["", "=None"])
+def test_sum_that_goes_through_a_function_of_the_configuration(axis: int, codes: list[str], default: str) -> None:
+    code = f"""
+        import functools
+        import jax
+        import jax.numpy as jnp
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas import tpu as pltpu
+
+        def kernel(a_ref, b_ref, o_ref, acc_ref, *, epilogue, steps):
+            @pl.when(pl.program_id({axis}) == 0)
+            def _():
+                acc_ref[...] = jnp.zeros_like(acc_ref)
+
+            acc_ref[...] += jnp.dot(a_ref[...], b_ref[...], preferred_element_type=jnp.float32)
+
+            @pl.when(pl.program_id(2) == steps - 1)
+            def _():
+                result = acc_ref[...]
+                if epilogue is not None:
+                    result = epilogue(result)
+                o_ref[...] = result.astype(o_ref.dtype)
+
+        def matmul(a, b, epilogue{default}):
+            steps = a.shape[1] // 128
+            return pl.pallas_call(
+                functools.partial(kernel, epilogue=epilogue, steps=steps),
+                grid=(a.shape[0] // 128, b.shape[1] // 128, steps),
+                in_specs=[
+                    pl.BlockSpec((128, 128), lambda i, j, k: (i, k)),
+                    pl.BlockSpec((128, 128), lambda i, j, k: (k, j)),
+                ],
+                out_specs=pl.BlockSpec((128, 128), lambda i, j, k: (i, j)),
+                out_shape=jax.ShapeDtypeStruct((a.shape[0], b.shape[1]), a.dtype),
+                scratch_shapes=[pltpu.VMEM((128, 128), jnp.float32)],
+            )(a, b)
+        """
+    assert [finding.code for finding in lint(code, select=CODE)] == codes

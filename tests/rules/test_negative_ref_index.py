@@ -70,7 +70,15 @@ def test_right(body: str) -> None:
     ("body", "severities"),
     [
         ("i = pl.program_id(0)\no_ref[i - 1, :] = x_ref[i, :]", [Severity.WARNING]),
-        ("i = pl.program_id(0)\no_ref[i, :] = x_ref[i - 1, :]", [Severity.INFO]),
+        ("i = pl.program_id(0)\no_ref[i, :] = x_ref[i - 1, :]", [Severity.WARNING]),
+        ("i = pl.program_id(0)\no_ref[i, :] = x_ref[i - 1, :]\no_ref[0, :] = x_ref[0, :]", [Severity.INFO]),
+        ("i = pl.program_id(0)\no_ref[i, :] = x_ref[i - 1, :] * (i > 0)", [Severity.INFO]),
+        ("i = pl.program_id(0)\no_ref[i, :] = jnp.where(i == 0, 0.0, x_ref[i - 1, :])", [Severity.INFO]),
+        (
+            "def step(t, _):\n    o_ref[pl.ds(t, 1), :] = o_ref[pl.ds(t - 1, 1), :] + x_ref[pl.ds(t, 1), :]\n"
+            "lax.fori_loop(0, 16, step, None)",
+            [Severity.WARNING],
+        ),
         ("i = pl.program_id(0) * 8\no_ref[0:8, :] = x_ref[pl.ds(i - 8, 8), :]", [Severity.INFO]),
         ("o_ref[...] = lax.fori_loop(0, 4, lambda j, c: c + x_ref[j - 1], jnp.zeros(128))", [Severity.INFO]),
         ("i = pl.program_id(0) + 1\nbefore = i - 2\no_ref[before] = 0.0", [Severity.WARNING]),

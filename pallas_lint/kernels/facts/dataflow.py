@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.identity import ById
 from pallas_lint.kernels.model.trace import Access, Op
-from pallas_lint.kernels.model.values import UNKNOWN, Array, Value, as_tuple
+from pallas_lint.kernels.model.values import UNKNOWN, Array, CallResult, OneOf, Value, as_tuple
 from pallas_lint.records import define
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pallas_lint.kernels.model.trace import KernelTrace
 
+_MAX_DEPTH = 4  # of choices and calls in each other
 # Functions that take the shape and dtype of an array and leave its values alone.
 LIKE = frozenset(
     f"jax.{module}.{name}"
@@ -45,14 +46,18 @@ def inputs(op: Op) -> Iterator[Value]:
 
 
 def is_among(value: Value, identities: set[ById]) -> bool:
-    """Whether the value is one of these; an operation's result is that of the operation it comes from."""
+    """Whether the value is one of these, or may be, where the text does not decide it, or is made of one by code that
+    is not seen; an operation's result is that of the operation it comes from."""
     return not identities.isdisjoint(_identities(value))
 
 
-def _identities(value: Value) -> tuple[ById, ...]:
+def _identities(value: Value, depth: int = 0) -> tuple[ById, ...]:
     if isinstance(value, Array) and value.origin is not None:
         return ById(value), ById(value.origin.result)
-    return (ById(value),)
+    parts: tuple[Value, ...] = ()
+    if depth < _MAX_DEPTH:
+        parts = value.options if isinstance(value, OneOf) else value.args if isinstance(value, CallResult) else ()
+    return ById(value), *(key for part in parts for key in _identities(part, depth + 1))
 
 
 @define(eq=False, slots=False)

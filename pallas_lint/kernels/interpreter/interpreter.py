@@ -367,8 +367,8 @@ class Interpreter:
         if isinstance(callee, External):
             return externals.call(self, callee, arguments, node)
         if isinstance(callee, CallResult):
-            if callee.function.startswith("method:") and isinstance(callee.args[0], CallResult):
-                # A descriptor's method passed on: `lax.cond(ready, copy.start, skip)`.
+            if callee.function.startswith("method:") and isinstance(callee.args[0], CallResult | Array):
+                # A descriptor's method passed on: `lax.cond(ready, copy.start, skip)`. One of a choice of arrays.
                 return members.call_method(self, callee, arguments, node, Env(self.frame.module))
             return wrappers.call_made(self, callee, arguments, node)
         if isinstance(callee, Class):
@@ -390,6 +390,8 @@ class Interpreter:
         self.escape(arguments, node)
         if callee is UNKNOWN:
             self.effects.release_specs(arguments)
+        if self.kernel is not None and isinstance(callee, Sym) and self.is_from_outside(callee):
+            return self.frame.opaque_call(callee.text, arguments, node)  # its result comes of the arguments
         return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
 
     def as_function(self, value: Value, node: nodes.Node) -> Value:

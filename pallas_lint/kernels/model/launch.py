@@ -218,7 +218,10 @@ class Launch:
         return self.site.callee
 
     def argument_site(self, name: str) -> Site:
-        """Where an argument of the launching call is written; the function's name where it is not there."""
+        """Where an argument of the launching call, or of its grid spec, is written; else the function's name."""
+        spec = self.argument("grid_spec")
+        if isinstance(spec, CallResult) and spec.site.span.path == self.site.span.path:
+            return self.site.keyword(name) or spec.site.keyword(name) or self.called_at
         return self.site.keyword(name) or self.called_at
 
     def argument(self, *names: str) -> Value | None:
