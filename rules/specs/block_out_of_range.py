@@ -12,6 +12,7 @@ from pallas_lint.api import (
     Context,
     Example,
     Finding,
+    KernelTrace,
     Launch,
     Ref,
     Rule,
@@ -32,6 +33,7 @@ from pallas_lint.kernels.grid.block_counts import (
     walks_of,
 )
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
+from pallas_lint.kernels.grid.summed_dimensions import split_sums
 from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.records import frozen
 
@@ -61,7 +63,9 @@ class BlockOutOfRange(Rule):
     dimension of `m // bm` blocks and the other way round, or `n // 128` steps along `n // 256` blocks. These are
     warnings, and silent where the code compares one of the sizes with anything. `i + 1` is one, too, where the grid has
     as many steps as the array has blocks, and so are the heads of keys and values where the grid has a step for each
-    head of the queries, which the code divides by those of the keys. What is prefetched is taken to be 0 where it is
+    head of the queries, which the code divides by those of the keys. A product that sums over a dimension along a grid
+    axis that no output has, while another axis walks that dimension of its other operand, is one whatever the sizes
+    are. What is prefetched is taken to be 0 where it is
     divided by a number, as lengths are by block sizes, which is a warning; other index maps that read it are not
     checked, nor are those for `pl.Element` with padding and `pl.BoundedSlice`. Offsets in elements, `i * block`, are
     PAL301's. A warning where the launch is only traced, by `jax.make_jaxpr` or `jax.eval_shape`.
@@ -251,6 +255,27 @@ class BlockOutOfRange(Rule):
             certain=sure and fails,
             related=[(block.spec.site, "block shape given here")] if block.spec is not None else [],
         )
+
+    def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
+        """A product that sums over a dimension which another grid axis walks in each operand."""
+        launch = trace.launch
+        blocks = blocks_of(launch, context.analysis) if launch.form.refs == "blocks" else None
+        if blocks is None or not launch.form.is_over_blocks or not trace.complete:
+            return
+        for found in split_sums(trace, blocks):
+            block, at, axis = found.other.block, found.other.dimension, found.other.axis
+            results = block.index_map.results if block.index_map is not None else None
+            if block.index_map is None or results is None or _outside(block) is not None:
+                continue
+            summed, over = found.summed, f"dimension {found.summed.dimension} of input {found.summed.block.index}"
+            yield context.finding(
+                block.index_map.site_of(results[at][0]),
+                f"grid axis {axis} walks dimension {at} of input {block.index}, which a product sums over together with"
+                f" {over}, and that is walked by axis {summed.axis}",
+                help=f"return the index of axis {summed.axis}: no output has it, so it is the one that is summed over",
+                severity=Severity.WARNING,
+                related=[(found.op.site, "the product")],
+            )
 
 
 def _is_called_elsewhere(launch: Launch, context: Context) -> bool:

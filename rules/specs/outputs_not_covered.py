@@ -205,6 +205,11 @@ class OutputsNotCovered(Rule):
                     f" {missing.size}: grid axis {walk.axis} has {walk.steps} steps, rounded down, and the guards let"
                     " this size through"
                 )
+            elif missing.excess == 0:
+                message = (
+                    f"output {block.index} stays at its first block in dimension {missing.dimension}, which has"
+                    f" {missing.blocks} blocks, one for each step of grid axis {missing.axis}"
+                )
             else:
                 message = (
                     f"the last blocks of output {block.index} are never written: dimension {missing.dimension} has"

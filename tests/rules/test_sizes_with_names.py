@@ -541,3 +541,37 @@ def run(x, rows, wide):
     )(x)
 """
         assert len([finding for finding in lint(code) if finding.code == "PAL412"]) == count
+
+
+@pytest.mark.parametrize(
+    ("index", "rows", "count"),
+    [("(0, 0)", "n", 1), ("(i, 0)", "n", 0), ("(0, 0)", "height", 0), ("(0, 0)", "8", 0)],
+)
+@pytest.mark.parametrize("changed", [False, True])
+def test_an_output_that_stays_at_its_first_block(index: str, rows: str, count: int, changed: bool) -> None:
+    """Also where a function sets the height, which is None so far."""
+    code = f"""
+        import jax
+        from jax.experimental import pallas as pl
+
+        {"HEIGHT = None" if changed else ""}
+
+        def configure(height):
+            {"global HEIGHT" if changed else ""}
+            HEIGHT = height
+
+        def kernel(x_ref, o_ref):
+            o_ref[...] = x_ref[...] * 2
+
+        def double(x{"" if changed else ", height"}):
+            {"height = HEIGHT" if changed else ""}
+            n, width = x.shape
+            return pl.pallas_call(
+                kernel,
+                grid=(pl.cdiv(n, height),),
+                in_specs=[pl.BlockSpec((height, width), lambda i: (i, 0))],
+                out_specs=pl.BlockSpec((height, width), lambda i: {index}),
+                out_shape=jax.ShapeDtypeStruct(({rows}, width), x.dtype),
+            )(x)
+        """
+    assert [finding.code for finding in lint(code, target="tpu", select="PAL308")] == ["PAL308"] * count

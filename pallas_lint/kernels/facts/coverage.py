@@ -40,14 +40,19 @@ class Tail:
 
 
 def unwritten(launch: Launch, blocks: Blocks, effects: Effects) -> Iterator[tuple[Block, Unvisited | Walk | Tail]]:
-    """The outputs of which blocks are never written: so many, or those at the end of a dimension."""
+    """The outputs of which blocks are never written: so many, those at the end of a dimension, or all but the first."""
     aliased = aliased_outputs(launch)
     if aliased is None:
         return
     for block in blocks.outputs or ():
         if block is None or block.index in aliased or not _is_moved(block):
             continue
-        missing = _unvisited(block) or next(_short_walks(block, effects), None) or next(_tails(block, effects), None)
+        missing = (
+            _unvisited(block)
+            or next(_short_walks(block, effects), None)
+            or next(_tails(block, effects), None)
+            or _at_first_block(block, effects)
+        )
         if missing is not None:
             yield block, missing
 
@@ -87,6 +92,12 @@ def _short_walks(block: Block, effects: Effects) -> Iterator[Walk]:
     for walk in walks_of(block):
         if walk.excess == -1 and (walk.offset or walk.may_be_any(effects)):
             yield walk
+
+
+def _at_first_block(block: Block, effects: Effects) -> Walk | None:
+    """A dimension that the index map leaves at the first of blocks of which the grid has a step for each."""
+    stays = (walk for walk in stays_of(block) if not isinstance(walk.blocks, int))
+    return next((walk for walk in stays if walk.may_be_any(effects)), None)
 
 
 def _tails(block: Block, effects: Effects) -> Iterator[Tail]:

@@ -32,7 +32,19 @@ from pallas_lint.kernels.model.queries import (
 )
 from pallas_lint.kernels.model.result import Effects
 from pallas_lint.kernels.model.scope import Env
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Const, Dictionary, External, Func, Seq, Value, of_any_items
+from pallas_lint.kernels.model.values import (
+    NONE,
+    UNKNOWN,
+    Const,
+    Dictionary,
+    External,
+    Func,
+    Seq,
+    Sym,
+    SymbolOwner,
+    Value,
+    of_any_items,
+)
 from pallas_lint.memo.query_cache import Memo
 from pallas_lint.records import define, evolve, field
 from pallas_lint.syntax import Outline, Piece, outline
@@ -98,6 +110,7 @@ class Module:
     program_point: ProgramPoint | None = field(default=None, init=False)  # the current one; None: the end of the file
     _effects: dict[str, list[Effects]] = field(factory=dict, init=False)  # of evaluating a name
     is_changed: bool = field(default=False, init=False)  # a function bound one of its globals
+    _set_by_functions: SymbolOwner = field(factory=SymbolOwner, init=False)
     _binding: dict[str, tuple[Piece, ...]] = field(factory=dict, init=False)  # by name
     _history: dict[str, list[tuple[int, Value]]] = field(factory=dict, init=False)  # of names bound more than once
 
@@ -253,7 +266,10 @@ class Module:
         value = self.env.vars.get(name)
         if value is not None and _is_changeable(value) and self._is_changed_by_functions(name):
             # `_MESH = None` until a function is called that sets it, `SPECS = []` until one adds what is needed.
-            value = evolve(value, open=True) if isinstance(value, Dictionary) else of_any_items(value)
+            if value == NONE:
+                value = Sym(name, self._set_by_functions)
+            else:
+                value = evolve(value, open=True) if isinstance(value, Dictionary) else of_any_items(value)
         if isinstance(value, Func) and value.env is self.env:
             interpreter.record_name(value)
         for effects in self._effects.get(name, ()):
