@@ -53,6 +53,10 @@ _COMPARING = named("less less_equal greater greater_equal equal not_equal lt le 
 _POSITIONS = named("iota broadcasted_iota arange") | {
     "jax.experimental.pallas.program_id", "jax.experimental.pallas.num_programs", LOOP_INDEX,
 }  # fmt: skip
+# By what a comparison shows, or masks: which of its sides is a row that sees columns before its own only, and those.
+_SHOWN = {"greater": (0, 1), "gt": (0, 1), "less": (1, 0), "lt": (1, 0)}
+_MASKED = {"greater_equal": (1, 0), "ge": (1, 0), "less_equal": (0, 1), "le": (0, 1)}
+_LOW = -1e4  # what masks, and is no score
 _MAX_DEPTH = 40
 
 
@@ -63,6 +67,9 @@ class AllMaskedRow(Rule):
     row sum or the running maximum stays until the end. It happens for padded queries, for sequences of length 0, for
     sliding windows and segments that share nothing with a block of keys: in flash attention it is enough that the
     *first* block that a row meets is masked.
+
+    A mask that shows each row the columns before its own, `rows > columns`, leaves the first row none: with `-inf` it
+    is NaN, and with a finite value it weighs all columns alike, those after it too. Both are a warning.
 
     Starting the running maximum at `-inf` is fine by itself: `exp(-inf - finite)` is 0.
 
@@ -145,13 +152,36 @@ class AllMaskedRow(Rule):
                 related=[(where.site, "masked with `-inf` here")],
                 fixes=_fixes(flow, op, where, context),
             )
+        yield from _first_rows(_Flow(trace, finite=True), context)
+
+
+def _first_rows(flow: _Flow, context: Context) -> Iterator[Finding]:
+    """Softmaxes under a mask that shows each row the columns before its own only: the first one has none."""
+    for op in flow.trace.ops(*_EXP, *_SOFTMAX):
+        where = flow.poisoned_by(op)
+        if where is None or not flow.is_over_columns(op) or flow.is_repaired(op):
+            continue
+        shown = flow.hides_first_row(where)
+        if shown is None:
+            continue
+        infinite = any(branch == Const(-math.inf) for branch in _branches(where) or ())
+        becomes = "becomes NaN" if infinite else "weighs all columns alike, those after it too"
+        yield context.finding(
+            shown.site if shown.site.span.path == where.site.span.path else where.site,
+            f"the mask leaves the first row no column: it {becomes}",
+            help="let each row see its own column: `rows >= columns`",
+            severity=Severity.WARNING,
+            op=where,
+            related=[(op.site, "the softmax")],
+        )
 
 
 @define(eq=False, slots=False)
 class _Flow:
-    """Where values of one kernel come from."""
+    """Where values of one kernel come from. `finite`: large negative numbers count as minus infinity, too."""
 
     trace: KernelTrace
+    finite: bool = False
 
     @cached_property
     def loads(self) -> dict[ById, Access]:
@@ -167,7 +197,8 @@ class _Flow:
     def is_infinite(self, value: Value | None, depth: int = 0) -> bool:
         """Whether the value certainly is minus infinity everywhere."""
         if isinstance(value, Const):
-            return bool(value.value == -math.inf)
+            number = value.value
+            return isinstance(number, int | float) and (number == -math.inf or (self.finite and number <= _LOW))
         op = value.origin if isinstance(value, Array) else None
         if op is None or depth > _MAX_DEPTH or not op.args:
             return False
@@ -320,7 +351,31 @@ class _Flow:
             return False
         condition = op.args[0].origin if op.args and isinstance(op.args[0], Array) else None
         # `where(total == 0, 1, total)` lets NaN through; a comparison that NaN fails, or another mask, does not.
-        return condition is None or condition.name not in ("jax.numpy.equal", "jax.lax.eq")
+        # Of a row that is known, `rows == 0` is one that finds it.
+        return self.finite or condition is None or condition.name not in ("jax.numpy.equal", "jax.lax.eq")
+
+    # -- the first row ---------------------------------------------------------------------------------------------
+
+    def is_over_columns(self, exp: Op) -> bool:
+        """Whether a softmax, or the maximum that an `exp` subtracts, is one of each row."""
+        if exp.name in _SOFTMAX:
+            return exp.argument("axis", 1) in (None, Const(-1), Const(1))
+        maxima = [op for op in self.trace.ops(*_MAXIMA) if op.args and self.masked(op.args[0]) is not None]
+        return bool(maxima) and all(op.argument("axis", 1) in (Const(-1), Const(1)) for op in maxima)
+
+    def hides_first_row(self, where: Op) -> Op | None:
+        """The comparison by which a mask shows positions along dimension 1 that are lower than the one along dimension
+        0, both from 0 on."""
+        branches = _branches(where)
+        condition = where.argument("condition", 0) or where.argument("pred", 0)
+        op = condition.origin if isinstance(condition, Array) else None
+        if branches is None or op is None or len(op.args) != 2 or where.short == "select_n":
+            return None
+        order = (_MASKED if self.is_infinite(branches[0]) else _SHOWN).get(op.short)
+        if order is None:
+            return None
+        rows, columns = op.args[order[0]], op.args[order[1]]
+        return op if _first_along(rows, 0) == 0 and _first_along(columns, 1) == 0 else None
 
     # -- how likely ------------------------------------------------------------------------------------------------
 
@@ -358,6 +413,30 @@ class _Flow:
             for operand in operands(op):
                 if isinstance(operand, Array | Sym):
                     self._leaves(operand, kinds, comparisons, depth + 1)
+
+
+def _first_along(value: Value, dimension: int, depth: int = 0) -> int | None:
+    """The least of positions that grow along a dimension, at the first step of the grid; None where that is not known.
+
+    Sizes, which have names, are above 0.
+    """
+    op = value.origin if isinstance(value, Array) else None
+    if isinstance(value, Const):
+        return value.value if type(value.value) is int and value.value >= 0 else None
+    if op is None or depth > _MAX_DEPTH:
+        return None
+    if op.short in ("iota", "broadcasted_iota"):
+        return 0 if op.argument("dimension", 2) == Const(dimension) else None
+    if op.name in _POSITIONS:
+        return None if op.short == "arange" else 0
+    if op.name in _ADD and "sub" not in op.name and len(op.args) == 2:
+        left, right = (_first_along(operand, dimension, depth + 1) for operand in op.args)
+        return None if left is None or right is None else left + right
+    if op.short in ("multiply", "mul") and len(op.args) == 2:
+        for factor, other in (op.args, op.args[::-1]):
+            if isinstance(other, Sym | Const) and _first_along(factor, dimension, depth + 1) == 0:
+                return 0
+    return None
 
 
 def _is_scalar(load: Access) -> bool:

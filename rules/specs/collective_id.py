@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from pallas_lint.api import NONE, Context, Example, Finding, Launch, Rule, Severity
 from pallas_lint.kernels.model.compiler_params import compiler_param, compiler_param_site
-from pallas_lint.kernels.model.known_names import is_integer
+from pallas_lint.kernels.model.known_names import BARRIER_SEMAPHORE, is_integer
 
-_BARRIER = "jax.experimental.pallas.tpu.get_barrier_semaphore"
 _ALLOWED = "allow_collective_id_without_custom_barrier"
 
 
@@ -120,7 +119,7 @@ class CollectiveId(Rule):
         if _are_assigned(context):
             return
         number = compiler_param(launch, "collective_id")
-        taken = [op for trace in launch.traces for op in trace.ops(_BARRIER)]
+        taken = [op for trace in launch.traces for op in trace.ops(BARRIER_SEMAPHORE)]
         if number in (None, NONE):
             for op in taken[:1]:
                 if not (op.args or op.keywords or op.open):
@@ -171,7 +170,7 @@ def _are_assigned(context: Context) -> bool:
 
 def _barriers(launch: Launch) -> set[object]:
     """The places at which the launch's kernel takes the barrier semaphore."""
-    return {op.site.key for trace in launch.traces for op in trace.ops(_BARRIER)}
+    return {op.site.key for trace in launch.traces for op in trace.ops(BARRIER_SEMAPHORE)}
 
 
 def _severity_of_reuse(one: Launch, other: Launch) -> Severity | None:

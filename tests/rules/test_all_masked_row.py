@@ -225,3 +225,47 @@ def test_length_from_a_ref_of_unknown_shape() -> None:
     """
     assert severities(body.format("pl.program_id(0)")) == ["info"]
     assert severities(body.format("0, :")) == ["warning"]
+
+
+_POSITIONS = """\
+rows = pl.program_id(0) * 8 + lax.broadcasted_iota(jnp.int32, (8, 128), 0)
+cols = {start}lax.broadcasted_iota(jnp.int32, (8, 128), 1)
+s = jnp.where({mask})
+p = {softmax}
+o_ref[...] = p{more}
+"""
+_OF_ROWS = {"start": "", "mask": "rows > cols, s, -1e30", "softmax": "jax.nn.softmax(s, axis=-1)", "more": ""}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"mask": "cols < rows, s, -jnp.inf"},
+        {"mask": "cols >= rows, -1e30, s"},
+        {"start": "128 * pl.program_id(0) + "},
+        {"softmax": "jnp.exp(s - s.max(axis=-1, keepdims=True))"},
+        {"softmax": "attend(s)"},
+    ],
+)
+def test_a_mask_that_hides_a_row_from_itself(given: dict[str, str]) -> None:
+    assert severities(_POSITIONS.format(**{**_OF_ROWS, **given})) == ["warning"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"mask": "rows >= cols, s, -1e30"},
+        {"mask": "cols > rows, MASK_VALUE, s"},
+        {"mask": "rows + 1 > cols, s, -1e30"},
+        {"mask": "rows > cols, s, 0.0"},
+        {"mask": "rows > cols, s, -1.0"},
+        {"softmax": "jax.nn.softmax(s, axis=0)"},
+        {"softmax": "jnp.exp(s - s.max(axis=0, keepdims=True))"},
+        {"softmax": "jnp.exp(s - jnp.maximum(s.max(axis=-1, keepdims=True), x_ref[:, :1]))"},  # the column of its own
+        {"more": "\no_ref[...] = jnp.where(rows == 0, 0.0, p)"},
+        {"start": "x_ref[0, 0].astype(jnp.int32) + "},
+    ],
+)
+def test_a_first_row_that_sees_something(given: dict[str, str]) -> None:
+    assert severities(_POSITIONS.format(**{**_OF_ROWS, **given})) == []

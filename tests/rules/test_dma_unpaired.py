@@ -408,3 +408,46 @@ def run(x):
     )(x)
 """
     assert bool(lint(code, target="mosaic_gpu", select="PAL415")) is flagged
+
+
+@pytest.mark.parametrize(
+    ("signals", "wait", "severities"),
+    [
+        ("for peer in (left, right):\n        pl.semaphore_signal(ready, device_id=(peer,))", "1", ["warning"]),
+        ("for peer in (left, right):\n        pl.semaphore_signal(ready, device_id=(peer,))", "2", []),
+        ("for peer in (left, right):\n        pl.semaphore_signal(ready, device_id=(peer,))", "3", ["error"]),
+        ("pl.semaphore_signal(ready, 2, device_id=(right,))", "2", []),
+        (
+            "@pl.when(me > 0)\n    def _():\n        pl.semaphore_signal(ready, device_id=(left,))\n"
+            "    pl.semaphore_signal(ready, device_id=(right,))",
+            "1",
+            [],
+        ),
+        ("lax.fori_loop(0, me, lambda i, c: pl.semaphore_signal(ready, device_id=(right,)) or c, 0)", "1", []),
+    ],
+)
+def test_barrier_semaphore_that_does_not_come_back_to_zero(signals: str, wait: str, severities: list[str]) -> None:
+    code = f"""
+import jax
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_ref, o_ref):
+    me, n = lax.axis_index("x"), lax.axis_size("x")
+    left, right = lax.rem(me + n - 1, n), lax.rem(me + 1, n)
+    ready = pltpu.get_barrier_semaphore()
+    {signals}
+    pl.semaphore_wait(ready, {wait})
+    o_ref[...] = x_ref[...]
+
+
+def run(x):
+    return pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        compiler_params=pltpu.CompilerParams(collective_id=0),
+    )(x)
+"""
+    assert [finding.severity.value for finding in lint(code, target="tpu", select="PAL415")] == severities

@@ -18,7 +18,7 @@ from pallas_lint.kernels.grid.blocks import grid_of
 from pallas_lint.kernels.grid.grid_points import Point, loops_in
 from pallas_lint.kernels.library.operands import leaves
 from pallas_lint.kernels.model.dtypes import bits
-from pallas_lint.kernels.model.known_names import PALLAS, integer, name_of
+from pallas_lint.kernels.model.known_names import BARRIER_SEMAPHORE, PALLAS, integer, name_of
 from pallas_lint.kernels.model.trace import LOOP_CARRY, Access, Op
 from pallas_lint.kernels.model.values import (
     ELLIPSIS,
@@ -52,7 +52,6 @@ _MAX_ITERATIONS = 4096  # of a `while_loop`
 _MAX_DEVICES = 16
 _SIGNALS = (f"{PALLAS}.semaphore_signal", f"{PALLAS}.tpu.semaphore_signal")
 _WAITS = (f"{PALLAS}.semaphore_wait", f"{PALLAS}.tpu.semaphore_wait")
-_BARRIER = f"{PALLAS}.tpu.get_barrier_semaphore"
 
 
 class _NotLaidOut(Exception):
@@ -358,7 +357,7 @@ class _Layout:
     def _semaphore(self, value: Value | None, point: DevicePoint, to: int | None = None) -> Semaphore:
         """A semaphore of this line, or of another."""
         home = self.line if to is None else to
-        if isinstance(value, CallResult) and value.function == _BARRIER:
+        if isinstance(value, CallResult) and value.function == BARRIER_SEMAPHORE:
             return Semaphore(home, "barrier", (), "barrier")
         if not isinstance(value, Ref) or not (self._is_scoped(value) or (value.role == "scratch" and not value.owner)):
             raise _NotLaidOut

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.facts.copies import LOCAL, REMOTE
-from pallas_lint.kernels.model.known_names import PALLAS, integer
+from pallas_lint.kernels.launches.signatures import count_of
+from pallas_lint.kernels.model.known_names import BARRIER_SEMAPHORE, PALLAS, integer
 from pallas_lint.kernels.model.trace import Op, refs_in
 from pallas_lint.kernels.model.values import NONE, CallResult, Const, External, Ref, Seq, as_tuple
 from pallas_lint.records import frozen
@@ -24,6 +25,7 @@ _SIGNALS = tuple(f"{PALLAS}.{module}semaphore_signal" for module in ("", "tpu.")
 _WAITS = tuple(f"{PALLAS}.{module}semaphore_wait" for module in ("", "tpu.", "mosaic_gpu."))
 _WAIT_METHODS = tuple(f"_copy.{method}" for method in ("wait", "wait_send", "wait_recv"))
 _COUNTED = {*_SIGNALS, *_WAITS}
+_BACK_AT_ZERO = "signal and wait for as many: it has to be back at zero"
 _OTHERWISE = ("core_index", "decrement")  # of a signal to another core, of a wait that leaves the count as it is
 Kind = Literal["DMA", "REGULAR", "BARRIER"]
 
@@ -119,7 +121,26 @@ def unbalanced(trace: KernelTrace) -> Iterator[Misuse]:
             problem = f"`{ref.parameter}` is signalled {signalled} times in all, and {waited} are waited for"
             if signalled < waited:
                 problem = f"this wait never ends: {problem}"
-            yield Misuse(last, problem, "signal and wait for as many: it has to be back at zero", signalled < waited)
+            yield Misuse(last, problem, _BACK_AT_ZERO, signalled < waited)
+    yield from _unbalanced_barrier(trace)
+
+
+def _unbalanced_barrier(trace: KernelTrace) -> Iterator[Misuse]:
+    """More signals on the barrier semaphore than waits, or fewer: it stays as it is for the next kernel."""
+    of_it = [
+        op
+        for op in trace.ops()
+        if any(isinstance(value, CallResult) and value.function == BARRIER_SEMAPHORE for value in op.args)
+    ]
+    if not of_it or not all(op.name in _COUNTED and op.certain for op in of_it):
+        return
+    left = _left(of_it)
+    waits = [op for op in of_it if op.name in _WAITS]
+    if left is not None and waits:
+        signalled, waited = left
+        counts = f"each device signals the barrier semaphore {count_of(signalled, 'time')}, and waits for {waited}"
+        problem = f"this wait never ends: {counts}" if signalled < waited else counts
+        yield Misuse(waits[-1], problem, _BACK_AT_ZERO, signalled < waited)
 
 
 def _left(ops: list[Op]) -> tuple[int, int] | None:
@@ -131,7 +152,8 @@ def _left(ops: list[Op]) -> tuple[int, int] | None:
     counts = {True: 0, False: 0}
     for op in ops:
         count = integer(op.argument("inc" if op.name in _SIGNALS else "value", 1) or Const(1))
-        if count is None or op.guards or any(op.argument(name) not in (None, NONE) for name in _OTHERWISE):
+        unlisted = any(guard.kind != "loop" or not guard.exact for guard in op.guards)
+        if count is None or unlisted or any(op.argument(name) not in (None, NONE) for name in _OTHERWISE):
             return None
         counts[op.name in _SIGNALS] += count
     return None if counts[True] == counts[False] else (counts[True], counts[False])

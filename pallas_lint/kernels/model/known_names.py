@@ -11,6 +11,7 @@ from typing import TypeGuard
 from pallas_lint.kernels.model.values import CallResult, Const, External, Value
 
 PALLAS = "jax.experimental.pallas"
+BARRIER_SEMAPHORE = f"{PALLAS}.tpu.get_barrier_semaphore"
 PROGRAM_ID, NUM_PROGRAMS = f"{PALLAS}.program_id", f"{PALLAS}.num_programs"
 REMAINDERS = ("rem", "remainder", "mod")  # in jnp and lax
 RUN_STATE = f"{PALLAS}.run_state"
