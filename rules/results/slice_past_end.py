@@ -14,17 +14,20 @@ from pallas_lint.api import (
     Finding,
     Guard,
     KernelTrace,
+    Launch,
     Rule,
     Severity,
     Slice,
     Sym,
     Value,
+    blocks_of,
 )
 from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.facts.named_axes import axis_points, gpu_axes_in, indices_in
 from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
-from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_any, may_be_several
-from pallas_lint.kernels.grid.grid_points import axes_in, loops_in, terms_in
+from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_any, may_be_several, may_differ
+from pallas_lint.kernels.grid.blocks import table_reads
+from pallas_lint.kernels.grid.grid_points import axes_in, axis_of, loops_in, terms_in
 from pallas_lint.kernels.grid.index_ranges import (
     always_holds,
     blocks_in,
@@ -38,7 +41,9 @@ from pallas_lint.kernels.grid.index_ranges import (
     start_of,
     summed,
 )
+from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.trace import conditions_in
+from pallas_lint.kernels.model.values import Shape, as_tuple
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.grid.index_ranges import IndexRange, SliceUse
@@ -270,6 +275,57 @@ class SlicePastEnd(Rule):
                 finding = _moving(part, trace, context)
             if finding is not None:
                 yield finding
+
+    def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
+        """Prefetched tables that index maps read."""
+        blocks = blocks_of(launch, context.analysis) if launch.prefetch_count else None
+        done: set[object] = set()
+        for block in blocks.operands if blocks is not None else ():
+            trace = table_reads(block) if block is not None and block.sure else None
+            for part in parts_of(trace) if trace is not None else ():
+                problem = _leaves_table(part, launch, context)
+                if problem is None or part.access.site.key in done:
+                    continue
+                done.add(part.access.site.key)
+                yield context.finding(
+                    part.access.site,
+                    f"{problem} `{part.ref.parameter}` in the index map",
+                    help="index the table in the order of its dimensions",
+                    severity=Severity.WARNING,
+                )
+
+
+def _table_shape(part: SliceUse, launch: Launch) -> Shape | None:
+    """The sizes of a prefetched array, or their names, of as many dimensions as are indexed."""
+    operands, at = launch.operands or [], part.ref.index
+    table = operands[at] if at is not None and at < len(operands) else None
+    if part.ref.shape is not None or not isinstance(table, Sym):
+        return part.ref.shape
+    indexed = range(len(as_tuple(part.access.index)))
+    return tuple(Sym(f"{table.text}.shape[{axis}]", table.owner) for axis in indexed)
+
+
+def _leaves_table(part: SliceUse, launch: Launch, context: Context) -> str | None:
+    """How an index that moves with the grid leaves the dimension of a table, by numbers or by the names of sizes."""
+    start, shape = start_of(part), _table_shape(part, launch)
+    op = start.origin if isinstance(start, Array) else None
+    if shape is None or part.axis >= len(shape) or not part.access.certain or part.access.guards:
+        return None
+    length = shape[part.axis]
+    if isinstance(length, int):
+        steps = [point.value(start) for point in points_of([start], launch) or ()]
+        last = max((step for step in steps if isinstance(step, int)), default=0)
+        past = last >= length and not isinstance(start, Const)
+        return f"the last index is {last}, and dimension {part.axis} has size {length}, of" if past else None
+    axis = axis_of(op, launch) if op is not None and op.name == PROGRAM_ID else None
+    if axis is None or launch.grid is None or launch.grid.open or axis >= len(launch.grid.items):
+        return None
+    count = launch.grid.items[axis]
+    if not isinstance(length, Sym) or not isinstance(count, Sym) or count == length or count not in shape:
+        return None
+    if not may_differ(context.analysis.outcome.effects, count, length):
+        return None
+    return f"the index of grid axis {axis}, which has {count.text} steps, is that of dimension {part.axis} of"
 
 
 def _constant(part: SliceUse, masked: bool, trace: KernelTrace, context: Context) -> Finding | None:

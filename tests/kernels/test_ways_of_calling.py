@@ -582,6 +582,11 @@ def test_an_object_with_a_name(method: str, call: str, where: str) -> None:
     assert shapes(f"{OBJECT.format(method=method)}{where}{call}(jnp.ones((64, 128)))\n") == [(64, 128)]
 
 
+def test_an_object_that_is_jitted() -> None:
+    code = f"{OBJECT.format(method='__call__')}def test_it():\n    jax.jit(Twice(bm=32))(jnp.ones((64, 128)))\n"
+    assert shapes(code) == [(64, 128)]
+
+
 def test_the_last_lines_of_a_script_call_by_any_name() -> None:
     code = (
         'import functools\nfast = functools.partial(twice)\nif __name__ == "__main__":\n    fast(jnp.ones((64, 128)))\n'

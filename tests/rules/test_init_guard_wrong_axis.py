@@ -394,3 +394,46 @@ def test_sum_that_goes_through_a_function_of_the_configuration(axis: int, codes:
             )(a, b)
         """
     assert [finding.code for finding in lint(code, select=CODE)] == codes
+
+
+@pytest.mark.parametrize(
+    ("last", "codes"),
+    [
+        ("pl.program_id(1) == pl.num_programs(1) - 1", []),
+        ("pl.program_id(1) == pl.num_programs(1) - 2", [CODE]),
+        ("pl.program_id(1) + 2 == pl.num_programs(1)", [CODE]),
+        ("pl.program_id(1) == 2", []),  # the grid may have three steps
+        ("lax.rem(pl.program_id(1), 2) == 1", []),  # and an even number of them
+    ],
+)
+def test_sums_that_are_written_out_before_the_last_step(last: str, codes: list[str]) -> None:
+    code = f"""
+        import jax
+        import jax.numpy as jnp
+        from jax import lax
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas import tpu as pltpu
+
+        def kernel(x_ref, o_ref, acc_ref):
+            @pl.when(pl.program_id(1) == 0)
+            def _():
+                acc_ref[...] = jnp.zeros_like(acc_ref)
+
+            acc_ref[...] += jnp.sum(x_ref[...], axis=-1, keepdims=True)
+
+            @pl.when({last})
+            def _():
+                o_ref[...] = acc_ref[...]
+
+        def sums(x):
+            rows, columns = x.shape
+            return pl.pallas_call(
+                kernel,
+                grid=(rows // 128, columns // 256),
+                in_specs=[pl.BlockSpec((128, 256), lambda i, j: (i, j))],
+                out_specs=pl.BlockSpec((128, 1), lambda i, j: (i, 0)),
+                out_shape=jax.ShapeDtypeStruct((rows, 1), x.dtype),
+                scratch_shapes=[pltpu.VMEM((128, 1), jnp.float32)],
+            )(x)
+        """
+    assert [finding.code for finding in lint(code, select=CODE)] == codes

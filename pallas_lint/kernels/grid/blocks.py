@@ -400,12 +400,34 @@ def traced_results(index_map: IndexMap, rank: int) -> tuple[Value, ...] | None:
     return (result,) if isinstance(result, Array | Const | Sym) else None
 
 
-def _run(interpreter: Tracer, index_map: IndexMap, arguments: Arguments) -> Value:
+def table_reads(block: Block) -> KernelTrace | None:
+    """What the index map of a block does, run on `program_id`s and on prefetched arrays of known shape."""
+    launch, index_map = block.grid.launch, block.index_map
+    count = launch.prefetch_count
+    if index_map is None or index_map.launch is not launch or not count or launch.operands_open:
+        return None
+    tables = (launch.operands or [])[:count]
+    if len(tables) < count:
+        return None
+    site = index_map.site_of(index_map.func.node)
+    own = (Op(PROGRAM_ID, site, (Const(axis),), (), launch=launch) for axis in range(block.grid.rank))
+    arguments: list[Value] = [Array((), "i32", origin=op) for op in own]
+    names = [parameter.name.value for parameter in index_map.parameters][block.grid.rank :]
+    for at, table in enumerate(tables):
+        name = names[at] if at < len(names) else f"#prefetch{at}"
+        shape = table.shape if isinstance(table, Array) else None
+        arguments.append(Ref(name, "prefetch", at, shape=shape, space="smem"))
+    trace = KernelTrace(index_map.func.name, site, launch)
+    _run(index_map.interpreter, index_map, Arguments(arguments), trace)
+    return trace
+
+
+def _run(interpreter: Tracer, index_map: IndexMap, arguments: Arguments, trace: KernelTrace | None = None) -> Value:
     if index_map.launch is None:
         return UNKNOWN
     with interpreter.reading(index_map.func, index_map.launch):
         # Operations keep where they came from in kernels only.
-        interpreter.frame.kernel = KernelTrace(
+        interpreter.frame.kernel = trace or KernelTrace(
             index_map.func.name, index_map.site_of(index_map.func.node), index_map.launch
         )
         try:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _MAX_POINTS = 4096
 _MAX_MODELS = 40
+_MAX_OFFSET = 3  # of `n - 2` in a condition
+_ADDITIONS = frozenset(("add", "subtract", "sub"))
 
 
 @define(eq=False)
@@ -164,13 +166,16 @@ def models(
     """
     choices: list[tuple[int, ...]] = []
     mentioned = {axis for use in uses for guard in use.guards for axis in axes_in(guard.condition, grid.launch)[0]}
+    offset = _largest_offset(uses)
     large = math.prod(size for size in grid.sizes if isinstance(size, int)) > _MAX_POINTS // 8
     for axis, size in enumerate(grid.sizes):
         if isinstance(size, int):
             shrinks = large and size > 2 and axis not in mentioned and all(_moves_plainly(b, axis) for b in blocks)
             choices.append((2,) if shrinks else (size,))
-        elif axis in mentioned and not _small_constants(uses):
+        elif axis in mentioned and offset is None:
             return None
+        elif axis in mentioned and offset is not None and offset > 1:
+            choices.append((offset + 2, offset + 3))
         else:
             choices.append((2, 3) if axis in several else (1, 2, 3))
     cache = cache or SimulationCache()
@@ -199,24 +204,44 @@ def _is_index(value: Array, axis: int, grid: Grid) -> bool:
     return op is not None and op.name == PROGRAM_ID and axis_of(op, grid.launch) == axis
 
 
-def _small_constants(uses: list[BufferUse]) -> bool:
-    """Whether conditions compare indices with 0, 1 or the grid's own sizes only: any small grid is representative."""
+def _largest_offset(uses: list[BufferUse]) -> int | None:
+    """The largest number that conditions add to indices and sizes, at least 1; None where small grids prove nothing.
+
+    A few steps stand for any grid where conditions compare indices with 0, 1 or the grid's own sizes, `n - 2` too.
+    """
+    largest = 1
     for use in uses:
         for guard in use.guards:
             stack: list[Value] = [guard.condition]
             for value in iter_unique(stack):
+                parts: tuple[Value, ...] = ()
+                added = False
                 if isinstance(value, Const):
-                    number = value.value
-                    if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) > 1:
-                        return False
+                    if _exceeds(value, 1):
+                        return None
                 elif isinstance(value, Array) and value.origin is not None:
                     if value.origin.name not in (PROGRAM_ID, NUM_PROGRAMS):
-                        stack.extend(value.origin.args)
+                        parts, added = value.origin.args, value.origin.short in _ADDITIONS
                 elif isinstance(value, Sym) and value.operation is not None:
-                    stack.extend(value.operation[1:] if value.operation[0] in "+-" else ())
+                    parts, added = value.operation[1:] if value.operation[0] in "+-" else (), True
                 elif isinstance(value, OneOf):
-                    stack.extend(value.options)
-    return True
+                    parts = value.options
+                for part in parts:
+                    if (
+                        added
+                        and isinstance(part, Const)
+                        and type(part.value) is int
+                        and not _exceeds(part, _MAX_OFFSET)
+                    ):
+                        largest = max(largest, abs(part.value))
+                    else:
+                        stack.append(part)
+    return largest
+
+
+def _exceeds(value: Const, limit: int) -> bool:
+    number = value.value
+    return isinstance(number, int | float) and not isinstance(number, bool) and abs(number) > limit
 
 
 def _block_keys(block: Block, steps: Steps) -> list[tuple[object, ...]] | None:

@@ -94,6 +94,8 @@ def _reduce(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
 def _transparent(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """`jax.jit(f)` is f; `jax.jit(static_argnums=0)` and `jax.named_scope("x")` are decorators."""
     first = arguments.get("fun", 0) or arguments.get("f", 0)
+    if name in JIT and isinstance(first, Instance):
+        first = interp.as_function(first, node)
     if name in ("jax.named_scope", "functools.wraps", "jax.profiler.annotate_function") or first is None:
         return interp.frame.opaque_call(name, arguments, node)
     if name in JIT and isinstance(first, Func):
