@@ -22,6 +22,7 @@ from pallas_lint.api import (
     blocks_of,
 )
 from pallas_lint.identity import iter_unique
+from pallas_lint.kernels.facts.coverage import split_sums
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.grid.block_counts import (
     Walk,
@@ -33,7 +34,6 @@ from pallas_lint.kernels.grid.block_counts import (
     walks_of,
 )
 from pallas_lint.kernels.grid.grid_points import Known, Point, Scalar
-from pallas_lint.kernels.grid.summed_dimensions import split_sums
 from pallas_lint.probe.chip_memory import stays_in_hbm
 from pallas_lint.records import frozen
 

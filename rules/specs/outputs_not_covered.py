@@ -15,7 +15,9 @@ from pallas_lint.api import (
     Op,
     Rule,
     Severity,
+    Site,
     blocks_of,
+    nodes,
 )
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.coverage import Tail, Unvisited, unwritten
@@ -23,6 +25,7 @@ from pallas_lint.kernels.facts.named_axes import gpu_axes_in, indices_in
 from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
 from pallas_lint.kernels.facts.writes import gap, outputs_of
 from pallas_lint.kernels.model.values import as_tuple
+from pallas_lint.syntax.definitions import sole_definition
 
 
 class OutputsNotCovered(Rule):
@@ -215,7 +218,8 @@ class OutputsNotCovered(Rule):
                     f"the last blocks of output {block.index} are never written: dimension {missing.dimension} has"
                     f" {missing.blocks} blocks, and grid axis {missing.axis} {missing.spelled_steps}"
                 )
-            grid = launch.argument_site("grid")
+            place = missing.walk if isinstance(missing, Tail) else missing
+            grid = _grid_site(launch, None if isinstance(place, Unvisited) else place.axis)
             yield context.finding(
                 grid,
                 message,
@@ -248,6 +252,22 @@ class OutputsNotCovered(Rule):
                 else f"number the subcores along {' and '.join(f'`{axis}`' for axis in axes)}",
                 related=[] if number is None else [(found.access.site, "stored here")],
             )
+
+
+def _grid_site(launch: Launch, axis: int | None) -> Site:
+    """Where the steps are computed, if a variable holds them, along an axis if it is known; else the grid."""
+    site = launch.argument_site("grid")
+    node = site.node.value if isinstance(site.node, nodes.Arg) else None
+    for _ in range(2):  # a variable with the tuple, and one in the tuple
+        if isinstance(node, nodes.Tuple) and (len(node.elements) == 1 or axis is not None):
+            at = axis if axis is not None else 0
+            node = node.elements[at].value if at < len(node.elements) else None
+        definition = sole_definition(node, site) if isinstance(node, nodes.Name) else None
+        if definition is None:
+            break
+        node = definition.value
+        site = Site(site.piece, node)
+    return site
 
 
 def _subcores(trace: KernelTrace, context: Context) -> dict[str, int] | None:

@@ -575,3 +575,39 @@ def test_an_output_that_stays_at_its_first_block(index: str, rows: str, count: i
             )(x)
         """
     assert [finding.code for finding in lint(code, target="tpu", select="PAL308")] == ["PAL308"] * count
+
+
+@pytest.mark.parametrize(
+    ("before", "grid", "line"),
+    [
+        ("pass", "(x.shape[0] // 128,)", 14),
+        ("steps = x.shape[0] // 128", "(steps,)", 11),
+        ("grid = (x.shape[0] // 128,)", "grid", 11),
+        ("steps = x.shape[0] // 128; grid = (steps,)", "grid", 11),
+    ],
+)
+def test_steps_too_few_are_reported_where_they_are_computed(before: str, grid: str, line: int) -> None:
+    code = f"""\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...] * 2
+
+
+def double(x):
+    {before}
+    return pl.pallas_call(
+        kernel,
+        grid={grid},
+        in_specs=[pl.BlockSpec((128, 128), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((128, 128), lambda i: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+    )(x)
+
+
+double(jnp.ones((320, 128)))
+"""
+    assert [finding.span.start.line for finding in lint(code, target="tpu", select="PAL308")] == [line]
