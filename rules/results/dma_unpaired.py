@@ -56,7 +56,8 @@ class DmaUnpaired(Rule):
     that before a wait are in two of its phases, and no wait ends with the first one.
 
     Copies take a `SemaphoreType.DMA`, a single one of an array; signals and waits by number a `SemaphoreType.REGULAR`,
-    which is signalled as often as it is waited for.
+    which is signalled as often as it is waited for. So is the barrier semaphore, which the next kernel with the same
+    `collective_id` takes as it was left.
 
     ## How to fix
 

@@ -63,6 +63,9 @@ class SlicePastEnd(Rule):
     On Triton a range of indices, `ref[step * 256 + jnp.arange(256)]`, is such a slice: without a mask it reads and
     writes what lies behind the array, and nothing fails.
 
+    Index maps read prefetched tables: `table[j, i]` of a table that has a row for each step of axis `i` is past its
+    end. That is a warning, by the numbers of a known call or by the names of its sizes.
+
     Slices of Python, `ref[120:136]`, end where the ref does: with 128 rows it has 8 (a store of 16 is PAL506), and with
     120 or fewer jax refuses it.
 

@@ -82,6 +82,8 @@ X = "jnp.ones((1024, 512), jnp.bfloat16)"
         ("jax.shard_map(twice, mesh=mesh, in_specs=P(), out_specs=P())", (1024, 512)),
         ("jax.jit(jax.shard_map(twice, mesh=mesh, in_specs=P('Y'), out_specs=P('Y')))", (256, 512)),
         ("shard_map(twice, Mesh(np.array(jax.devices()[:4]).reshape(4), ('a',)), P('a'), P('a'))", (256, 512)),
+        ("shard_map(twice, Mesh(np.array(jax.devices()[:4]), ('a',)), P('a'), P('a'))", (256, 512)),
+        ("shard_map(twice, Mesh(jax.devices()[:4], ('a',)), P('a'), P('a'))", (256, 512)),
         ("shard_map(twice, Mesh(create_device_mesh((2, 4)), ('a', 'b')), P('a', 'b'), P('a', 'b'))", (512, 128)),
         ("shard_map(twice, Mesh(create_device_mesh(mesh_shape=(4,)), ('a',)), P('a'), P('a'))", (256, 512)),
         ("jax.shard_map(twice, mesh=jax.make_mesh((n,), ('X',)), in_specs=P('X'), out_specs=P('X'))", (None, 512)),

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.library import convolutions
-from pallas_lint.kernels.library.host import random_arrays
+from pallas_lint.kernels.library.host import machine, random_arrays
 from pallas_lint.kernels.library.operands import Keywords, argument, broadcast, leaves, shape, shape_argument
 from pallas_lint.kernels.library.products import PRODUCTS, infer_einsum, infer_product
 from pallas_lint.kernels.library.reductions import REDUCTIONS
@@ -332,7 +332,7 @@ def _nested_shape(value: Value) -> Shape | None:
     if isinstance(value, Seq):
         inner = _nested_shape(value.items[0]) if value.items else ()
         return None if value.open or inner is None else (len(value.items), *inner)
-    return shape(value)
+    return () if machine.is_device(value) else shape(value)
 
 
 def _astype(name: str, args: list[Value], keywords: Keywords) -> Value:

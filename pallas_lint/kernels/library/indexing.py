@@ -75,6 +75,8 @@ def subscript(interp: Tracer, node: nodes.Subscript, owner: Value, index: Value)
         return UNKNOWN
     if isinstance(owner, External):
         return UNKNOWN
+    if (devices := machine.first_devices(interp, owner, index, node)) is not None:
+        return devices
     if (computed := machine.computed(interp, (owner, *_bounds(index)), node)) is not None:
         return computed
     if isinstance(owner, OneOf):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library.host.tpu_fields import INFO
 from pallas_lint.kernels.model.arguments import Arguments
-from pallas_lint.kernels.model.values import CallResult, Const, OneOf, Seq, Value
+from pallas_lint.kernels.model.values import NONE, CallResult, Const, OneOf, Seq, Slice, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pallas_lint.syntax import nodes
 
 _DEVICES = frozenset(("jax.devices", "jax.local_devices"))
+_MAX_DEVICES = 64  # that are listed
 _BACKEND = "jax.default_backend"
 _BACKENDS = frozenset(("jax.extend.backend.get_backend", "jax.lib.xla_bridge.get_backend"))
 _READ = frozenset((*_DEVICES, _BACKEND, *_BACKENDS, *INFO))
@@ -55,17 +56,31 @@ def computed(interp: Tracer, operands: Iterable[Value], node: nodes.Node) -> Cal
     return interp.frame.opaque_call(_COMPUTED, Arguments(given), node)
 
 
+def first_devices(interp: Tracer, owner: Value, index: Value, node: nodes.Node) -> Seq | None:
+    """`jax.devices()[:8]`, on a machine that has as many as the code asks for."""
+    if not isinstance(owner, CallResult) or owner.function not in _DEVICES or not isinstance(index, Slice):
+        return None
+    stop = index.stop.value if isinstance(index.stop, Const) else None
+    if type(stop) is not int or not 0 < stop <= _MAX_DEVICES or index.size is not None:
+        return None
+    if index.start not in (NONE, Const(0)) or index.step != NONE:
+        return None
+    device = computed(interp, (owner, Const(0)), node)
+    return None if device is None else Seq((device,) * stop, "list")
+
+
 def attribute(interp: Tracer, owner: CallResult, name: str) -> Value | None:
     """`device.device_kind`, where all targets are one TPU; None where it is not known."""
-    if name != "device_kind" or len(interp.chips) != 1 or not _is_device(owner):
+    if name != "device_kind" or len(interp.chips) != 1 or not is_device(owner):
         return None
     kind = _KINDS.get(interp.chips[0])
     return None if kind is None else Const(kind)
 
 
-def _is_device(value: Value) -> bool:
+def is_device(value: Value) -> bool:
     """`jax.devices()[0]`."""
-    return isinstance(value, CallResult) and value.function == _COMPUTED and _has(value.args, _DEVICES)
+    made = isinstance(value, CallResult) and value.function == _COMPUTED and _has(value.args, _DEVICES)
+    return made and isinstance(value, CallResult) and not any(arg == NONE for arg in value.args[1:])
 
 
 def _has(values: tuple[Value, ...], functions: frozenset[str]) -> bool:
@@ -78,4 +93,4 @@ def names_backend(value: Value) -> bool:
         return False
     if value.function != "method:platform":
         return value.function == _BACKEND
-    return _has(value.args, _BACKENDS) or any(map(_is_device, value.args))
+    return _has(value.args, _BACKENDS) or any(map(is_device, value.args))

@@ -105,6 +105,8 @@ def mesh_axes(mesh: Value | None) -> dict[str, int | None] | None:
         if isinstance(devices, CallResult) and devices.short == "create_device_mesh":
             given = devices.argument("mesh_shape", 0)
             sizes = tuple(map(integer, given.items)) if isinstance(given, Seq) and not given.open else ()
+        elif isinstance(devices, Seq):
+            sizes = () if devices.open else (len(devices.items),)
         else:
             sizes = devices.shape or () if isinstance(devices, Array) else ()
     if len(axes) != len(sizes):
