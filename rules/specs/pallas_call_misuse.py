@@ -358,7 +358,7 @@ def _keyword_operands(launch: Launch, call: Site, context: Context) -> Iterator[
         for argument in (call.node.args if isinstance(call.node, nodes.Call) else ())
         if argument.keyword is not None
     }
-    names = sorted(launch.options, key=lambda name: (list(written).index(name) if name in written else 0, name))
+    names = [name for name in (*written, *sorted(launch.options - written.keys())) if name in launch.options]
     if not names:
         return
     parameters = {
@@ -374,11 +374,11 @@ def _keyword_operands(launch: Launch, call: Site, context: Context) -> Iterator[
         advice.append(f"bind what the kernel is to know before it is launched: `{partial}`")
     if operands:
         plural = "names" if len(operands) > 1 else "name"
-        advice.append(f"pass {' and '.join(f'`{name}`' for name in operands)} by position, without the {plural}")
+        advice.append(f"pass {', '.join(f'`{name}`' for name in operands)} by position, without the {plural}")
     yield context.finding(
         written.get(names[0], call),
         f"what `{launch.api.rpartition('.')[2]}` returns takes operands by position only, and here"
-        f" {' and '.join(f'`{name}=`' for name in names)}",
+        f" {', '.join(f'`{name}=`' for name in names)}",
         help="; ".join(advice),
     )
 
