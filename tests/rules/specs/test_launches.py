@@ -134,9 +134,9 @@ def test_all_keywords_of_a_call_are_one_finding() -> None:
             return pl.pallas_call(scaled, out_shape=OUT)(x, y=y, by=3, tile=8)
         """
     (finding,) = [each for each in lint(PRELUDE + textwrap.dedent(code)) if each.code == "PAL305"]
-    assert finding.message.endswith("and here `y=` and `by=` and `tile=`")
+    assert finding.message.endswith("and here `y=`, `by=`, `tile=`")
     assert "functools.partial(kernel, by=...)" in finding.help
-    assert "pass `y` and `tile` by position" in finding.help
+    assert "pass `y`, `tile` by position" in finding.help
 
 
 @pytest.mark.parametrize(
