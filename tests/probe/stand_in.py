@@ -20,7 +20,7 @@ from tests.probe import kernels
 
 name, how = sys.argv[1:]
 KINDS = {"tpu:v5e": jax.devices("cpu")[0].device_kind, "tpu:v6e": "another"}
-device_run.devices.parse = lambda text: SimpleNamespace(kind=KINDS[text])
+device_run.device_targets.parse = lambda text: SimpleNamespace(kind=KINDS[text])
 COSTS = [
     {"target": "tpu:v6e", "microseconds": 9.0, "low": None, "high": None},
     {"target": "tpu:v5e", "microseconds": 2.25, "low": 2.0, "high": 2.75},
