@@ -160,15 +160,15 @@ class Context:
         rule, target, launch = self.rule, self.target, self.launch
         if launch is not None and launch.path.attempted:
             return Severity.INFO
-        known_call = None if launch is None or launch.known_call is None else launch
+        called = launch if launch is not None and launch.known_call is not None else None
         doubts = (
             not certain,
             op is not None and not op.certain,
             self._is_of_backend and self._backend_is_guessed,
             bool(only_in) and self.assumed,
             rule.of_compiler and target is not None and not compiles_for(target.device),
-            known_call is not None and known_call.path.may_be_unreached,
-            known_call is not None and self._is_of_backend and known_call.may_be_interpreted,
+            called is not None and called.path.may_be_unreached,
+            called is not None and self._is_of_backend and called.may_be_interpreted,
         )
         level = severity or rule.severity
         for _ in filter(None, doubts):

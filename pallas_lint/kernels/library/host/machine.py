@@ -79,8 +79,9 @@ def attribute(interp: Tracer, owner: CallResult, name: str) -> Value | None:
 
 def is_device(value: Value) -> bool:
     """`jax.devices()[0]`."""
-    made = isinstance(value, CallResult) and value.function == _COMPUTED and _has(value.args, _DEVICES)
-    return made and isinstance(value, CallResult) and not any(arg == NONE for arg in value.args[1:])
+    if not isinstance(value, CallResult) or value.function != _COMPUTED:
+        return False
+    return _has(value.args, _DEVICES) and NONE not in value.args[1:]
 
 
 def _has(values: tuple[Value, ...], functions: frozenset[str]) -> bool:

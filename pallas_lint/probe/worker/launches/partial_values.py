@@ -54,16 +54,20 @@ def results(equation: Any, values: list[Any], compute: Callable[[Any, list[Any]]
     if any(whole(value) is None for value in directs) or all(values[at] is None for at in moved):
         return nothing
     parts = [_part(values[at], aval) for at, aval in zip(moved, avals)]
-    data = compute(equation, _with(values, moved, [part.data for part in parts]))
+
+    def computed_of(arrays: list[Any]) -> list[Any]:
+        changed = dict(zip(moved, arrays))
+        return compute(equation, [changed.get(at, value) for at, value in enumerate(values)])
+
+    data = computed_of([part.data for part in parts])
+    marks = [part.unknown.astype(part.data.dtype) for part in parts]
     if name in _ELEMENTWISE:
         unknown = [np.logical_or.reduce(np.broadcast_arrays(*(part.unknown for part in parts)))]
+    elif name == "select_n":  # its first operand chooses
+        chosen = computed_of([parts[0].data, *marks[1:]])
+        unknown = [None if each is None else np.logical_or(each, parts[0].unknown) for each in chosen]
     else:
-        marks = [part.unknown.astype(part.data.dtype) for part in parts]
-        if name == "select_n":
-            marks[0] = parts[0].data
-        unknown = compute(equation, _with(values, moved, marks))
-        if name == "select_n":
-            unknown = [np.logical_or(unknown[0], parts[0].unknown)]
+        unknown = computed_of(marks)
     pairs = zip(data, unknown)
     return [None if any(each is None for each in pair) else _joined(*map(np.asarray, pair)) for pair in pairs]
 
@@ -87,10 +91,3 @@ def _part(value: Any, aval: Any) -> PartialValue:
     if value is None:
         return PartialValue(np.zeros(aval.shape, aval.dtype), np.ones(aval.shape, bool))
     return PartialValue(np.asarray(value, aval.dtype), np.zeros(aval.shape, bool))
-
-
-def _with(values: list[Any], at: list[int], new: list[Any]) -> list[Any]:
-    changed = list(values)
-    for place, value in zip(at, new):
-        changed[place] = value
-    return changed

@@ -31,7 +31,7 @@ _MAX_KEPT = 1 << 28  # bytes of all values that are kept of the launches of a pr
 KnownOperands = dict[int, tuple[Any, Any]]
 
 
-def whole(values: Iterable[Any]) -> KnownOperands:
+def known_operands(values: Iterable[Any]) -> KnownOperands:
     """Operands whose values are known, of those that are None for unknown ones."""
     import numpy as np
 
@@ -71,7 +71,7 @@ class Record:
     @property
     def known(self) -> KnownOperands:
         """The operands of which something is known."""
-        return {**self.partly_known, **whole(self.values)}
+        return {**self.partly_known, **known_operands(self.values)}
 
     @property
     def batches(self) -> int:

@@ -19,7 +19,7 @@ from ...cost.values import Words
 from .. import environment
 from ..device_targets import DeviceTarget
 from ..launches.launch import Launch
-from ..launches.recorder import KnownOperands, whole
+from ..launches.recorder import KnownOperands, known_operands
 from .lowering import Alone
 from .module import CompiledModule
 
@@ -121,7 +121,7 @@ def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules)
         return unknown(launch, target, "a v4 runs it on both cores, and libtpu compiles it here for one of them")
     known = launch.record.known
     cases = [
-        predict(found[kernel], uses.get(kernel, ""), target.device, _words({**known, **whole(case)}, module))
+        predict(found[kernel], uses.get(kernel, ""), target.device, _words({**known, **known_operands(case)}, module))
         for case in launch.record.assumed or [[]]
     ]
     prediction = with_names(in_all_cases(cases, launch.record.assumption), launch)

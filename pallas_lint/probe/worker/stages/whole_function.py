@@ -22,7 +22,7 @@ from ..device_targets import DeviceTarget, Missing
 from ..inputs.toplevel import compiler_options
 from ..launches import known as known_values
 from ..launches.launch import describe
-from ..launches.recorder import KnownOperands, LaunchRecorder, Record, whole
+from ..launches.recorder import KnownOperands, LaunchRecorder, Record, known_operands
 from . import cost, lowering
 from .module import laid_out
 
@@ -204,7 +204,7 @@ def _cases(launches: Sequence[Record], operands: list[str]) -> list[dict[int, Wo
     """The words of a kernel's integer operands, in each case of what is assumed."""
     known = [record.known for record in launches]
     cases = [case for case in zip(*(record.assumed for record in launches), strict=False) if any(case)]
-    assumed = [[{**each, **whole(values)} for each, values in zip(known, case)] for case in cases]
+    assumed = [[{**each, **known_operands(values)} for each, values in zip(known, case)] for case in cases]
     return [_words(each, operands) for each in assumed or [known]]
 
 
