@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pallas_lint.ruleset.rule import Rule
     from pallas_lint.syntax import Site
 
+_MAX_CALLS = 3  # that a finding names, of those that lead from the kernel to a helper
 # What an import statement for a module looks like where a fix needs one that is missing.
 _CUSTOMARY = {
     "jax.numpy": "import jax.numpy as jnp",
@@ -123,6 +124,9 @@ class Context:
         launch, span = self.launch, _span(where)
         message, help = (" ".join(text.split()) if "\n" in text else text for text in (message, help))  # code has lines
         places = [Related(_span(place), text) for place, text in related]
+        places += [
+            Related(call.span, "called here") for call in (reversed(op.calls[-_MAX_CALLS:]) if op is not None else ())
+        ]
         if launch is not None and (launch.called_at.span.start, launch.called_at.span.path) != (span.start, span.path):
             places.append(Related(launch.called_at.span, "launched here"))
         if launch is not None and launch.path.assumptions:

@@ -165,7 +165,7 @@ def _results(launch: Launch) -> list[Value]:
     shapes = launch.out_shapes
     if shapes is None:
         return [] if launch.output_count == 0 else [UNKNOWN]
-    return [item if isinstance(item, Array) else declared_arrays(item) for item in shapes.items]
+    return [item if isinstance(item, Array) or item == NONE else declared_arrays(item) for item in shapes.items]
 
 
 def _knowledge(launch: Launch) -> tuple[bool, int]:

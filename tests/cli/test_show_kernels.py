@@ -74,6 +74,10 @@ def shown(lint: Lint, folder: Path, code: str, *options: str) -> str:
             "kernel: tpu (imports); no grid; i32[8], … → i32[8], as in the text",
         ),
         (
+            "x = jnp.ones((8, 128))\npl.pallas_call(kernel, out_shape=[x, None])(x)\n",
+            "kernel: tpu (imports); no grid; f32[8,128] → f32[8,128], None, as in the text",
+        ),
+        (
             "def run(a):\n    return pl.pallas_call(kernel, grid=(2, *a.shape), out_shape=a, interpret=True)(a)\n",
             "kernel: tpu (imports; interpreted); grid (2, …); operands not known",
         ),

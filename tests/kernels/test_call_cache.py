@@ -89,6 +89,17 @@ def test_the_operations_are_in_the_trace() -> None:
         assert id(store.index.start.origin) in made
 
 
+def test_events_name_the_calls_that_lead_to_them() -> None:
+    helper = (
+        "def eight(i):\n    return i * 8\ndef write(x_ref, o_ref, i):\n    o_ref[pl.ds(eight(i), 8)] = x_ref[...] + 1\n"
+    )
+    trace = _trace(helper, *_CALLS)
+    stores = [event for event in trace.accesses("o_ref") if event.kind == "store"]
+    assert [[call.span.start.line for call in store.calls] for store in stores] == [[14], [17], [20]]
+    products = trace.ops("jax.numpy.multiply")
+    assert [[call.span.start.line for call in op.calls] for op in products] == [[14, 8], [17, 8], [20, 8]]
+
+
 def test_results_come_from_the_new_arguments() -> None:
     helper = "def shift(i):\n    return i + 1\n"
     calls = [f"o_ref[shift(pl.program_id({axis}))] = x_ref[...]" for axis in (0, 1, 0)]

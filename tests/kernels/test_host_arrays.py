@@ -26,6 +26,8 @@ _SETUP = "; ".join((
     "last, window = jnp.zeros((2, 9, 12, 3)), jnp.zeros((3, 4, 3, 5))",
     "first, filters = jnp.zeros((2, 3, 9, 12)), jnp.zeros((5, 3, 3, 4))",
     "nhwc, pads = ('NHWC', 'HWIO', 'NHWC'), ((0, 0), (1, 1), (1, 0), (0, 0))",
+    "from jax.experimental.pallas.ops.tpu.megablox.gmm import make_group_metadata",
+    "groups = dict(group_sizes=jnp.full((4,), 128), start_group=jnp.array(0), num_nonzero_groups=4)",
     "convolve = functools.partial(lax.conv_general_dilated, dimension_numbers=nhwc)",
 ))  # fmt: skip
 MADE: dict[str, tuple[tuple[int, ...], str]] = {
@@ -34,6 +36,10 @@ MADE: dict[str, tuple[tuple[int, ...], str]] = {
     "lax.rsqrt(2.0) * x.astype(jnp.bfloat16)": ((16, 128), "bf16"),
     "x.astype(jnp.int8) * jnp.maximum(3, x.shape[0])": ((16, 128), "i8"),
     "x.astype(jnp.int8) + jnp.floor(2.5)": ((16, 128), "f32"),
+    "make_group_metadata(m=512, tm=128, **groups)[0][0]": ((5,), "i32"),
+    "make_group_metadata(m=512, tm=128, visit_empty_groups=False, **groups)[0][1]": ((7,), "i32"),
+    "make_group_metadata(m=512, tm=256, **groups)[0][2]": ((5,), "i32"),
+    "make_group_metadata(m=512, tm=128, **groups)[1]": ((), "i32"),
     "lax.conv(first, filters, (2, 1), 'SAME')": ((2, 5, 5, 12), "f32"),
     "lax.conv(first, filters, (2, 1), 'VALID')": ((2, 5, 4, 9), "f32"),
     "convolve(last, window, (1, 2), 'SAME')": ((2, 9, 6, 5), "f32"),

@@ -545,6 +545,49 @@ def test_a_long_helper_of_another_module_pads(tmp_path: Path) -> None:
     assert Array((1000, 512), "f32") in [operand for launch in found for operand in launch.operands or ()]
 
 
+_BLOCK_SIZES = '''"""Block sizes, tuned for some sizes of a matrix."""
+TUNED = {(4096, 4096, "bfloat16"): (512, 1024), (8192, 4096, "bfloat16"): (1024, 1024)}
+
+
+def block_sizes(rows, columns, dtype):
+    """The tuned sizes of blocks for a matrix.
+
+    Where none were tuned, the blocks have 256 rows, and all columns up to the limit.
+    """
+    # Keys are exact.
+
+    key = (
+        rows,
+        columns,
+        str(dtype),
+    )
+
+    if key not in TUNED:
+        if columns > 512:
+            columns = 512
+
+        # Rows are rounded up to a whole block.
+
+        rows = (
+            (rows + 255)
+            // 256
+            * 256
+        )
+
+        return rows, columns
+
+    return TUNED[key]
+'''
+
+
+def test_a_long_helper_of_another_module_chooses_block_sizes(tmp_path: Path) -> None:
+    """It is entered where it gets numbers."""
+    (tmp_path / "helpers.py").write_text(_BLOCK_SIZES)
+    code = TWICE + "from helpers import block_sizes\ntwice(jnp.ones(block_sizes(1000, 600, name())))\n"
+    found = analyse(ModuleGraph().add(Source("k.py", code), tmp_path / "k.py"), ("0.12.0.1",)).launches
+    assert Array((1024, 512), "f32") in [operand for launch in found for operand in launch.operands or ()]
+
+
 def test_an_abstract_array_declares_an_output() -> None:
     code = f"""
 def declared(x):

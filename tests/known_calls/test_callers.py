@@ -264,7 +264,7 @@ LINES
 """
 
 
-@pytest.mark.parametrize(("lines", "known"), [(20, True), (40, False)])
+@pytest.mark.parametrize(("lines", "known"), [(40, True), (80, False)])
 def test_sizes_that_a_function_of_another_file_reads(tmp_path: Path, write: Write, lines: int, known: bool) -> None:
     """Short functions that get a configuration are run, also in files without kernels."""
     kernel = KERNEL.replace("def rows(x, ", "def rows(x, config, ").replace("(x.shape, x.dtype)", "(shape, x.dtype)")

@@ -284,8 +284,8 @@ async def test_an_open_helper_and_notebooks_beside_each_other(tmp_path: Path) ->
         editor.open(helper.as_uri(), helper.read_text())
         (finding,) = await editor.pulled(helper.as_uri())
         assert finding.code == "PAL101"
-        (launched,) = finding.related_information or []
-        assert launched.location.uri == cells.names[2]
+        places = [(each.message, each.location.uri) for each in finding.related_information or []]
+        assert places == [("called here", cells.names[1]), ("launched here", cells.names[2])]
 
 
 async def test_saving_counts_where_only_what_is_saved_is_shown(tmp_path: Path) -> None:

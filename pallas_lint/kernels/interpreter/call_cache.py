@@ -51,6 +51,7 @@ class _RecordedCall:
     first: int = 0
     last: int = 0
     guards: int = 0  # the number of guards it ran under
+    calls: int = 0  # the number of calls from the kernel to it, its own included
     untracked_at: tuple[int, ...] = ()
     times: int = 1
     read: frozenset[Query] | set[Query] = frozenset()  # outside kernels: its dependencies
@@ -174,8 +175,8 @@ class CallCache:
             return None
         is_plain = len(interp.outcome.launches) == launches and interp.mutations == changes
         lost = tuple(at - first for at in kernel.untracked_at[untracked_at:])
-        last, guards = len(kernel.events), len(interp.frame.guards)
-        return _RecordedCall(result, parts, held, interp.mutations, is_plain, first, last, guards, lost, times)
+        last, guards, calls = len(kernel.events), len(interp.frame.guards), len(interp.frame.calls)
+        return _RecordedCall(result, parts, held, interp.mutations, is_plain, first, last, guards, calls, lost, times)
 
     def _outside(
         self, interp: Tracer, func: Func, arguments: Arguments, same: Hashable, parts: _Parts, held: _Held
@@ -274,7 +275,7 @@ def _replay(interp: Tracer, kernel: KernelTrace, call: _RecordedCall, parts: _Pa
     recorded = kernel.events[call.first : call.last]
     interp.count(len(recorded))
     replay = call.replay_with(parts)
-    events = [replay.event(event, interp.frame.guards, call.guards) for event in recorded]
+    events = [replay.event(event, interp.frame, call.guards, call.calls) for event in recorded]
     if len(events) > _MAX_REPLAYED_EVENTS:
         # Each distinct event once, under a guard that stands for all its guards.
         guards = (*interp.frame.guards, Guard("if", UNKNOWN, events[0].site))
@@ -292,6 +293,7 @@ def _replay(interp: Tracer, kernel: KernelTrace, call: _RecordedCall, parts: _Pa
         first=first,
         last=len(kernel.events),
         guards=len(interp.frame.guards),
+        calls=len(interp.frame.calls),
         untracked_at=untracked_at,
     )
 

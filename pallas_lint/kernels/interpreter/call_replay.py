@@ -17,6 +17,7 @@ from pallas_lint.records import define, evolve, field
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pallas_lint.kernels.model.frame import Frame
     from pallas_lint.kernels.model.trace import Event, Guard
     from pallas_lint.kernels.model.values import Value
 
@@ -70,22 +71,24 @@ class CallReplay:
         if isinstance(old, Array) and isinstance(new, Array) and old.origin is not None:
             self._origins[old.origin] = new.origin
 
-    def event(self, event: Event, guards: tuple[Guard, ...], skipped: int) -> Event:
-        """An event under new guards instead of the first `skipped` ones."""
+    def event(self, event: Event, frame: Frame, guards: int, calls: int) -> Event:
+        """An event in another frame, whose guards and calls replace the first `guards` and `calls` of its own."""
         if isinstance(event, Capture):
             return event
-        new_guards = (*guards, *map(self._guard, event.guards[skipped:]))
+        new_guards = (*frame.guards, *map(self._guard, event.guards[guards:]))
         if isinstance(event, Concretization):
             return evolve(event, value=self.value(event.value), guards=new_guards)
         if isinstance(event, Agreement):
             first, other = event.values
             return evolve(event, values=(self.value(first), self.value(other)), guards=new_guards)
+        new_calls = (*frame.calls, *event.calls[calls:])
         if isinstance(event, Access):
             value = self._anew(event.value) if event.kind == "load" else self.value(event.value)
             ref, index = self._ref(event.ref), self.value(event.index)
-            return evolve(event, ref=ref, index=index, value=value, guards=new_guards)
+            return evolve(event, ref=ref, index=index, value=value, guards=new_guards, calls=new_calls)
         args, keywords = self._all(event.args), self._named(event.keywords)
-        op = evolve(event, args=args, keywords=keywords, result=self._anew(event.result), guards=new_guards)
+        result = self._anew(event.result)
+        op = evolve(event, args=args, keywords=keywords, result=result, guards=new_guards, calls=new_calls)
         self._origins[event] = op
         return op
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.identity import ById
 from pallas_lint.kernels.interpreter import expressions
 from pallas_lint.kernels.interpreter.call_cache import CallCache
+from pallas_lint.kernels.interpreter.entering import is_worth_entering
 from pallas_lint.kernels.interpreter.narrowing import facts_of_unpacking
 from pallas_lint.kernels.interpreter.statements import COMPOUND, SMALL
 from pallas_lint.kernels.library import derivatives, externals, jit, members, sharding, wrappers
@@ -73,13 +74,6 @@ _MAX_STEPS = 200_000  # evaluated expressions of one root; the largest real kern
 _MAX_TOTAL_STEPS = 300_000
 _MAX_OUTDATED = 256  # lists and dictionaries, which are held
 _WEIGHT_OF_A_STEP = 64  # parts of a new value, or characters of a string, that count as a step
-_MAX_HELPER_LINES = 15  # of a helper in another module that is always entered
-_MAX_LINES_OF_SIZES = 30  # of one that is entered where it gets an array of known shape, or an object with sizes
-
-
-def _has_sizes(value: Value) -> bool:
-    """Whether a value brings sizes: an array of known shape, or an object such as a configuration."""
-    return isinstance(value, Instance) or (isinstance(value, Array) and value.has_known_shape)
 
 
 # Two context managers that every call and every branch enters: as generators they would take four times as long.
@@ -363,7 +357,7 @@ class Interpreter:
         if self.run.as_called:
             self.frame.call_node = node
         if isinstance(callee, Func):
-            return self.call_function(callee, arguments)
+            return self._call_from(node, callee, arguments)
         if isinstance(callee, External):
             return externals.call(self, callee, arguments, node)
         if isinstance(callee, CallResult):
@@ -384,7 +378,7 @@ class Interpreter:
             return UNKNOWN if result is None else result
         method = self.as_function(callee, node)
         if isinstance(method, Func):
-            return self.call_function(method, arguments)
+            return self._call_from(node, method, arguments)
         if arguments.bring_code or not self.is_from_outside(callee):
             self.frame.mark_untracked()
         self.escape(arguments, node)
@@ -393,6 +387,20 @@ class Interpreter:
         if self.kernel is not None and isinstance(callee, Sym) and self.is_from_outside(callee):
             return self.frame.opaque_call(callee.text, arguments, node)  # its result comes of the arguments
         return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
+
+    def _call_from(self, node: nodes.Node, func: Func, arguments: Arguments) -> Value:
+        """Call a function from the code at `node`, which is recorded with what the function does in a kernel.
+
+        The call of a function that the running one has defined is not recorded: the code stands there.
+        """
+        if self.kernel is None or func.env is self.frame.scope:
+            return self.call_function(func, arguments)
+        calls = self.frame.calls
+        self.frame.calls = (*calls, self.frame.site(node))
+        try:
+            return self.call_function(func, arguments)
+        finally:
+            self.frame.calls = calls
 
     def as_function(self, value: Value, node: nodes.Node) -> Value:
         """An object of a class with `__call__` as that method; any other value as it is."""
@@ -437,7 +445,7 @@ class Interpreter:
         if len(self.frame.stack) >= _MAX_DEPTH or (running >= 2 and not (self.kernel is None and _ends(arguments))):
             self.frame.mark_untracked()
             return UNKNOWN
-        if self.kernel is None and func.module is not self.root and not self._worth_entering(func, arguments):
+        if self.kernel is None and func.module is not self.root and not is_worth_entering(self, func, arguments):
             if func.piece.has(FORMS.over_blocks):
                 self.effects.not_entered.append((func, self.frame.stack))
                 if self.frame.sharding_context.shard_map is not None and not self.frame.sharding_context.hidden:
@@ -448,18 +456,6 @@ class Interpreter:
         if func.nondiff is not None and self.kernel is None:
             derivatives.run_custom(self, func, arguments)
         return result
-
-    def _worth_entering(self, func: Func, arguments: Arguments) -> bool:
-        """Whether a function of another module, called outside kernels, can affect launches of this module."""
-        if arguments.bring_code or self.enters_all:
-            return True
-        if func.piece.has(FORMS.over_blocks):
-            return False  # that module's own analysis finds the launch, with no less known
-        if func.module.mentions_pallas:
-            return True
-        given = (*arguments.positional, *arguments.keywords.values())
-        of_sizes = any(map(_has_sizes, given))
-        return func.piece.text.count("\n") <= (_MAX_LINES_OF_SIZES if of_sizes else _MAX_HELPER_LINES)
 
     def run_function(self, func: Func, arguments: Arguments) -> Value:
         """Execute a function's body with these arguments."""

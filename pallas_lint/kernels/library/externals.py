@@ -14,6 +14,7 @@ from pallas_lint.kernels.library.host import transforms
 from pallas_lint.kernels.library.host.classes import CLASSES
 from pallas_lint.kernels.library.host.command_lines import COMMAND_LINES
 from pallas_lint.kernels.library.host.einops_shapes import EINOPS
+from pallas_lint.kernels.library.host.megablox import MEGABLOX
 from pallas_lint.kernels.library.host.torch_tensors import TENSORS
 from pallas_lint.kernels.library.host.trees import TREES
 from pallas_lint.kernels.library.mosaic_gpu_functions import LAYOUTS, MOSAIC_GPU
@@ -99,7 +100,7 @@ MODELS: dict[str, Model] = {
     **dict.fromkeys(sharding.PLACING, _place),
     **dict.fromkeys(("jax.device_put", "jax.block_until_ready"), _pass_on),
     **dict.fromkeys(transforms.DIRECT, _where_known(transforms.run)),
-    **{name: _where_known(model) for name, model in TREES.items()},
+    **{name: _where_known(model) for name, model in (*TREES.items(), *MEGABLOX.items())},
     **{name: _where_known(model, _foreign) for name, model in (*EINOPS.items(), *TENSORS.items())},
 }
 # What functions without a model of their own do, by the beginnings of their names: the first that fits.

@@ -85,6 +85,7 @@ class Frame:
     for_some_machines: bool = False  # a condition around the code hangs on the machine, and on nothing else
     allocation: Allocation | None = None  # the innermost one
     iterations: int = 1  # how often the enclosing loops run the code
+    calls: tuple[Site, ...] = ()  # in a kernel: the calls that lead to the code, outermost first
     entries: tuple[StackEntry, ...] = ()  # the calls of `stack`, where callers of launchers run
     call_node: nodes.Node | None = None  # ... and the current call
     differentiated: bool = False  # `jax.grad` or one of its like calls it
@@ -119,7 +120,8 @@ class Frame:
 
     def access(self, kind: str, ref: Ref, index: Value, node: nodes.Node | Site, value: Value = UNKNOWN) -> None:
         site = node if isinstance(node, Site) else self.site(node)
-        self.record(Access(kind, ref, index, site, value, self.guards, self.uncertain == 0))  # type: ignore[arg-type]
+        certain = self.uncertain == 0
+        self.record(Access(kind, ref, index, site, value, self.guards, certain, self.calls))  # type: ignore[arg-type]
 
     def agree(self, kind: AgreementKind, name: str, one: Value, other: Value, node: nodes.Node) -> None:
         """Record that jax requires two values to be of one type."""
@@ -166,6 +168,7 @@ class Frame:
             self.uncertain == 0,
             arguments.open,
             self.launch,
+            self.calls,
         )
         self.kernel.events.append(op)
         return result.made_by(op) if isinstance(result, Array) else result

@@ -60,6 +60,7 @@ class Op(WithArguments):
     certain: bool = True
     open: bool = False  # `*args` or `**kwargs` of unknown content
     launch: Launch | None = None  # whose grid the code runs over: `program_id` counts in it
+    calls: tuple[Site, ...] = ()  # from the kernel down to the function that it is in, outermost first
     short: str = field(init=False, repr=False)  # the last part of the name: "remainder"
     is_traced: bool = field(init=False, repr=False)  # whether the result certainly is
 
@@ -111,6 +112,7 @@ class Access:
     value: Value = UNKNOWN
     guards: tuple[Guard, ...] = ()
     certain: bool = True
+    calls: tuple[Site, ...] = ()  # as those of an `Op`
 
 
 @frozen(eq=False)
