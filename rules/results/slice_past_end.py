@@ -535,10 +535,11 @@ def _guarded(part: SliceUse, conditions: tuple[Guard, ...], trace: KernelTrace, 
         if guard is None:
             return context.finding(part.access.site, f"the {part.noun} {passed}", help=_PADDING)
         return context.finding(
-            part.access.site,
+            guard.site,
             f"the condition lets a {part.noun} through that {passed}",
             help="test the step that is accessed, `i + 1 < n` for the next one, not the one at hand",
-            related=[(guard.site, "the condition")],
+            op=part.access,
+            related=[(part.access.site, f"the {part.noun}")],
         )
     return None
 

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from pallas_lint.api import Context, Example, Finding, KernelTrace, Op, Rule, Severity
 from pallas_lint.kernels.facts.agreements import disagreement
 from pallas_lint.kernels.facts.operand_shapes import (
+    OUTER_PRODUCT_HELP,
     comes_of_mismatch,
     default_mismatch,
+    described_outer_product,
     dtype_mismatch,
     lost_dimension,
     named_mismatch,
+    outer_product,
     shape_mismatch,
 )
 from pallas_lint.kernels.grid.block_counts import may_be_any, may_differ
@@ -40,7 +43,8 @@ class ShapeMismatch(Rule):
     operators and those of `jnp` find a common one.
 
     `jnp.dot` of operands with three dimensions is no batched product: it makes an array of four dimensions, each matrix
-    of the left with each of the right. `jnp.matmul` multiplies them one by one.
+    of the left with each of the right. `jnp.matmul` multiplies them one by one. Where that array does not fit, the
+    finding is at the product.
 
     ## How to fix
 
@@ -176,8 +180,7 @@ class ShapeMismatch(Rule):
         for op in trace.ops():
             mismatch = shape_mismatch(op) if op.certain else None
             if mismatch is not None and not any(map(comes_of_mismatch, op.args)):
-                message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
-                yield context.finding(op.site, message, help=mismatch.instead, op=op)
+                yield _refused(op, mismatch.reason, mismatch.instead, context)
             elif mismatch is None and op.certain:
                 yield from _of_two_dtypes(op, context)
                 yield from _lost(op, context)
@@ -187,6 +190,22 @@ class ShapeMismatch(Rule):
             if reason is not None:
                 message = f"`{agreement.short}`: {reason}"
                 yield context.finding(agreement.site, message, help=_HELP[agreement.kind])
+
+
+def _refused(op: Op, reason: str, instead: str, context: Context, severity: Severity = Severity.ERROR) -> Finding:
+    """Shapes that jax refuses: the operation, or the product that gave an operand dimensions too many."""
+    message = f"`{spelled_function(op.site)}`: {reason}"
+    product = outer_product(op.args)
+    if product is None:
+        return context.finding(op.site, message, help=instead, op=op, severity=severity)
+    return context.finding(
+        product.site,
+        described_outer_product(product) + message,
+        help=OUTER_PRODUCT_HELP,
+        op=product,
+        severity=severity,
+        related=[(op.site, "where it does not fit")],
+    )
 
 
 def _of_two_dtypes(op: Op, context: Context) -> Iterator[Finding]:
@@ -216,8 +235,7 @@ def _named(op: Op, context: Context) -> Iterator[Finding]:
     sizes = [from_dim(size) for value in op.args for size in shape(value) or ()]
     pairs = [(from_dim(one), from_dim(other)) for one, other in mismatch.pairs]
     if any(may_differ(effects, *pair) for pair in pairs) if pairs else may_be_any(effects, *sizes):
-        message = f"`{spelled_function(op.site)}`: {mismatch.reason}"
-        yield context.finding(op.site, message, help=mismatch.instead, op=op, severity=Severity.WARNING)
+        yield _refused(op, mismatch.reason, mismatch.instead, context, Severity.WARNING)
 
 
 def _by_default(op: Op, context: Context) -> Iterator[Finding]:

@@ -25,7 +25,12 @@ from pallas_lint.api import (
 )
 from pallas_lint.checker.backend_failures import within
 from pallas_lint.kernels.facts.copy_ends import started_by, unequal_ends
-from pallas_lint.kernels.facts.operand_shapes import comes_of_mismatch
+from pallas_lint.kernels.facts.operand_shapes import (
+    OUTER_PRODUCT_HELP,
+    comes_of_mismatch,
+    described_outer_product,
+    outer_product,
+)
 from pallas_lint.kernels.facts.ref_indexing import RefIndexing
 from pallas_lint.kernels.library.indexing import result_shape
 from pallas_lint.kernels.library.operands import broadcast, shape
@@ -217,19 +222,37 @@ def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Findin
         if any(comes_of_mismatch(each.value) for each in ([access, *others] if severity is not None else ())):
             return
         if severity is not None and not (severity is Severity.WARNING and any(map(_fits, others))):
-            yield context.finding(
-                access.site,
-                f"shape {spelled_shape(given)} is stored where `{name}` has {spelled_shape(target)}:"
-                " stores do not broadcast",
-                help="store a value of that shape: `jnp.broadcast_to(x, ref.shape)`, a reduction with `keepdims=True`"
-                if given
-                else f"fill it: `jnp.full({spelled_shape(target)}, ...)`",
-                severity=severity,
-                op=access,
-                fixes=_filled(access, target, given, context),
-            )
+            yield _shape_finding(access, target, given, severity, context)
             return
     yield from _dtype(access, stored, strict, context)
+
+
+def _shape_finding(access: Access, target: Shape, given: Shape, severity: Severity, context: Context) -> Finding:
+    """A store of another shape, at the store, or at the product that gave the value dimensions too many."""
+    name = access.ref.parameter
+    message = (
+        f"shape {spelled_shape(given)} is stored where `{name}` has {spelled_shape(target)}: stores do not broadcast"
+    )
+    product = outer_product([access.value]) if len(given) > len(target) else None
+    if product is not None:
+        return context.finding(
+            product.site,
+            described_outer_product(product) + message,
+            help=OUTER_PRODUCT_HELP,
+            severity=severity,
+            op=product,
+            related=[(access.site, "where it does not fit")],
+        )
+    return context.finding(
+        access.site,
+        message,
+        help="store a value of that shape: `jnp.broadcast_to(x, ref.shape)`, a reduction with `keepdims=True`"
+        if given
+        else f"fill it: `jnp.full({spelled_shape(target)}, ...)`",
+        severity=severity,
+        op=access,
+        fixes=_filled(access, target, given, context),
+    )
 
 
 # -- shapes --------------------------------------------------------------------------------------------------------

@@ -149,6 +149,21 @@ def test_dot_of_three_dimensions_is_no_batched_product() -> None:
 
 
 @pytest.mark.parametrize(
+    ("used", "code"),
+    [("o_ref[...] = y * 2", "PAL506"), ("o_ref[...] = x + jnp.max(y, axis=-1, keepdims=True)", "PAL509")],
+)
+def test_a_product_with_dimensions_too_many_is_found_itself(used: str, code: str) -> None:
+    body = f"x = jnp.zeros((4, 8, 128))\ny = jnp.dot(x, jnp.zeros((4, 128, 128)))\ny = y.astype(x.dtype)\n{used}"
+    source = module(("(4, 8, 128)", "float32", body))
+    (finding,) = (each for each in lint(source, "0.12.0.1") if each.code in ("PAL506", "PAL509"))
+    lines = source.splitlines()
+    assert (finding.code, lines[finding.span.start.line - 1].strip()[:7]) == (code, "y = jnp")
+    assert lines[finding.related[0].span.start.line - 1].strip() == used
+    matmul = source.replace("jnp.dot", "jnp.matmul")
+    assert not {"PAL506", "PAL509"} & {each.code for each in lint(matmul, "0.12.0.1")}
+
+
+@pytest.mark.parametrize(
     ("value", "reason"),
     [
         ("lax.fori_loop(0, 3, lambda i, c: c + x.sum(0), jnp.zeros((1,)))", "(1,) as it enters and (128,)"),

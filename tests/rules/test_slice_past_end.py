@@ -345,7 +345,7 @@ def run():
 def test_conditions_that_let_the_last_step_through(condition: str) -> None:
     (finding,) = lint(_PREFETCH.format(condition=condition), "0.12.0.1", "tpu", "PAL412")
     assert "the condition lets a slice through that ends at 1152" in finding.message
-    assert (finding.span.start.line, finding.related[0].span.start.line) == (10, 17)
+    assert (finding.span.start.line, finding.related[0].span.start.line) == (17, 10)
 
 
 @pytest.mark.parametrize("condition", ["i + 1 < n", "i < n - 1", "i != n - 1", "(i < n) & (i < 7)", "o_ref[0, 0] > i"])

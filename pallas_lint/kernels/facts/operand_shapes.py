@@ -14,6 +14,7 @@ from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, SymbolOwner, shape_of, spelled_shape
 from pallas_lint.records import evolve, frozen
+from pallas_lint.syntax.nesting import spelled_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,9 +32,12 @@ _OF_ONE_DTYPE = frozenset(
 )
 _TRANSPOSE_FACTOR = "transpose an operand: the other dimension has the size that is summed over"
 _TRANSPOSES = frozenset({"transpose", "permute_dims"})
+_OUTER_PRODUCTS = frozenset({"jax.numpy.dot", "jax.lax.dot", "jax.numpy.tensordot"})
 _REDUCTIONS = frozenset(
     f"jax.numpy.{name}" for name in "sum prod max min mean std var any all argmax argmin cumsum cumprod".split()
 )
+
+OUTER_PRODUCT_HELP = "multiply batches of matrices one by one: `jnp.matmul`"
 
 
 @frozen
@@ -123,21 +127,7 @@ def _broadcast(values: list[Array]) -> ShapeMismatch | None:
     if at is None:
         return None
     instead = "give the operands equal sizes there, or size 1 to the one to be repeated: `x[:, None]`, `keepdims=True`"
-    outer = next((value for value in values if _is_outer_dot(value)), None)
-    if outer is not None:
-        instead = (
-            f"`dot` makes {spelled_shape(outer.shape or ())} of operands with three dimensions, each of the left with"
-            " each of the right: `jnp.matmul` multiplies them one by one"
-        )
     return ShapeMismatch(f"shapes {_listed(shapes)} do not broadcast: they differ in dimension {at}", instead)
-
-
-def _is_outer_dot(value: Array) -> bool:
-    op = value.origin
-    if op is None or op.name not in ("jax.numpy.dot", "jax.lax.dot"):
-        return False
-    ranks = [len(shape(factor) or ()) for factor in operands(list(op.args), dict(op.keywords))]
-    return min(ranks, default=0) > 2
 
 
 def _unequal_from_the_end(shapes: list[Shape]) -> int | None:
@@ -497,3 +487,31 @@ def comes_of_mismatch(value: Value) -> bool:
         seen.add(op)
         pending += op.args
     return False
+
+
+def outer_product(values: Iterable[Value]) -> Op | None:
+    """The `jnp.dot` of operands with three dimensions and more that gave one of these values dimensions too many.
+
+    It multiplies each matrix of the left with each of the right. Followed are operations that keep its dimensions.
+    """
+    seen: set[Op] = set()
+    pending = [*values]
+    while pending and len(seen) < _MAX_FOLLOWED:
+        made = pending.pop()
+        op = made.origin if isinstance(made, Array) else None
+        if op is None or op in seen:
+            continue
+        seen.add(op)
+        rank = len(shape(op.result) or ())
+        if op.name in _OUTER_PRODUCTS:
+            ranks = [len(shape(factor) or ()) for factor in operands(list(op.args), dict(op.keywords))]
+            if min(ranks, default=0) > 2 and rank > max(ranks):
+                return op
+        pending += [value for value in op.args if len(shape(value) or ()) == rank]
+    return None
+
+
+def described_outer_product(product: Op) -> str:
+    """What an outer product makes, before what does not fit."""
+    made = spelled_shape(shape(product.result) or ())
+    return f"`{spelled_function(product.site)}` makes {made}, of each matrix with each: "
