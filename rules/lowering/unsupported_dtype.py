@@ -30,6 +30,7 @@ from pallas_lint.api import (
 from pallas_lint.checker.backend_failures import within
 from pallas_lint.compat import SupportStatus
 from pallas_lint.compat.outcomes import dtypes_named
+from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.library.arrays import broadcasts, promotes
 from pallas_lint.kernels.model.dtypes import (
     bits,
@@ -180,7 +181,7 @@ class UnsupportedDtype(Rule):
             if not isinstance(computed, str):
                 return  # a number of which nothing is known may bring it to another kind
             dtype = computed
-        found = failure(context, lambda *where: _outcome(support, dtype, *where) is not None)
+        found = failure(context, lambda *where: _counts(op, *where) and _outcome(support, dtype, *where) is not None)
         if found is None:
             return
         outcome = _outcome(support, dtype, found.backends[0], target.device, found.versions[-1])
@@ -311,7 +312,9 @@ def _first_accesses(trace: KernelTrace, kinds: tuple[str, ...]) -> Iterator[tupl
 
 _OPERATIONS = {
     **dict.fromkeys(("left_shift", "bitwise_left_shift", "shift_left"), "shift_left"),
-    **dict.fromkeys(("right_shift", "bitwise_right_shift", "shift_right_arithmetic"), "shift_right"),
+    **dict.fromkeys(
+        ("right_shift", "bitwise_right_shift", "shift_right_arithmetic", "shift_right_logical"), "shift_right"
+    ),
     **dict.fromkeys(("add", "subtract", "sub"), "add"),
     **dict.fromkeys(("multiply", "mul"), "mul"),
     **dict.fromkeys(("rem", "fmod"), "rem"),
@@ -349,7 +352,7 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
     if given is None or not operation or (operation == "floor_divide" and op.args[1:] == (Const(1),)):
         return  # by 1 nothing is divided
 
-    found = failure(context, partial(_lacks, operation, given))
+    found = failure(context, lambda *where: _counts(op, *where) and _lacks(operation, given, *where))
     outcome = None
     if found is not None:
         outcome = compat.operation_failure(operation, given, target.backend, target.device, found.versions[-1])
@@ -373,6 +376,13 @@ def _operation(op: Op, context: Context) -> Iterator[Finding]:
 
 def _lacks(operation: str, dtype: str, backend: str, device: str | None, version: str) -> bool:
     return compat.operation_failure(operation, dtype, backend, device, version) is not None
+
+
+def _counts(op: Op, backend: str, device: str | None, version: str) -> bool:
+    """Whether what was measured holds for the call: since jax 0.11, v4 only lacks shifts by numbers that are loaded."""
+    if backend != "tpu" or _OPERATIONS.get(op.short) not in ("shift_left", "shift_right"):
+        return True
+    return within(version, "0.4.35", "0.10.2") or any(map(uses_loaded, op.args[1:]))
 
 
 def _is_vector(op: Op, result: Array) -> bool:

@@ -45,6 +45,22 @@ def test_int8_in_the_vector_unit_of_v5e(expression: str) -> None:
     assert found(expression, "int32") == []
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(
+    "expression", ["a >> {}", "a << {}", "lax.shift_right_logical(a, {})", "lax.shift_right_arithmetic(a, {})"]
+)
+def test_shifts_of_narrow_integers(expression: str, dtype: str) -> None:
+    """Compiled by jax 0.10.2 and 0.12.0.1: with the newer one v4 lacks shifts by numbers that are loaded alone."""
+    for by, fails_on_v4 in ((f"jnp.{dtype}(4)", False), ("a", True)):
+        body = f"a = x_ref[...]\no_ref[...] = {expression.format(by)}"
+        operand = f"jnp.zeros((64, 256), jnp.{dtype})"
+        code = launch(body, shape="(64, 256)", dtype=f"jnp.{dtype}", operand=operand)
+        for target in ("tpu:v4", "tpu:v5e", "tpu:v6e"):
+            assert [f.severity.name for f in lint(code, "0.10.2", target, CODE)] == ["ERROR"]
+            fails = fails_on_v4 and target == "tpu:v4"
+            assert [f.severity.name for f in lint(code, "0.12.0.1", target, CODE)] == ["ERROR"] * fails
+
+
 @pytest.mark.parametrize(
     "expression", ["a * 2.5", "a + 0.5", "a > 0.5", "jnp.maximum(a, 0.5)", "jnp.clip(a, 0.5, 2.5)"]
 )
@@ -287,7 +303,8 @@ def compiled(body: str, dtype: str, target: str, version: str) -> list[str]:
     ("body", "dtype", "target", "failing", "passing"),
     [
         ("a >> 4", "int8", "tpu:tpu7x", "0.9.2", "0.12.0.1"),
-        ("a << 1", "uint8", "tpu:v4", "0.12.0.1", None),
+        ("a << a", "uint8", "tpu:v4", "0.12.0.1", None),
+        ("a << 1", "uint8", "tpu:v4", "0.10.2", "0.12.0.1"),
         ("jnp.maximum(a, 3)", "uint16", "tpu:v6e", "0.12.0.1", None),
         ("a * a", "int4", "tpu:v5p", "0.11.2", None),
         ("lax.add(a, a)", "uint8", "tpu", "0.8.3", None),
