@@ -98,6 +98,22 @@ def test_what_a_device_gets(call: str, shape: tuple[int | None, ...]) -> None:
     ) == [shape]
 
 
+@pytest.mark.parametrize(
+    "mesh",
+    [
+        "jax.make_mesh((2, 4), ('a', 'b'))",
+        "jax.make_mesh(axis_sizes=(2, 4), axis_names=('a', 'b'))",
+        "Mesh(np.array(jax.devices()[:8]).reshape(2, 4), ('a', 'b'))",
+        "jax.sharding.AbstractMesh((2, 4), ('a', 'b'))",
+    ],
+)
+def test_sizes_of_a_mesh(mesh: str) -> None:
+    sizes = "mesh.shape['b'], mesh.shape.get('a'), mesh.size, len(mesh.axis_names)"
+    assert shapes(f"mesh = {mesh}\ntwice(jnp.ones(({sizes})))\n") == [(4, 2, 8, 2)]
+    other = "mesh = jax.make_mesh((n, 4), ('a', 'b'))"
+    assert shapes(f"from sizes import n\n{other}\ntwice(jnp.ones(({sizes})))\n") == [(4, None, None, 2)]
+
+
 @pytest.mark.parametrize("decorator", ["", "@functools.cache", "@functools.lru_cache(maxsize=None)"])
 @pytest.mark.parametrize("call", ["build(256)", "build(block=256)", "jax.jit(build(256))"])
 def test_what_a_factory_returns_is_called_at_once(decorator: str, call: str) -> None:

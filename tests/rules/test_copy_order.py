@@ -263,6 +263,18 @@ def test_a_ring_with_a_buffer_for_each_step() -> None:
     assert ring(slots=4) == []
 
 
+@pytest.mark.parametrize("size", ["mesh.shape['x']", "dict(mesh.shape)['x']", "mesh.size"])
+def test_a_ring_as_large_as_its_mesh(size: str) -> None:
+    """The number of devices comes from the mesh that the caller makes."""
+    for before, after, count in (("", "", 3), (_WAIT, _SIGNAL, 0)):
+        source = _RING.format(before=before, after=after, slots=2)
+        source = source.replace("def kernel(", "def kernel(N, ")
+        source = source.replace("            kernel,", f"            functools.partial(kernel, {size}),")
+        source = source.replace('def run(x):\n    mesh = jax.make_mesh((N,), ("x",))\n', "def run(x, mesh):\n")
+        source = source.replace("run(jnp.zeros((32, 128)))", "run(jnp.zeros((32, 128)), jax.make_mesh((4,), ('x',)))")
+        assert len(lint(source, "0.12.0.1", "tpu:v5e", "PAL422")) == count
+
+
 def test_a_wait_for_a_signal_never_sent() -> None:
     (text,) = ring(_WAIT)
     assert text.startswith("deadlock: device 0 waits here for 1 on `free`")

@@ -10,6 +10,7 @@ from pallas_lint.kernels.library.host import (
     command_lines,
     known_numbers,
     machine,
+    shards,
     tables,
     torch_tensors,
     tpu_fields,
@@ -214,7 +215,11 @@ def _made_attribute(interp: Tracer, owner: CallResult, name: str, node: nodes.No
         return owner.argument(name) or UNKNOWN
     if owner.short == "ArgSpec" and name == "args":
         return owner.argument(name, 0) or UNKNOWN
-    known = tpu_fields.field(interp, owner, name) or machine.attribute(interp, owner, name)
+    known = (
+        tpu_fields.field(interp, owner, name)
+        or machine.attribute(interp, owner, name)
+        or shards.mesh_attribute(owner, name)
+    )
     return known if known is not None else CallResult(f"method:{name}", (owner,), (), interp.frame.site(node))
 
 

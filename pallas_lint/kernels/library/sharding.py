@@ -275,7 +275,7 @@ def _device_count(mesh: Value) -> int | None:
         return None
     name = mesh.short
     if name == "make_mesh":
-        return _product(mesh.argument("axis_shapes", 0))
+        return _product(mesh.argument("axis_shapes", 0) or mesh.argument("axis_sizes", 0))
     devices = mesh.argument("devices", 0) if name == "Mesh" else None
     if isinstance(devices, Array) and devices.shape is not None:
         sizes = [size for size in devices.shape if isinstance(size, int)]

@@ -9,7 +9,7 @@ from pallas_lint.kernels.library.host.trees import as_arrays, map_leaves
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Const, Dim, Seq, Value
+from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Const, Dictionary, Dim, Seq, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,8 +97,8 @@ def mesh_axes(mesh: Value | None) -> dict[str, int | None] | None:
     if axes is None:
         return None
     sizes: tuple[object, ...] = ()
-    if mesh.short == "make_mesh":
-        given = mesh.argument("axis_shapes", 0)
+    if mesh.short in ("make_mesh", "AbstractMesh"):
+        given = mesh.argument("axis_shapes", 0) or mesh.argument("axis_sizes", 0)
         sizes = tuple(map(integer, given.items)) if isinstance(given, Seq) and not given.open else ()
     elif mesh.short == "Mesh":
         devices = mesh.argument("devices", 0)
@@ -112,6 +112,19 @@ def mesh_axes(mesh: Value | None) -> dict[str, int | None] | None:
     if len(axes) != len(sizes):
         return dict.fromkeys(axes)
     return {axis: size if isinstance(size, int) else None for axis, size in zip(axes, sizes, strict=True)}
+
+
+def mesh_attribute(mesh: CallResult, name: str) -> Value | None:
+    """`mesh.shape`, `mesh.axis_names`, `mesh.size`; None for other attributes, and where the axes are not known."""
+    axes = mesh_axes(mesh) if name in ("shape", "axis_names", "size") else None
+    if axes is None:
+        return None
+    if name == "axis_names":
+        return Seq(tuple(map(Const, axes)))
+    if name == "shape":
+        return Dictionary(tuple((Const(axis), UNKNOWN if size is None else Const(size)) for axis, size in axes.items()))
+    sizes = [size for size in axes.values() if size is not None]
+    return Const(prod(sizes)) if len(sizes) == len(axes) else UNKNOWN
 
 
 def _axis_sizes(mesh: Value) -> dict[str, int]:
