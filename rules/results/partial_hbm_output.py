@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.api import (
     UNKNOWN,
     Access,
+    Array,
     CallResult,
     Const,
     Context,
@@ -25,15 +26,18 @@ from pallas_lint.api import (
     Sym,
     blocks_of,
 )
+from pallas_lint.identity import ById
 from pallas_lint.kernels.facts.aliases import aliased_outputs
 from pallas_lint.kernels.facts.copies import copies_of
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.facts.writes import all_seen, outputs_of
 from pallas_lint.kernels.grid.index_ranges import number, reach_of
 from pallas_lint.kernels.model.symbols import item_of
+from pallas_lint.kernels.model.trace import is_full_index
 from pallas_lint.kernels.model.values import as_tuple
 
 if TYPE_CHECKING:
+    from pallas_lint.api import Value
     from pallas_lint.kernels.grid.blocks import Block
 
 
@@ -55,7 +59,8 @@ class PartialHbmOutput(Rule):
 
     Only outputs that nothing but copies writes, with an index that is loaded in the kernel or fewer elements than the
     output has, or whose index map reads a prefetched operand; and only where an input of the same shape and dtype, or
-    the one that the output is declared like, is passed and not used: without one, all rows may well be reached.
+    the one that the output is declared like, is passed and not used: without one, all rows may well be reached. An
+    input that is read counts where the copies are certainly too few, and write the places that are read.
 
     ## References
 
@@ -225,6 +230,8 @@ class PartialHbmOutput(Rule):
                 continue
             same = [ref for ref in trace.refs if ref.role == "in" and _fits(ref, output, launch)]
             unused = next((ref for ref in same if ref.buffer not in accessed), None)
+            if unused is None and _are_too_few(writes, output, launch):
+                unused = next((ref for ref in same if _is_read_where_written(ref, writes, trace)), None)
             if unused is None or unused.index is None:
                 continue
             yield context.finding(
@@ -322,6 +329,34 @@ def _parts_written(trace: KernelTrace, output: Ref) -> list[tuple[Op, Ref]] | No
     return (
         None if any(event.kind in ("load", "store", "accumulate") and not event.ref.view for event in others) else parts
     )
+
+
+def _is_read_where_written(ref: Ref, writes: list[tuple[Op, Ref]], trace: KernelTrace) -> bool:
+    """Whether an input is read at nothing but the places that are written, which are loaded: rows are updated."""
+    reads = [access for access in trace.accesses() if access.ref.buffer == ref.buffer and access.kind != "delete"]
+    written = [
+        _computation(part.indexer, trace)
+        for _, part in writes
+        if part.indexer is not None and uses_loaded(part.indexer)
+    ]
+    return bool(reads) and all(
+        access.kind == "load" and is_full_index(access.index) and _computation(access.ref.indexer, trace) in written
+        for access in reads
+    )
+
+
+def _computation(value: Value | None, trace: KernelTrace) -> object:
+    """What a part of an index is computed of: equal for two that are loaded from the same place and computed alike."""
+    if isinstance(value, Seq):
+        return tuple(_computation(item, trace) for item in value.items)
+    if isinstance(value, Slice):
+        return tuple(_computation(part, trace) for part in (value.start, value.stop, value.step, value.size))
+    if not isinstance(value, Array):
+        return value
+    if value.origin is not None:
+        return value.origin.name, *(_computation(each, trace) for each in value.origin.args)
+    load = trace.load_of(value)
+    return ById(value) if load is None else (load.ref.buffer, _computation(load.index, trace))
 
 
 def _are_too_few(writes: list[tuple[Op, Ref]], output: Ref, launch: Launch) -> bool:

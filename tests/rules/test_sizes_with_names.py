@@ -362,6 +362,53 @@ def test_an_output_declared_like_an_input_that_is_not_used(like: str, more: str,
     assert codes.count("PAL421") == count
 
 
+_ROWS = """
+import jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(rows_ref, grad_ref, table_hbm, new_hbm, row, sem):
+    at = pl.ds(rows_ref[pl.program_id(0)], 1)
+    pltpu.async_copy(table_hbm.at[{read}], row, sem).wait()
+    row[...] -= grad_ref[...]
+    pltpu.sync_copy(row, new_hbm.at[at])
+
+def update(table, rows, grads):
+    hbm, block = pl.BlockSpec(memory_space=pltpu.HBM), pl.BlockSpec((1, 1, 256), lambda i, rows: (i, 0, 0))
+    return pl.pallas_call(
+        kernel,
+        grid_spec=pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1,
+            grid=rows.shape,
+            in_specs=[block, hbm],
+            out_specs=hbm,
+            scratch_shapes=[pltpu.VMEM((1, 1, 256), table.dtype), pltpu.SemaphoreType.DMA],
+        ),
+        out_shape=table{more},
+    )(rows, grads, table)
+
+update(jnp.ones(({rows}, 1, 256)), jnp.array([3, 1, 2, 0]), jnp.ones((4, 1, 256)))
+"""
+
+
+# With jax 0.12.0.1 the TPU interpreter returns NaN for the other rows.
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ({}, 1),
+        ({"read": "pl.ds(rows_ref[pl.program_id(0)], 1)"}, 1),
+        ({"more": ", input_output_aliases={2: 0}"}, 0),
+        ({"rows": "4"}, 0),  # each may be written
+        ({"read": "pl.ds(pl.program_id(0), 1)"}, 0),  # rows are sorted
+        ({"read": "pl.ds(rows_ref[pl.program_id(0)] + 1, 1)"}, 0),
+    ],
+)
+def test_rows_of_an_input_that_are_updated(given: dict[str, str], count: int) -> None:
+    text = _ROWS.format(**{"read": "at", "more": "", "rows": "64"} | given)
+    codes = [finding.code for finding in lint(text)]
+    assert codes.count("PAL421") == count
+
+
 _PAGES = """
 import jax, jax.numpy as jnp
 from jax.experimental import pallas as pl
