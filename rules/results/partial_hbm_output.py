@@ -27,7 +27,7 @@ from pallas_lint.api import (
     blocks_of,
 )
 from pallas_lint.identity import ById
-from pallas_lint.kernels.facts.aliases import aliased_outputs
+from pallas_lint.kernels.facts.aliases import aliased_outputs, pairs
 from pallas_lint.kernels.facts.copies import copies_of
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.facts.writes import all_seen, outputs_of
@@ -228,7 +228,11 @@ class PartialHbmOutput(Rule):
                 or _is_one_part(writes, launch)
             ):
                 continue
-            same = [ref for ref in trace.refs if ref.role == "in" and _fits(ref, output, launch)]
+            inputs = _without_alias(trace, prefetched)
+            same = [ref for ref in inputs if _fits(ref, output, launch)]
+            # An output like an input that another one has is of a pair: nothing is known of the shape of its own.
+            if not same and any(_fits(ref, output, launch) for ref in trace.refs if ref.role == "in"):
+                same = [ref for ref in inputs if ref.shape is None]
             unused = next((ref for ref in same if ref.buffer not in accessed), None)
             if unused is None and _are_too_few(writes, output, launch):
                 unused = next((ref for ref in same if _is_read_where_written(ref, writes, trace)), None)
@@ -253,8 +257,8 @@ def _chosen_by_table(
         return
     unused = [
         (ref, block)
-        for ref in trace.refs
-        if ref.role == "in" and ref.index is not None and ref.buffer not in accessed
+        for ref in _without_alias(trace, prefetched)
+        if ref.index is not None and ref.buffer not in accessed
         if (block := blocks.inputs[ref.index]) is not None
     ]
     for output in outputs_of(trace) if unused else ():
@@ -271,6 +275,13 @@ def _chosen_by_table(
             help=_alias_help(prefetched, like, output),
             related=[(block.spec.site, "chosen here")] if block.spec is not None else [],
         )
+
+
+def _without_alias(trace: KernelTrace, prefetched: int) -> list[Ref]:
+    """The inputs of a kernel that are no output yet."""
+    aliased = {operand for operand, _ in pairs(trace.launch) or ()}
+    inputs = (ref for ref in trace.refs if ref.role == "in")
+    return [ref for ref in inputs if ref.index is None or prefetched + ref.index not in aliased]
 
 
 def _is_like(ref: Ref, its: Block, output: Ref, block: Block, launch: Launch) -> bool:

@@ -409,6 +409,39 @@ def test_rows_of_an_input_that_are_updated(given: dict[str, str], count: int) ->
     assert codes.count("PAL421") == count
 
 
+_TWO_CACHES = """
+import jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(slot_ref, new_ref, k_cache, v_cache, k_out, v_out):
+    for out in (k_out, v_out):
+        pltpu.sync_copy(new_ref, out.at[slot_ref[0]])
+
+def write(slot, new, k, v):
+    hbm, cache = pl.BlockSpec(memory_space=pl.ANY), jax.ShapeDtypeStruct(k.shape, k.dtype)
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec(memory_space=pltpu.VMEM), hbm, hbm],
+        out_specs=[hbm, hbm],
+        out_shape=[cache, cache],
+        input_output_aliases={aliases},
+    )(slot, new, k, v)
+
+{call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("aliases", "expected"), [("{2: 0}", ["v_out v_cache"]), ("{3: 1}", ["k_out k_cache"]), ("{2: 0, 3: 1}", [])]
+)
+def test_the_input_that_has_no_alias_yet(aliases: str, expected: list[str]) -> None:
+    cache = "jnp.ones((16, 8, 128))"
+    for call in ("", f"write(jnp.ones(1, int), jnp.ones((8, 128)), {cache}, {cache})"):
+        found = lint(_TWO_CACHES.format(aliases=aliases, call=call), select="PAL421")
+        assert [" ".join(finding.message.split("`")[1:4:2]) for finding in found] == expected
+
+
 _PAGES = """
 import jax, jax.numpy as jnp
 from jax.experimental import pallas as pl
