@@ -17,6 +17,7 @@ from pallas_lint.api import (
     Ref,
     Rule,
     Severity,
+    Site,
     Sym,
     Value,
     blocks_of,
@@ -342,16 +343,33 @@ def _of_nothing(block: Block, context: Context) -> Iterator[Finding]:
         if not _divides_loaded(value):
             continue
         for point in _points(block):
-            index = _EmptyPoint(point.indices, point.sizes, point.symbols, point.launch).value(value)
+            empty = _EmptyPoint(point.indices, point.sizes, point.symbols, point.launch)
+            index = empty.value(value)
             if isinstance(index, int) and index < 0:
                 what = f"{'input' if block.role == 'in' else 'output'} {block.index}"
+                returned = block.index_map.site_of(results[at][0])
+                made = _made_negative(value, empty)
+                elsewhere = made is not None and not returned.span.contains(made.span)
                 yield context.finding(
-                    block.index_map.site_of(results[at][0]),
+                    made if made is not None and elsewhere else returned,
                     f"index map of {what} returns {index} for dimension {at} where the prefetched length is 0",
                     help="keep it in range: `jnp.maximum(..., 0)`; an empty sequence fetches some block all the same",
                     severity=Severity.WARNING,
+                    related=[(returned, "returned here")] if elsewhere else [],
                 )
                 return
+
+
+def _made_negative(value: Value, point: Point) -> Site | None:
+    """The operation that makes a number negative of others that are not: `- 1`, before the minimum with a step."""
+    op = value.origin if isinstance(value, Array) else None
+    if op is None:
+        return None
+    for operand in op.args:
+        number = point.value(operand)
+        if isinstance(operand, Array) and isinstance(number, int) and number < 0:
+            return _made_negative(operand, point)
+    return op.site
 
 
 def _divides_loaded(value: Value) -> bool:

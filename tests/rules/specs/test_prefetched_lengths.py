@@ -66,3 +66,13 @@ def test_no_block_of_an_empty_sequence(index: str) -> None:
 )
 def test_kept_in_range(index: str) -> None:
     assert found(index) == []
+
+
+def test_the_place_where_it_becomes_negative() -> None:
+    """A helper counts the blocks of several index maps: that is where it is put right."""
+    helper = "\n\ndef last_block(length):\n    blocks = pl.cdiv(length, 256)\n    return blocks - 1\n"
+    code = _MODULE.format(index="jnp.minimum(j, last_block(len_ref[i]))") + helper
+    [finding] = lint(code, "0.12.0.1", "tpu", "PAL307")
+    lines = code.splitlines()
+    assert lines[finding.span.start.line - 1].strip() == "return blocks - 1"
+    assert lines[finding.related[0].span.start.line - 1].strip().startswith("return i, jnp.minimum(")
