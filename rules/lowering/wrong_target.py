@@ -36,7 +36,8 @@ class WrongTarget(Rule):
     Names of `pallas.tpu` in a launch that has Triton's or Mosaic GPU's parameters, or is `plgpu.kernel`, do not lower
     whatever the target is.
 
-    An info where a kernel for one of the two GPU backends is checked for the other: a GPU runs both.
+    An info where a kernel for one of the two GPU backends is checked for the other: a GPU runs both. So are memory
+    spaces of blocks for TPU alone where the target is Triton, which takes no account of them.
 
     ## How to fix
 
@@ -51,7 +52,8 @@ class WrongTarget(Rule):
 
     - jax issue 23495.
     - The rules that are registered with jax 0.6.2, 0.8.3, 0.10.2, 0.11.2 and 0.12.0.1: neither GPU lowering has one for
-      the primitives of `pallas.tpu`. Lowered for H100 with 0.11.2 and 0.12.0.1: "Unsupported memory space: vmem".
+      the primitives of `pallas.tpu`. Lowered for H100 with 0.11.2 and 0.12.0.1: "Unsupported memory space: vmem" of
+      scratch. Blocks with memory spaces of TPUs lower for Triton with 0.6.2, 0.9.2, 0.10.2 and 0.12.0.1.
     """
 
     code = "PAL112"
@@ -123,9 +125,17 @@ class WrongTarget(Rule):
 
 
 def _of_other_target(launch: Launch, own: Backend, requested: list[Backend], context: Context) -> Finding:
-    site, name = next(_uses(launch, own), (launch.site, None))
+    uses = sorted(_uses(launch, own), key=lambda use: use[2])  # a memory space is the least of it
+    site, name = uses[0][:2] if uses else (launch.site, None)
     what = f"`{name}` is" if name is not None else "the kernel is"
     names = " and ".join(dict.fromkeys(BACKENDS[backend] for backend in requested))
+    if {*requested} == {"triton"} and uses and uses[0][2]:
+        return context.finding(
+            site,
+            f"{what} for {BACKENDS[own]}: {names}, the requested target, takes no account of it",
+            help=f"leave it out, or choose the backend that it is for: `--target {own}`",
+            severity=Severity.INFO,
+        )
     return context.finding(
         site,
         f"{what} for {BACKENDS[own]}: it does not run on {names}, the requested target",
@@ -136,9 +146,9 @@ def _of_other_target(launch: Launch, own: Backend, requested: list[Backend], con
 
 def _of_tpu(launch: Launch) -> Iterator[tuple[Site, str]]:
     """Uses, in a launch for a GPU, of what only the TPU lowering has; all scratch of Triton's is PAL314's."""
-    for site, name in _uses(launch, "tpu"):
+    for site, name, is_space in _uses(launch, "tpu"):
         short = name.removeprefix("pltpu.")
-        if short in _TPU_ALONE or (short == "VMEM" and launch.backend == "mosaic_gpu"):
+        if short in _TPU_ALONE or (short == "VMEM" and not is_space and launch.backend == "mosaic_gpu"):
             yield site, name
 
 
@@ -147,11 +157,15 @@ _TPU_ALONE = frozenset(
     "async_copy async_remote_copy make_async_copy make_async_remote_copy sync_copy get_barrier_semaphore bitcast"
     " pack_elementwise unpack_elementwise prng_random_bits prng_seed repeat roll stochastic_round".split()
 )
+_SPACES = ("ANY", "CMEM", "HBM", "SEMAPHORE", "SMEM", "VMEM")
 _ALIASES = {"tpu": "pltpu", "triton": "plgpu", "mosaic_gpu": "plgpu"}
 
 
-def _uses(launch: Launch, backend: str) -> Iterator[tuple[Site, str]]:
-    """Where names of the backend are used, and as what: in the launch's arguments, then in the kernel."""
+def _uses(launch: Launch, backend: str) -> Iterator[tuple[Site, str, bool]]:
+    """Where names of the backend are used, and as what: in the launch's arguments, then in the kernel.
+
+    And whether it is a memory space that is named, mostly of a block: `pltpu.VMEM`, and no `pltpu.VMEM(shape, dtype)`.
+    """
     stack: list[tuple[Value, Site]] = [(value, launch.site) for value in launch.arguments.values()][::-1]
     while stack:
         value, site = stack.pop()
@@ -159,11 +173,12 @@ def _uses(launch: Launch, backend: str) -> Iterator[tuple[Site, str]]:
             site = value.site
         name = value.function if isinstance(value, CallResult) else value.name if isinstance(value, External) else ""
         if of_name(name) == backend:
-            yield site, f"{_ALIASES[backend]}.{name.rpartition('.')[2]}"
+            short = name.rpartition(".")[2]
+            yield site, f"{_ALIASES[backend]}.{short}", isinstance(value, External) and short in _SPACES
         if isinstance(value, CallResult):
             stack.extend((item, site) for item in (*(item for _, item in value.keywords), *value.args))
         elif isinstance(value, Seq):
             stack.extend((item, site) for item in value.items[::-1])
     for op in (op for trace in launch.traces for op in trace.ops() if op.certain):
         if of_name(op.name) == backend:
-            yield op.site, f"{_ALIASES[backend]}.{op.short}"
+            yield op.site, f"{_ALIASES[backend]}.{op.short}", False

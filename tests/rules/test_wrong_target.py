@@ -51,11 +51,26 @@ def found(module: str, target: str, more: str = "", value: str = "x_ref[...]") -
             "x_ref[...]",
             "INFO `plgpu.CompilerParams` is for Mosaic GPU: it does not run on Triton",
         ),
+        (
+            "tpu",
+            "triton",
+            "in_specs=[pl.BlockSpec(memory_space=plx.VMEM)],",
+            "plx.roll(x_ref[...], 1, 0)",
+            "WARNING `pltpu.roll` is for TPU: it does not run on Triton",
+        ),
         ("tpu", "triton", PARAMS, "x_ref[...]", "WARNING `pltpu.CompilerParams` is for TPU: it does not run on Triton"),
     ],
 )
 def test_made_for_another(module: str, target: str, more: str, value: str, text: str) -> None:
     assert found(module, target, more, value) == [f"{text}, the requested target"]
+
+
+@pytest.mark.parametrize("space", ["VMEM", "HBM", "SMEM"])
+def test_memory_spaces_that_triton_takes_no_account_of(space: str) -> None:
+    """Lowered for H100 by jax 0.6.2, 0.9.2, 0.10.2 and 0.12.0.1, in both specs, with and without a grid."""
+    more = f"in_specs=[pl.BlockSpec(memory_space=plx.{space})],"
+    text = f"INFO `pltpu.{space}` is for TPU: Triton, the requested target, takes no account of it"
+    assert found("tpu", "triton", more) == [text]
 
 
 @pytest.mark.parametrize(
