@@ -186,6 +186,58 @@ def test_a_regular_semaphore_counts_copies() -> None:
     assert lint(code, "0.12.0.1", "tpu:v6e", "PAL422") == []
 
 
+_NESTED = """\
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+
+def kernel(x_ref, o_hbm, buf, sems):
+    out = sems.at[1]
+    for i in range(4):
+        copy = pltpu.make_async_copy(buf.at[i % 2].at[{sent}], o_hbm.at[i].at[{sent}], {sem})
+        {store}
+        copy.start()
+        {other}
+        copy.wait()
+
+
+def run(x):
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.VMEM)],
+        out_specs=pl.BlockSpec(memory_space=pltpu.HBM),
+        out_shape=jax.ShapeDtypeStruct((4, 16, 128), jnp.float32),
+        scratch_shapes=[pltpu.VMEM((2, 16, 128), jnp.float32), pltpu.SemaphoreType.DMA((2, 2))],
+    )(x)
+
+
+run(jnp.ones((4, 16, 128)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ({}, 0),
+        ({"other": "buf[(i + 1) % 2] = x_ref[i]"}, 0),
+        ({"other": "buf[i % 2] = x_ref[i]"}, 1),
+        ({"other": "buf.at[i % 2].at[pl.ds(0, 8)][pl.ds(0, 8)] = x_ref[i, :8]"}, 1),
+        ({"sent": "pl.ds(8, 8)", "other": "buf.at[i % 2].at[pl.ds(4, 12)][pl.ds(2, 8)] = x_ref[i, :8]"}, 1),
+        ({"sent": "pl.ds(8, 8)", "other": "buf.at[i % 2].at[pl.ds(4, 12)][pl.ds(0, 4)] = x_ref[i, :4]"}, 0),
+        ({"sent": "pl.ds(8, 8)", "other": "buf.at[i % 2][:8] = x_ref[i, :8]"}, 0),
+        ({"sem": "sems.at[1, i % 2]"}, 0),
+        ({"other": "pltpu.make_async_copy(buf.at[0], o_hbm.at[0], sems.at[1, i % 2]).wait()"}, 1),  # one wait too many
+    ],
+)
+def test_views_of_views(given: dict[str, str], count: int) -> None:
+    """Races as the TPU interpreter of jax 0.12.0.1 finds them."""
+    plain = {"sent": "...", "sem": "out.at[i % 2]", "store": "buf[i % 2] = x_ref[i]", "other": "pass"}
+    found = lint(_NESTED.format(**plain | given), "0.12.0.1", "tpu:v5e", "PAL422")
+    assert len(found) == count
+
+
 _RING = """\
 import functools
 import jax

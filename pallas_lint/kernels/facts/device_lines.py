@@ -361,15 +361,10 @@ class _Layout:
             return Semaphore(home, "barrier", (), "barrier")
         if not isinstance(value, Ref) or not (self._is_scoped(value) or (value.role == "scratch" and not value.owner)):
             raise _NotLaidOut
-        index: tuple[int, ...] = ()
-        if value.view:
-            if value.parent is None or value.parent.view or value.indexer is None:
-                raise _NotLaidOut
-            parts = as_tuple(value.indexer)
-            numbers = [point.value(part) for part in parts]
-            index = tuple(number for number in numbers if isinstance(number, int))
-            if len(index) != len(numbers):
-                raise _NotLaidOut
+        numbers = [point.value(part) for index in _path(value)[1] for part in as_tuple(index)]
+        index = tuple(number for number in numbers if isinstance(number, int))
+        if len(index) != len(numbers):
+            raise _NotLaidOut
         kind: Kind = "dma" if value.buffer in self.of_copies else "regular"
         return Semaphore(home, value.parameter, index, kind)
 
@@ -381,14 +376,10 @@ class _Layout:
         """The part of a buffer that a view, or an access to it, is of: of this line's, or of another's."""
         if ref.owner is not None and not self._is_scoped(ref):
             raise _NotLaidOut
-        root = ref
-        if ref.view:
-            if ref.parent is None or ref.parent.view or ref.indexer is None:
-                raise _NotLaidOut
-            if index is not None and index != ELLIPSIS and not _is_all(index):
-                raise _NotLaidOut
-            root, index = ref.parent, ref.indexer
-        box = _box(index, _sizes(root, point), point)
+        root, indices = _path(ref)
+        if index is not None and not (indices and (index == ELLIPSIS or _is_all(index))):
+            indices.append(index)
+        box = _nested_box(indices, _sizes(root, point), point)
         moves = root.role in ("in", "out") and root.space not in ("hbm", "any")
         buffer = (root.buffer, step) if moves else root.buffer
         return Region(
@@ -441,26 +432,67 @@ def _sizes(ref: Ref, point: DevicePoint) -> tuple[int | None, ...] | None:
     return tuple(size if isinstance(size, int) else None for size in found)
 
 
+def _path(ref: Ref) -> tuple[Ref, list[Value]]:
+    """The buffer that a view is of, and the indices that lead to it: `buf.at[slot].at[rows]` has two."""
+    indices: list[Value] = []
+    while ref.view:
+        if ref.parent is None or ref.indexer is None:
+            raise _NotLaidOut
+        indices.insert(0, ref.indexer)
+        ref = ref.parent
+    return ref, indices
+
+
 _Interval = tuple[int | None, int, int]  # start, size, and the size of the dimension
 _EVERYTHING = Slice(NONE, NONE, NONE)
 
 
 def _box(index: Value | None, shape: tuple[int | None, ...] | None, point: DevicePoint) -> tuple[_Interval, ...]:
     """The interval of each dimension; of a shape that is not known, of those that are indexed."""
-    parts = [] if index is None else list(index.items) if isinstance(index, Seq) else [index]
+    parts = _parts(index, None if shape is None else len(shape))
+    shape = (None,) * len(parts) if shape is None else shape
+    return tuple(_interval(part, size, point) for part, size in zip(parts, shape, strict=True))
+
+
+def _parts(index: Value | None, rank: int | None) -> list[Value]:
+    """One index for each dimension; of a shape that is not known, for those that are indexed."""
+    parts: list[Value] = [] if index is None else [*index.items] if isinstance(index, Seq) else [index]
     if isinstance(index, Seq) and (index.open or index.kind == "list"):
         raise _NotLaidOut
-    if shape is None:
+    if rank is None:
         if ELLIPSIS in parts[:-1]:
             raise _NotLaidOut
-        shape = (None,) * len(parts)
+        rank = len(parts)
     if ELLIPSIS in parts:
         at = parts.index(ELLIPSIS)
-        parts[at : at + 1] = [_EVERYTHING] * (len(shape) - len(parts) + 1)
-    parts += [_EVERYTHING] * (len(shape) - len(parts))
-    if len(parts) != len(shape):
+        parts[at : at + 1] = [_EVERYTHING] * (rank - len(parts) + 1)
+    parts += [_EVERYTHING] * (rank - len(parts))
+    if len(parts) != rank:
         raise _NotLaidOut
-    return tuple(_interval(part, size, point) for part, size in zip(parts, shape, strict=True))
+    return parts
+
+
+def _nested_box(
+    indices: list[Value], shape: tuple[int | None, ...] | None, point: DevicePoint
+) -> tuple[_Interval, ...]:
+    """The interval of each dimension after several indices, each of what the one before leaves."""
+    box = [*_box(indices[0] if indices else None, shape, point)]
+    if len(indices) < 2:
+        return tuple(box)
+    if shape is None:
+        raise _NotLaidOut
+    left = [*range(len(shape))]
+    for index, inner in itertools.pairwise(indices):
+        parts = _parts(index, len(left))
+        if any(isinstance(part, Ref) for part in parts):
+            raise _NotLaidOut  # rows that it numbers
+        left = [at for at, part in zip(left, parts, strict=True) if isinstance(part, Slice)]
+        for at, (start, size, _) in zip(left, _box(inner, tuple(box[at][1] for at in left), point), strict=True):
+            outer, whole, _ = box[at]
+            if shape[at] is None and (start, size) != (0, whole):
+                raise _NotLaidOut  # one element stands for all
+            box[at] = (None if outer is None or start is None else outer + start, size, box[at][2])
+    return tuple(box)
 
 
 def _numbering(ref: Ref) -> Ref | None:
