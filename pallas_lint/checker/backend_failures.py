@@ -10,6 +10,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.kernels.model.compiler_params import compiler_param
 from pallas_lint.kernels.model.values import External
 from pallas_lint.records import frozen
+from pallas_lint.text.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,8 +49,7 @@ class Failure:
         """ "Triton", "TPU and Mosaic GPU"."""
         if self.device in SUBCORES:
             return f"the {SUBCORES[self.device]}"
-        names = [BACKENDS[backend] for backend in self.backends]
-        return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        return listed([BACKENDS[backend] for backend in self.backends])
 
     @property
     def jax(self) -> str:

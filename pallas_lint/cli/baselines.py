@@ -8,9 +8,9 @@ from pallas_lint.config.bounds import bounds
 from pallas_lint.config.flags import UsageError
 from pallas_lint.finding import LintError
 from pallas_lint.records import frozen
-from pallas_lint.report.footer import count
 from pallas_lint.text import paths
 from pallas_lint.text.paths import shown_path
+from pallas_lint.text.wording import count_of
 from pallas_lint.triage.baseline import Baseline, BaselineError
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ class BaselineRun:
             new, known = baseline.split(findings, self.cwd, self.source_line)
             left += new
             if known:
-                notes.append(f"{count(known, 'finding')} known from {shown} not shown")
+                notes.append(f"{count_of(known, 'finding')} known from {shown} not shown")
             gone = baseline.gone(findings, inputs, self.cwd, self.source_line)
             if gone:
-                notes.append(f"{count(gone, 'finding')} of {shown} no longer there; --write-baseline drops them")
+                notes.append(f"{count_of(gone, 'finding')} of {shown} no longer there; --write-baseline drops them")
         return BaselineResult(tuple(sorted(left, key=lambda finding: finding.sort_key)), tuple(notes), tuple(errors))
 
     def write(self) -> tuple[list[str], list[LintError]]:
@@ -77,7 +77,7 @@ class BaselineRun:
             try:
                 before = Baseline.read(file) if paths.exists(file) else Baseline(file)
                 before.updated(findings, inputs, self.cwd, self.source_line).write(self._bounds_of(file))
-                notes.append(f"wrote {count(len(findings), 'finding')} to {shown}")
+                notes.append(f"wrote {count_of(len(findings), 'finding')} to {shown}")
             except BaselineError as error:
                 errors.append(LintError(shown, error.message, error.line))
         return notes, errors

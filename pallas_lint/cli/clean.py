@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.cli import caching, terminal
 from pallas_lint.cli.exit import OK
 from pallas_lint.config.flags import UsageError
-from pallas_lint.report.footer import count
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     for note in choice.notes:
         terminal.print_message(note)
     terminal.print_message(
-        f"removed {count(removed, 'file')} from {choice.folder.path}"
+        f"removed {count_of(removed, 'file')} from {choice.folder.path}"
         if choice.folder is not None and removed
         else "there is nothing to remove"
     )

@@ -20,7 +20,6 @@ from pallas_lint.identity import ById
 from pallas_lint.notebooks import MARKDOWN
 from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.records import evolve, field, frozen
-from pallas_lint.report.footer import count as counted
 from pallas_lint.report.lines import Lines
 from pallas_lint.report.style import Style, can_link, use_colour, visible, visible_file
 from pallas_lint.report.wrapping import width_of
@@ -30,6 +29,7 @@ from pallas_lint.run.runner import RunResult, check_source, combine
 from pallas_lint.run.runner import run as run_files
 from pallas_lint.text import files
 from pallas_lint.text.paths import shown_path
+from pallas_lint.text.wording import count_of
 from pallas_lint.triage.pipeline import ReportContext, of_report
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def _fix(linted: _LintRun, probed: Probing | None) -> int:
         probed.probe_changed({path: outcome.sources[path] for path in written})
         after = _reconciled(after, probed)
     if options.add_suppressions:
-        after = evolve(after, fixed=0, notes=[*linted.notes, f"{counted(fixed, 'finding')} silenced by a comment"])
+        after = evolve(after, fixed=0, notes=[*linted.notes, f"{count_of(fixed, 'finding')} silenced by a comment"])
     if on_stdin:
         source = outcome.sources.get(linted.files[0].shown) or texts.get(linted.files[0].shown)
         if source is not None:
@@ -329,7 +329,7 @@ def _show_diff(linted: _LintRun, outcome: FixResult) -> int:
     count = sum(outcome.fixed.values())
     if not linted.options.quiet:
         verb = "silence" if linted.options.add_suppressions else "fix"
-        terminal.print_message(f"would {verb} {counted(count, 'finding')} in {counted(len(outcome.changed), 'file')}")
+        terminal.print_message(f"would {verb} {count_of(count, 'finding')} in {count_of(len(outcome.changed), 'file')}")
     if linted.all_errors or linted.result.errors:
         return TROUBLE
     return FINDINGS if outcome.changed and not linted.options.exit_zero else OK
@@ -455,7 +455,7 @@ def _notes_of(linted: _LintRun) -> list[str]:
     """For -v: which settings and which jax version were used, and which known calls were not looked at."""
     distinct = {ById(file.settings): file.settings for file in linted.files}.values()
     left_out = [
-        f"{visible_file(path)}: {counted(more, 'known call')} of its functions left out, as others are more unlike"
+        f"{visible_file(path)}: {count_of(more, 'known call')} of its functions left out, as others are more unlike"
         for path, more in linted.result.left_out.items()
     ]
     return left_out + [

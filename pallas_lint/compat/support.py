@@ -9,6 +9,7 @@ from pallas_lint import compat
 from pallas_lint.compat.forms import in_words
 from pallas_lint.compat.functions import SEMANTICS, SUBCORES, devices_at
 from pallas_lint.compat.outcomes import verdict_of
+from pallas_lint.text.wording import listed
 
 PALLAS = "jax.experimental.pallas"
 _PREFIXES: dict[str, tuple[str, ...]] = {
@@ -158,7 +159,7 @@ def _note(name: str, backend: str, devices: Sequence[str], version: str) -> str:
     if backend == "tpu" and SUBCORES[0] in devices:
         return _on_subcores(name, version)
     if backend == "tpu" and others:
-        return f"the compiler was run for {_listed(compiled)}, not for {', '.join(others)}"
+        return f"the compiler was run for {listed(compiled)}, not for {', '.join(others)}"
     support = compat.function(name)
     if backend == "tpu" and support is not None and device_of(backend, devices, version) is None:
         return _generations(support, version)
@@ -179,11 +180,6 @@ def _on_subcores(name: str, version: str) -> str:
     status = "unknown" if support is None else support.verdict("tpu", version, device=SUBCORES[1]).status
     words = {"supported": "yes", "unsupported": "no", "depends": "in some forms", "unknown": "not measured"}
     return f"on the scalar subcore of a SparseCore: {words[status]}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """ "v4, v5e and v6e"."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _generations(support: compat.FunctionSupport, version: str) -> str:

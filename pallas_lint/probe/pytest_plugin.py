@@ -157,9 +157,9 @@ class _Examiner:
             return
         from pallas_lint.probe.results import judged_for
         from pallas_lint.report import Report, render
-        from pallas_lint.report.footer import count
         from pallas_lint.report.style import Style
         from pallas_lint.report.wrapping import width_of
+        from pallas_lint.text.wording import count_of
 
         findings, errors, lines = self._findings()
         launches = [launch for result in self.results for launch in result.launches]
@@ -182,14 +182,18 @@ class _Examiner:
             source_line=lines.line,
         )
         terminalreporter.section("Pallas launches")
-        terminalreporter.write_line(f"{count(len(launches), 'launch')} of {count(report.kernels, 'kernel')} examined")
+        terminalreporter.write_line(
+            f"{count_of(len(launches), 'launch')} of {count_of(report.kernels, 'kernel')} examined"
+        )
         for piece in render("full", report):
             terminalreporter.write(piece)
         for error in errors:
             terminalreporter.write_line(f"{error.path}: {error.message}")
         if self.failing:
             at_least = self.settings.fail_on.value
-            message = f"{count(self.failing, 'finding')} at or above {at_least} (`fail-on`): the exit status is not 0"
+            message = (
+                f"{count_of(self.failing, 'finding')} at or above {at_least} (`fail-on`): the exit status is not 0"
+            )
             terminalreporter.write_line(message, red=True)
 
     def _findings(self) -> tuple[list[Any], list[Any], Any]:

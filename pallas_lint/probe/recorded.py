@@ -18,6 +18,7 @@ from pallas_lint.records import frozen
 from pallas_lint.run.project_calls import outside_of_project
 from pallas_lint.text import files
 from pallas_lint.text.paths import shown_path
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +90,7 @@ class Recording:
         except OSError as error:
             raise RecordError(f"{shown}: cannot be written: {error.strerror or error}") from error
         calls, functions = len(kept), len({each.function for each in kept})
-        summary = f"{calls} call{'s' * (calls != 1)} of {functions} function{'s' * (functions != 1)}"
+        summary = f"{count_of(calls, 'call')} of {count_of(functions, 'function')}"
         return Recorded(f"{shown}: {summary}{'' if changed else ', as before'}", len(new))
 
     def _update(self, new: list[KnownCall], shown: str) -> tuple[tuple[KnownCall, ...], bool]:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.launch_summary import Coverage
 from pallas_lint.report import statistics
-from pallas_lint.report.footer import count, file_of
+from pallas_lint.report.footer import file_of
 from pallas_lint.report.style import visible
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ def render(report: Report) -> Iterator[str]:
     if report.quiet:
         return
     if report.fixed:
-        yield f"fixed {count(report.fixed, 'finding')}\n"
+        yield f"fixed {count_of(report.fixed, 'finding')}\n"
     for note in report.notes:
         yield f"note: {visible(note)}\n"
     for stage in report.unjudged:
@@ -65,7 +66,7 @@ def _sentence(text: str) -> str:
 def judged(report: Report) -> str:
     """What kernels were checked for, for how many launches shapes are known, and how to supply the rest."""
     if not report.findings and not report.kernels and not report.seen:
-        return f"no kernel in {count(report.files, 'file')}"
+        return f"no kernel in {count_of(report.files, 'file')}"
     backends = sorted({each.backend for each in report.seen if each.judged and each.backend is not None})
     # Its source is left out where it was passed on the command line.
     versions = [version.removesuffix(" (--jax-version)") for version in report.jax]
@@ -73,7 +74,7 @@ def judged(report: Report) -> str:
     coverage = Coverage.of(report.seen)
     if not coverage.launches:
         return f"{what}; shapes known for what was probed"
-    line = f"{what}; shapes known for {coverage.shapes} of {count(coverage.launches, 'launch')}"
+    line = f"{what}; shapes known for {coverage.shapes} of {count_of(coverage.launches, 'launch')}"
     return line + _missing(report.seen)
 
 

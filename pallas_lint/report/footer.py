@@ -8,6 +8,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.launch_summary import Coverage
 from pallas_lint.report.style import visible, visible_file
 from pallas_lint.report.wrapping import wrapped
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
 _MAX_PLACES = 3  # that are named: files without a version, launches that were not followed
 
 
-def count(number: int, noun: str) -> str:
-    """ "1 finding", "2 findings", "2 launches"; "info" has no plural."""
-    if number == 1 or noun == "info":
-        return f"{number} {noun}"
-    return f"{number} {noun}{'es' if noun.endswith('ch') else 's'}"
-
-
 def render(report: Report) -> Iterator[str]:
     """What was found in how much code, what can be fixed, and what was assumed."""
     for line in () if report.quiet else _lines(report):
@@ -34,19 +28,19 @@ def render(report: Report) -> Iterator[str]:
 
 def _lines(report: Report) -> Iterator[str]:
     style = report.style
-    read = f"{count(report.kernels, 'kernel')}, {count(report.files, 'file')}"
-    fixed = f" ({count(report.fixed, 'finding')} fixed)" if report.fixed else ""
+    read = f"{count_of(report.kernels, 'kernel')}, {count_of(report.files, 'file')}"
+    fixed = f" ({count_of(report.fixed, 'finding')} fixed)" if report.fixed else ""
     if report.findings:
         by_severity = ", ".join(
-            style.severity(severity, count(number, severity.value))
+            style.severity(severity, count_of(number, severity.value))
             for severity in Severity
             if (number := sum(finding.severity is severity for finding in report.findings))
         )
-        found = style.bold(f"Found {count(len(report.findings), 'finding')}")
+        found = style.bold(f"Found {count_of(len(report.findings), 'finding')}")
         yield f"{found} ({by_severity}) in {read}{fixable(report.findings)}.{fixed}"
     elif report.kernels or not report.errors:  # of what could not be read or run nothing is known
         # What was checked comes at the end.
-        where = count(report.files, "file") if report.kernels or report.seen else read
+        where = count_of(report.files, "file") if report.kernels or report.seen else read
         yield f"{style.good('No findings')} in {where}.{fixed}"
     if report.assumed is not None:
         yield f"{style.dim('note:')} {_assumption(report.assumed)}"
@@ -76,12 +70,12 @@ def _judged(report: Report) -> str:
     """
     backends = sorted({each.backend for each in report.seen if each.judged and each.backend is not None})
     judged = ", ".join((*backends, *report.jax))
-    subject = "" if report.findings else f"{count(report.kernels, 'kernel')} "
+    subject = "" if report.findings else f"{count_of(report.kernels, 'kernel')} "
     kernels = f"{subject}judged{f' for {judged}' if judged else ''}"
     coverage = Coverage.of(report.seen)
     if not coverage.launches:
         return kernels
-    launches = "" if coverage.launches == report.kernels else f"of {count(coverage.launches, 'launch')} "
+    launches = "" if coverage.launches == report.kernels else f"of {count_of(coverage.launches, 'launch')} "
     parts = [f"{launches}{coverage.shapes or 'none'} with known shapes"]
     lost = [each for each in report.seen if not each.followed]
     if coverage.backend < coverage.launches:
@@ -97,7 +91,7 @@ def _unjudged(stages: Sequence[str]) -> str:
     if not stages:
         return ""
     listed = ", ".join(map(visible, stages[:_MAX_PLACES]))
-    return f"; {count(len(stages), 'stage')} not judged: {listed}{', …' if len(stages) > _MAX_PLACES else ''}"
+    return f"; {count_of(len(stages), 'stage')} not judged: {listed}{', …' if len(stages) > _MAX_PLACES else ''}"
 
 
 def file_of(place: LaunchSummary | Span) -> str:

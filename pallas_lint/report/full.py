@@ -10,6 +10,7 @@ from pallas_lint.report.concise import circumstances
 from pallas_lint.report.footer import file_of
 from pallas_lint.report.style import cells, visible
 from pallas_lint.report.wrapping import columns_of, wrapped
+from pallas_lint.text.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,7 +113,7 @@ def _lines_by_file(places: list[Related]) -> Iterator[str]:
     for place in places:
         lines.setdefault(file_of(place.span), []).append(str(place.span.start.line))
     for file, numbers in lines.items():
-        yield f"{file}: line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+        yield f"{file}: {plural('line', len(numbers))} {', '.join(numbers)}"
 
 
 def _rest(finding: Finding, same: list[Finding], report: Report) -> Iterator[str]:

@@ -9,9 +9,10 @@ from pallas_lint import __version__
 from pallas_lint.finding import Severity
 from pallas_lint.launch_summary import Coverage, LaunchSummary
 from pallas_lint.records import fields
-from pallas_lint.report.footer import count, file_of
+from pallas_lint.report.footer import file_of
 from pallas_lint.report.json import VERSION, coverage_document, error_document
 from pallas_lint.report.style import visible
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,7 @@ def render(output_format: str, report: Report) -> Iterator[str]:
         f"{coverage.shapes} with known shapes",
     )
     numbers = f": {', '.join(counts)}" if coverage.launches else ""
-    yield f"{report.style.bold(count(coverage.launches, 'launch'))} in {count(report.files, 'file')}{numbers}.\n"
+    yield f"{report.style.bold(count_of(coverage.launches, 'launch'))} in {count_of(report.files, 'file')}{numbers}.\n"
     for note in report.notes:
         yield f"{report.style.dim('note:')} {visible(note)}\n"
 
@@ -60,7 +61,7 @@ def _origin(launch: LaunchSummary) -> str:
     """ ", as in tests/test_rows.py:12, and 2 other calls"."""
     if launch.types is None:
         return ""
-    others = f", and {count(launch.more, 'other call')}" if launch.more else ""
+    others = f", and {count_of(launch.more, 'other call')}" if launch.more else ""
     if launch.source is None:
         return f", as in the text{others}"
     own, place = launch.source[: len(launch.path)] == launch.path, launch.source[len(launch.path) :]

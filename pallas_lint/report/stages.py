@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_lint.probe.byte_sizes import format_bytes
 from pallas_lint.report.style import visible
+from pallas_lint.text.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ def title(launch: Mapping[str, Any], style: Style) -> str:
     line = f"{style.path(where)}{style.bold(visible(launch['kernel']))}"
     if launch["grid"] is not None:
         steps = math.prod(launch["grid"])
-        line += f", {steps:,} step{'s' * (steps != 1)}"
+        line += f", {steps:,} {plural('step', steps)}"
     memory = launch.get("memory")
     if memory is not None:
         limit = f" of {format_bytes(memory['limit'])}" if memory.get("limit") else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pallas_lint.finding import Related
 from pallas_lint.identity import ById
 from pallas_lint.records import evolve
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,6 +63,6 @@ def _minimum(finding: Finding, others: list[Finding], allowed: tuple[str, ...]) 
     message = f"{finding.message}; the effective minimum is jax {first}"
     places = {other.message: Related(other.span, other.message) for other in reversed(others)}
     if others:
-        message += f" ({len(others)} more use{'s' if len(others) > 1 else ''} of what the declared one lacks)"
+        message += f" ({count_of(len(others), 'more use')} of what the declared one lacks)"
     shown = list(reversed(places.values()))[:_MAX_PLACES]
     return evolve(finding, message=message, related=(*finding.related, *shown))

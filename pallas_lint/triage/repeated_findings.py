@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.finding import ELSEWHERE, Related
 from pallas_lint.records import evolve
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,7 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
 def _one(first: Finding, others: list[Finding]) -> Finding:
     if not others:
         return first
-    more = f"{len(others)} more place{'s' if len(others) > 1 else ''}"
+    more = count_of(len(others), "more place")
     fixes: dict[str, list[Fix]] = {}
     for fix in (fix for finding in (first, *others) for fix in finding.fixes):
         fixes.setdefault(fix.applicability, []).append(fix)

@@ -31,6 +31,7 @@ from pallas_lint.kernels.library.concretizations import traced_concretizations
 from pallas_lint.kernels.model.kinds import described, kinds_of
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.records import frozen
+from pallas_lint.text.wording import count_of
 
 _PALLAS_PRINT, _JAX_PRINT = f"{PALLAS}.debug_print", "jax.debug.print"
 _RECORDER = "xla_tpu_enable_log_recorder"
@@ -233,9 +234,9 @@ class _Print:
         named = sum(1 for name, _, _ in self.fields if name and not name[:1].isdigit())
         plain = sum(1 for name, _, _ in self.fields if not name)
         if plain > len(self.values):
-            return f"{plain} placeholders, but {len(self.values)} value{'s' if len(self.values) != 1 else ''}"
+            return f"{plain} placeholders, but {count_of(len(self.values), 'value')}"
         if self.values and not named and not any(name for name, _, _ in self.fields) and plain < len(self.values):
-            return f"{len(self.values)} values, but {plain} placeholder{'s' if plain != 1 else ''}"
+            return f"{len(self.values)} values, but {count_of(plain, 'placeholder')}"
         return None
 
     def refusal(self, backend: str, version: str) -> str | None:
@@ -262,10 +263,7 @@ class _Print:
     def _count(self) -> str | None:
         if len(self.fields) == len(self.values):
             return None
-        plural = "s" if len(self.fields) != 1 else ""
-        return (
-            f"{len(self.fields)} placeholder{plural} for {len(self.values)} value{'s' if len(self.values) != 1 else ''}"
-        )
+        return f"{count_of(len(self.fields), 'placeholder')} for {count_of(len(self.values), 'value')}"
 
     @property
     def _vectors(self) -> int:
@@ -284,7 +282,7 @@ class _Print:
             return None if self.text is not None and self.text.endswith("{}") else "with a vector it has to end in `{}`"
         if not self.fields:
             if self.values and release < (0, 6):
-                return f"no placeholder for {len(self.values)} value{'s' if len(self.values) != 1 else ''}"
+                return f"no placeholder for {count_of(len(self.values), 'value')}"
             return None
         refused = self._plainness() or self._count()
         if refused is not None:

@@ -32,6 +32,7 @@ from pallas_lint.kernels.model.kinds import INEXACT
 from pallas_lint.kernels.model.values import as_tuple
 from pallas_lint.records import evolve, frozen
 from pallas_lint.syntax.nesting import spelled_function
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.facts.ref_indexing import RefIndexing
@@ -311,7 +312,7 @@ def _too_many(indexing: RefIndexing, values: list[Value]) -> _IndexProblem | Non
         )
     sizes = ", ".join(str(size) for size in shape)
     return _IndexProblem(
-        f"{count} indices for a ref of {len(shape)} dimension{'s' if len(shape) != 1 else ''}, ({sizes})",
+        f"{count} indices for a ref of {count_of(len(shape), 'dimension')}, ({sizes})",
         "give one index for each dimension of the ref: a block dimension of `None` is not there in the kernel",
     )
 

@@ -8,6 +8,7 @@ from math import prod
 from pallas_lint.api import Access, Array, Context, Example, Finding, KernelTrace, Rule, Severity
 from pallas_lint.compat.versions import parse
 from pallas_lint.syntax.unused_results import is_unread
+from pallas_lint.text.wording import plural
 
 _LANES = 128  # threads of a warpgroup, which hold the elements of an array in equal shares
 _READS_BITS = (0, 11)  # the first release that lowers loads of bool
@@ -124,7 +125,7 @@ def _size(access: Access, context: Context) -> Finding | None:
     size = prod(shape)
     return context.finding(
         access.site,
-        f"an array of {size:,} element{'s' if size != 1 else ''} ({', '.join(map(str, shape))}) has no layout: the 128"
+        f"an array of {size:,} {plural('element', size)} ({', '.join(map(str, shape))}) has no layout: the 128"
         " threads of a warpgroup hold equal shares",
         help=f"pad it to {-(-size // _LANES) * _LANES:,} elements, or load another number of them at once",
         op=access,

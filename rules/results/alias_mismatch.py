@@ -17,9 +17,9 @@ from pallas_lint.kernels.facts.aliases import (
     pairs,
 )
 from pallas_lint.kernels.facts.writes import rows_kept
-from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.launch import ForeignCall
 from pallas_lint.kernels.model.values import CallResult, Sym
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.facts.aliases import Leaf

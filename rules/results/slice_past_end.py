@@ -25,7 +25,7 @@ from pallas_lint.api import (
 from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.facts.named_axes import axis_points, gpu_axes_in, indices_in
 from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
-from pallas_lint.kernels.grid.block_counts import BlockCount, count_of, may_be_any, may_be_several, may_differ
+from pallas_lint.kernels.grid.block_counts import BlockCount, block_count, may_be_any, may_be_several, may_differ
 from pallas_lint.kernels.grid.blocks import table_reads
 from pallas_lint.kernels.grid.grid_points import axes_in, axis_of, loops_in, terms_in
 from pallas_lint.kernels.grid.index_ranges import (
@@ -450,7 +450,7 @@ def _second_step(part: SliceUse, reach: IndexRange, trace: KernelTrace, context:
     return context.finding(
         part.access.site,
         f"the {part.noun} leaves dimension {part.axis} of `{part.ref.parameter}`, which has size {spelled}, at the"
-        f" second of {count_of(reach.count)} steps",
+        f" second of {block_count(reach.count)} steps",
         help="a buffer of one block is indexed from 0 at each step; offsets in the whole array are the index map's",
         severity=Severity.WARNING,
     )
@@ -458,7 +458,7 @@ def _second_step(part: SliceUse, reach: IndexRange, trace: KernelTrace, context:
 
 def _ahead(part: SliceUse, reach: IndexRange, trace: KernelTrace, context: Context) -> Finding | None:
     """A slice a whole block ahead of the step, in a dimension that the steps fill, of a size that has only a name."""
-    count = count_of(reach.count) if isinstance(reach.count, Sym) else None
+    count = block_count(reach.count) if isinstance(reach.count, Sym) else None
     size = number(size_of(part))
     if not isinstance(count, BlockCount) or size is None or reach.factor != Const(size) or count.block != Const(size):
         return None
@@ -496,7 +496,7 @@ def _named_blocks_ahead(part: SliceUse, size: Value, trace: KernelTrace, context
     sides = op.args if op is not None and op.name == "jax.numpy.multiply" and len(op.args) == 2 else (UNKNOWN, UNKNOWN)
     index = next((sides[1 - at] for at, side in enumerate(sides) if side == size and isinstance(side, Sym)), UNKNOWN)
     reach = reach_of(index, trace.launch)
-    count = count_of(reach.count) if reach is not None and isinstance(reach.count, Sym) else None
+    count = block_count(reach.count) if reach is not None and isinstance(reach.count, Sym) else None
     if reach is None or not isinstance(count, BlockCount) or reach.factor != Const(1) or reach.offset < 1:
         return None
     if count.block != size:

@@ -27,7 +27,7 @@ from pallas_lint.kernels.facts.coverage import split_sums
 from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.grid.block_counts import (
     Walk,
-    count_of,
+    block_count,
     may_be_any,
     may_differ,
     neighbours_of,
@@ -490,7 +490,7 @@ def _axis_that_fits(walk: Walk, block: Block) -> int | None:
     """Another grid axis, which does not move the block, with a step for each block, of sizes that have names."""
     if isinstance(walk.blocks, int) or isinstance(walk.steps, int):
         return None
-    axes = (at for at, size in enumerate(block.grid.sizes) if at != walk.axis and count_of(size) == walk.blocks)
+    axes = (at for at, size in enumerate(block.grid.sizes) if at != walk.axis and block_count(size) == walk.blocks)
     return next((axis for axis in axes if block.ignores(axis)), None)
 
 

@@ -18,8 +18,8 @@ from pallas_lint.api import (
     blocks_of,
     nodes,
 )
-from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.syntax.definitions import sole_definition
+from pallas_lint.text.wording import count_of
 
 
 class BlockRank(Rule):

@@ -11,11 +11,11 @@ from pallas_lint.api import Array, Context, Dictionary, Example, Finding, Op, Ru
 from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.facts.copy_ends import started_by
 from pallas_lint.kernels.facts.devices import DevicePoint, axes_around, axes_of
-from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.library.operands import leaves
 from pallas_lint.kernels.model.known_names import PALLAS, REMAINDERS, name_of
 from pallas_lint.kernels.model.values import Const
 from pallas_lint.records import frozen
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.trace import Guard

@@ -8,7 +8,7 @@ from pallas_lint.api import Const, Context, Example, Finding, Fix, Launch, Rule,
 from pallas_lint.checker.backend_failures import up_to
 from pallas_lint.kernels.grid.blocks import grid_of
 from pallas_lint.kernels.launches.dimension_semantics import WORDS, declared_semantics, semantics_site
-from pallas_lint.kernels.launches.signatures import count_of
+from pallas_lint.text.wording import count_of
 
 
 class DimensionSemanticsLength(Rule):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from pallas_lint.api import Const, Context, Example, Finding, Fix, IndexMap, Launch, Rule, Severity, Span, nodes
 from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.grid.index_maps import index_maps_of
-from pallas_lint.kernels.launches.signatures import count_of, signature_of
+from pallas_lint.kernels.launches.signatures import signature_of
 from pallas_lint.syntax.descent import walk
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from pallas_lint.text.source import Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_lint.api import NONE, Const, Context, Example, Finding, Fix, IndexMap, Rule, Severity, Sym, Value, nodes
-from pallas_lint.kernels.launches.signatures import count_of
+from pallas_lint.text.wording import count_of
 
 _ARITHMETIC = frozenset(("+", "-", "*", "//", "%", "**"))
 

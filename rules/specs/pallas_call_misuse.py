@@ -25,8 +25,8 @@ from pallas_lint.api import (
     nodes,
 )
 from pallas_lint.checker.api_names import api_name, keywords, positions, reached
-from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.known_names import PALLAS, integer, is_integer, is_shape_struct, is_spec
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     import tree_sitter

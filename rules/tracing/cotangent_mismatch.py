@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pallas_lint.api import Array, Context, Example, Finding, Rule, Seq, Severity, Site, Value, nodes
-from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.dtypes import is_float
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.model.result import Cotangents

@@ -34,6 +34,7 @@ FLOORS = (
         "pallas_lint.probe.byte_sizes",
         "pallas_lint.rules.registry",
         "pallas_lint.probe.chip_memory",
+        "pallas_lint.text.wording",
     ),
     ("pallas_lint.text", "pallas_lint.ruleset", "pallas_lint.compat"),
     ("pallas_lint.syntax", "pallas_lint.config", "pallas_lint.memo.query_cache", "pallas_lint.known_calls.known_call"),

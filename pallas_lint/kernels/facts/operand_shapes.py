@@ -15,6 +15,7 @@ from pallas_lint.kernels.model.symbols import default_of
 from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, SymbolOwner, shape_of, spelled_shape
 from pallas_lint.records import evolve, frozen
 from pallas_lint.syntax.nesting import spelled_function
+from pallas_lint.text.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -140,8 +141,7 @@ def _unequal_from_the_end(shapes: list[Shape]) -> int | None:
 
 
 def _listed(shapes: Iterable[Shape]) -> str:
-    *most, last = dict.fromkeys(map(spelled_shape, shapes))
-    return f"{', '.join(most)} and {last}"
+    return listed([*dict.fromkeys(map(spelled_shape, shapes))])
 
 
 def _broadcast_to(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatch | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pallas_lint.kernels.facts.copies import LOCAL, REMOTE
-from pallas_lint.kernels.launches.signatures import count_of
 from pallas_lint.kernels.model.known_names import BARRIER_SEMAPHORE, PALLAS, integer
 from pallas_lint.kernels.model.trace import Op, refs_in
 from pallas_lint.kernels.model.values import NONE, CallResult, Const, External, Ref, Seq, as_tuple
 from pallas_lint.records import frozen
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -77,7 +77,7 @@ class Walk:
             return 0
         symbol, count, more = self.steps.size.operation or ("", UNKNOWN, UNKNOWN)
         times = number(more) if symbol in ("+", "-") else None
-        if times is None or not isinstance(count, Sym) or count_of(count) != self.blocks:
+        if times is None or not isinstance(count, Sym) or block_count(count) != self.blocks:
             return 0
         return times if symbol == "+" else -times
 
@@ -130,7 +130,7 @@ def walks_of(block: Block) -> list[Walk]:
         if moved is None or moved[0] >= block.grid.rank:
             continue
         axis, divisor = moved
-        steps, blocks = count_of(block.grid.sizes[axis]), _blocks(block, at)
+        steps, blocks = block_count(block.grid.sizes[axis]), _blocks(block, at)
         if steps is not None and blocks is not None:
             found.append(Walk(at, axis, steps, blocks, divisor))
     return found
@@ -155,7 +155,7 @@ def neighbours_of(block: Block) -> list[Neighbour]:
         if moved is None or moved[0] >= block.grid.rank or moved[1] != 1:
             continue
         blocks = _blocks(block, at)
-        if isinstance(blocks, BlockCount) and blocks == count_of(block.grid.sizes[moved[0]]):
+        if isinstance(blocks, BlockCount) and blocks == block_count(block.grid.sizes[moved[0]]):
             found.append(Neighbour(at, moved[0], offset, blocks))
     return found
 
@@ -166,7 +166,7 @@ def stays_of(block: Block) -> list[Walk]:
     for at, value in enumerate(block.indices or ()):
         blocks = _blocks(block, at) if value == Const(0) else None
         for axis, size in enumerate(block.grid.sizes if blocks not in (None, 1) else ()):
-            if blocks is not None and count_of(size) == blocks and block.ignores(axis):
+            if blocks is not None and block_count(size) == blocks and block.ignores(axis):
                 found.append(Walk(at, axis, blocks, blocks))
     return found
 
@@ -181,7 +181,7 @@ def _axis(value: Value, launch: Launch) -> tuple[int, int] | None:
     return None if axis is None else (axis, divisor)
 
 
-def count_of(size: Dim) -> BlockCount | int | None:
+def block_count(size: Dim) -> BlockCount | int | None:
     """`n // b`, `cdiv(n, b)` and `(n + b - 1) // b` as the count that they are, any other named number as one of 1."""
     if not isinstance(size, Sym):
         return size

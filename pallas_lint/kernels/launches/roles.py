@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pallas_lint.kernels.launches.signatures import Signature, count_of, signature_of
+from pallas_lint.kernels.launches.signatures import Signature, signature_of
 from pallas_lint.kernels.model.known_names import is_spec
 from pallas_lint.kernels.model.launch import block_spec, memory_space
 from pallas_lint.kernels.model.refs import input_ref, output_ref, scratch_ref
@@ -31,6 +31,7 @@ from pallas_lint.kernels.model.values import (
     options,
 )
 from pallas_lint.records import define, evolve, field, frozen
+from pallas_lint.text.wording import count_of, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +93,7 @@ class Expected:
             parts.append(f"{self.scratch_count} scratch")
         if self.keywords:
             parts.append(f"{len(self.keywords)} scratch by name")
-        return " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else "".join(parts)
+        return listed(parts)
 
 
 def expected(launch: Launch) -> Expected:

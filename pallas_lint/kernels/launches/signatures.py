@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pallas_lint.records import frozen
 from pallas_lint.syntax import nodes
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -54,10 +55,6 @@ class Signature:
         if self.required == len(self.names):
             return count_of(self.required, "argument")
         return f"{self.required} to {count_of(len(self.names), 'argument')}"
-
-
-def count_of(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def signature_of(func: Func) -> Signature:

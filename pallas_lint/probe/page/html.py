@@ -18,6 +18,7 @@ from pallas_lint.probe.multi_device import charts
 from pallas_lint.probe.page import pictures
 from pallas_lint.probe.places import is_about
 from pallas_lint.text import files
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -106,7 +107,7 @@ def _summary(launches: Sequence[LaunchResult], findings: Sequence[Finding]) -> s
         mine = [finding for finding in findings if _belongs(finding, launch)]
         worst = max((finding.severity.rank for finding in mine), default=-1)
         look = {2: "bad", 1: "warn", 0: "note", -1: "good"}[worst]
-        count = f"{len(mine)} finding{'' if len(mine) == 1 else 's'}" if mine else "nothing found"
+        count = count_of(len(mine), "finding") if mine else "nothing found"
         rows.append(
             f'<li><a href="#launch-{at}">{escape(launch.kernel)}</a> {_where(launch)} '
             f'<span class="tag {look}">{count}</span></li>'
