@@ -270,7 +270,7 @@ def _kernel_code(launch: Launch) -> str:
         return ""
     at = next((at for at, name in enumerate(launch.form.positional) if name in KERNEL), None)
     plain = [each for each in call.args if each.keyword is None]
-    given = next((each for each in call.args if each.keyword is not None and each.keyword.value in KERNEL), None)
+    given = call.keyword(*KERNEL)
     if given is None and at is not None and plain:
         given = next((each for each in plain[: at + 1] if each.star), plain[at] if at < len(plain) else None)
     code = "" if given is None else f"{given.star}{launch.site.piece.code(given.value)}"

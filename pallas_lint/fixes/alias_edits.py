@@ -124,12 +124,8 @@ def _before(piece: Piece, node: nodes.Node, text: str) -> Edit:
     return Edit(Span(piece.source.path, start, start), text)
 
 
-def _keyword(node: nodes.Call, name: str) -> nodes.Arg | None:
-    return next((arg for arg in node.args if arg.keyword is not None and arg.keyword.value == name), None)
-
-
 def _out_shape(node: nodes.Call) -> nodes.Arg | None:
-    found = _keyword(node, "out_shape")
+    found = node.keyword("out_shape")
     positional = [argument for argument in node.args if argument.keyword is None]
     pallas = isinstance(node.func, nodes.Attribute) and node.func.attr.value == "pallas_call"
     return found or (positional[1] if pallas and len(positional) > 1 else None)
@@ -188,7 +184,7 @@ def _zeros(element: nodes.BaseExpression, piece: Piece, zeros: str, suffix: str)
 
 def _aliases(node: nodes.Call, piece: Piece, pairs: Sequence[tuple[int, int]]) -> list[Edit] | None:
     text = ", ".join(f"{operand}: {output}" for operand, output in pairs)
-    present = _keyword(node, "input_output_aliases")
+    present = node.keyword("input_output_aliases")
     if present is not None:
         if isinstance(present.value, nodes.Dict):
             if not present.value.elements:
@@ -207,12 +203,12 @@ def _aliases(node: nodes.Call, piece: Piece, pairs: Sequence[tuple[int, int]]) -
 
 def _specs(node: nodes.Call, piece: Piece, count: int, context: Context) -> list[Edit] | None:
     """The specs of the buffers; none where the call has no `in_specs`."""
-    argument = _keyword(node, "in_specs")
-    grid_spec = _keyword(node, "grid_spec")
+    argument = node.keyword("in_specs")
+    grid_spec = node.keyword("grid_spec")
     if argument is None and grid_spec is not None:
         if not isinstance(grid_spec.value, nodes.Call):
             return None
-        argument = _keyword(grid_spec.value, "in_specs")
+        argument = grid_spec.value.keyword("in_specs")
         if argument is None:
             return None
     if argument is None:

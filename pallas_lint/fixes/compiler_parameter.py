@@ -29,9 +29,9 @@ def set_compiler_parameter(launch: Launch, name: str, value: str, context: Conte
     node = params.site.node if isinstance(params, CallResult) else None
     if not isinstance(params, CallResult) or params.function != _CLASS or not isinstance(node, nodes.Call):
         return ()
-    for argument in node.args:
-        if argument.keyword is not None and argument.keyword.value == name:
-            return (context.replace(Site(params.site.piece, argument.value), value),)
+    written = node.keyword(name)
+    if written is not None:
+        return (context.replace(Site(params.site.piece, written.value), value),)
     return (_appended(params.site, node, f"{name}={value}"),)
 
 

@@ -393,6 +393,10 @@ class Call(BaseExpression):
     func: BaseExpression
     args: Sequence[Arg]
 
+    def keyword(self, *names: str) -> Arg | None:
+        """The argument that is passed by this name, or by one of these."""
+        return next((arg for arg in self.args if arg.keyword is not None and arg.keyword.value in names), None)
+
 
 class Element(Node):
     value: BaseExpression

@@ -375,10 +375,8 @@ class Site:
 
     def keyword(self, name: str) -> Site | None:
         """The argument that a call passes by this name."""
-        for argument in self.node.args if isinstance(self.node, nodes.Call) else ():
-            if argument.keyword is not None and argument.keyword.value == name:
-                return Site(self.piece, argument)
-        return None
+        argument = self.node.keyword(name) if isinstance(self.node, nodes.Call) else None
+        return None if argument is None else Site(self.piece, argument)
 
     @property
     def key(self) -> nodes.Node:

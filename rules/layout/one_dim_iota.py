@@ -232,9 +232,9 @@ def _text(op: Op, node: nodes.BaseExpression) -> str:
 
 
 def _given(call: nodes.Call, name: str, position: int) -> nodes.BaseExpression | None:
-    for arg in call.args:
-        if arg.keyword is not None and arg.keyword.value == name:
-            return arg.value
+    by_name = call.keyword(name)
+    if by_name is not None:
+        return by_name.value
     plain = [arg.value for arg in call.args if arg.keyword is None]
     return plain[position] if position < len(plain) else None
 

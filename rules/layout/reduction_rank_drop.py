@@ -219,7 +219,7 @@ def _fixes(op: Op, inner: Op, context: Context) -> list[Fix]:
     node, call, piece = op.site.node, inner.site.node, op.site.piece
     if not isinstance(node, nodes.Subscript) or not isinstance(call, nodes.Call) or inner.site.piece is not piece:
         return []
-    if not call.args or any(arg.star or (arg.keyword and arg.keyword.value == "keepdims") for arg in call.args):
+    if not call.args or call.keyword("keepdims") is not None or any(arg.star for arg in call.args):
         return []
     code = Site(piece, call).code
     if "\n" in code or not code.endswith(")"):

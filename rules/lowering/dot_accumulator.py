@@ -202,9 +202,9 @@ class DotAccumulator(Rule):
     def _call_edits(
         node: nodes.Call, site: Site, context: Context, argument: str, wide: str, back: str
     ) -> Iterator[Edit]:
-        given = [arg for arg in node.args if arg.keyword and arg.keyword.value == "preferred_element_type"]
-        if given:
-            yield context.replace(Site(site.piece, given[0].value), wide)
+        given = node.keyword("preferred_element_type")
+        if given is not None:
+            yield context.replace(Site(site.piece, given.value), wide)
         else:
             yield _insertion(Site(site.piece, node.args[-1].value), f", {argument}")
         if back:

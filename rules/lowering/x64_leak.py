@@ -254,9 +254,7 @@ class X64Leak(Rule):
         name, edits = context.spell(f"jax.numpy.{long_name(canonical(dtype) or dtype)}", module)
         piece = op.site.piece
         at = _DTYPE_AT.get(short, 99) - (op.form == "method")
-        dtype_argument = next(
-            (arg for arg in node.args if arg.keyword and arg.keyword.value in ("dtype", "new_dtype")), None
-        )
+        dtype_argument = node.keyword("dtype", "new_dtype")
         if dtype_argument is None and at < len(node.args) and not any(arg.keyword for arg in node.args[: at + 1]):
             dtype_argument = node.args[at]
         if short == long_name(dtype):

@@ -33,6 +33,7 @@ from pallas_lint.fixes.rewrites import (
     replacing,
 )
 from pallas_lint.fixes.spread_keywords import spread_keywords
+from pallas_lint.text.wording import count_of
 
 if TYPE_CHECKING:
     from pallas_lint.checker.api_names import ApiName, KeywordHistory
@@ -247,14 +248,12 @@ class RemovedApi(Rule):
         failing = tuple(version for version in reached(name, context) if version in gone) if gone else ()
         if not failing:
             return
-        place = use.positional[taken[failing[0]] or 0]
+        limit = taken[failing[0]] or 0
         index = loaded_index(Migration(name, context)) if name.name == f"{PALLAS}.mosaic_gpu.load" else None
         fix = index[1] if index is not None else None
-        limit = taken[failing[0]]
-        plural = "s" if limit != 1 else ""
         yield context.finding(
-            use.span_of(place),
-            f"`{name.spelled}` takes {limit} positional argument{plural} now: {because(context, failing)}",
+            use.span_of(use.positional[limit]),
+            f"`{name.spelled}` takes {count_of(limit, 'positional argument')} now: {because(context, failing)}",
             help="load `ref.at[idx]`" if index is not None else "",
             severity=Severity.INFO if context.assumed else Severity.ERROR,
             versions=failing,
@@ -324,8 +323,8 @@ class RemovedApi(Rule):
         if launch.api != f"{PALLAS}.pallas_call" or not isinstance(params, Dictionary) or params.open:
             return
         node = launch.site.node
-        given = [arg for arg in getattr(node, "args", ()) if arg.keyword and arg.keyword.value == "compiler_params"]
-        if not given or not isinstance(given[0].value, nodes.Name | nodes.Attribute) or not params.items:
+        given = node.keyword("compiler_params") if isinstance(node, nodes.Call) else None
+        if given is None or not isinstance(given.value, nodes.Name | nodes.Attribute) or not params.items:
             return
         by_backend = all(
             isinstance(key, Const) and key.value in BY_BACKEND and not isinstance(value, Dictionary)
@@ -334,7 +333,7 @@ class RemovedApi(Rule):
         first = (0, 9) if by_backend else (0, 6, 1)
         failing = tuple(version for version in context.versions if parse(version) >= first)
         if failing:
-            place = Site(launch.site.piece, given[0].value)
+            place = Site(launch.site.piece, given.value)
             yield self._dictionary(place, None, "CompilerParams", first, failing, context)
 
     def _never_known(self, use: Use, context: Context) -> Iterator[Finding]:

@@ -97,7 +97,8 @@ def _given(piece: Piece, launcher: _Launcher) -> Iterator[str]:
 
 def _argument(call: nodes.Call, position: int, names: tuple[str, ...]) -> str | None:
     """The name that stands for an argument of a call, or for what `partial` binds arguments of."""
-    found = next((each.value for each in call.args if each.keyword is not None and each.keyword.value in names), None)
+    by_name = call.keyword(*names)
+    found = None if by_name is None else by_name.value
     before = call.args[: position + 1]
     if found is None and len(before) > position and not any(each.star or each.keyword for each in before):
         found = before[position].value

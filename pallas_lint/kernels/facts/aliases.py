@@ -106,10 +106,8 @@ def aliases_site(call: Launch | ForeignCall) -> Site:
     """The aliases as they are written in the call; its callee where they come from elsewhere."""
     site = call.site
     if isinstance(site.node, nodes.Call):
-        for argument in site.node.args:
-            if argument.keyword is not None and argument.keyword.value in ALIASES:
-                return Site(site.piece, argument.value)
-        return Site(site.piece, site.node.func)
+        written = site.node.keyword(*ALIASES)
+        return Site(site.piece, site.node.func if written is None else written.value)
     return site
 
 

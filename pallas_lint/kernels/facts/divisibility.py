@@ -135,10 +135,10 @@ def is_counted(op: Op) -> bool:
     """Whether the loop certainly counts in steps of one at run time: not unrolled, and more than once."""
     node = op.site.node
     node = node.decorator if isinstance(node, nodes.Decorator) else node
-    arguments = node.args if isinstance(node, nodes.Call) else ()
-    if any(argument.star or (argument.keyword and argument.keyword.value == "unroll") for argument in arguments):
-        return False
-    if len([argument for argument in arguments if argument.keyword is None]) > 4:
-        return False
+    if isinstance(node, nodes.Call):
+        if node.keyword("unroll") is not None or any(argument.star for argument in node.args):
+            return False
+        if len([argument for argument in node.args if argument.keyword is None]) > 4:
+            return False
     bounds = [bound.value for bound in op.args if is_integer(bound)]
     return len(bounds) < 2 or bounds[1] - bounds[0] > 1
