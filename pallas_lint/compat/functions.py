@@ -115,14 +115,14 @@ class FunctionSupport:
             return since
         return working
 
-    def works_elsewhere(self, backend: str, version: str, dtype: str | None = None) -> tuple[OtherBackend, ...]:
+    def works_elsewhere(self, backend: str, version: str) -> tuple[OtherBackend, ...]:
         """Other backends on which the function works at this version, and since when."""
         found = []
         for other in ("tpu", "triton", "mosaic_gpu"):
             if other == backend:
                 continue
-            status = self.verdict(other, version, dtype=dtype).status
-            since = self.since(other, dtype)
+            status = self.verdict(other, version).status
+            since = self.since(other)
             if status in ("supported", "depends") and since is not None:
                 found.append(OtherBackend(other, since, status))
         return tuple(found)

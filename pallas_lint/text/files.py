@@ -40,17 +40,20 @@ class RefusedFile(OSError):
 
 
 def read(file: str | Path, largest: int = MAX_BYTES) -> bytes:
-    """What a regular file, or the one that a link leads to, holds. Raises OSError, RefusedFile for what is neither."""
+    """The content of a regular file, or of the one that a link leads to.
+
+    Raises OSError, RefusedFile for anything else and for more than `largest` bytes.
+    """
     return _content(os.open(file, _READING), largest)
 
 
-def read_in(folder: OpenFolder, name: str, largest: int = MAX_BYTES) -> bytes:
-    """What a regular file of a folder, no link, holds. Raises OSError."""
-    return _content(folder.open_file(name, os.O_RDONLY), largest)
+def read_in(folder: OpenFolder, name: str) -> bytes:
+    """The content of a regular file in a folder, not a link. Raises OSError."""
+    return _content(folder.open_file(name, os.O_RDONLY), MAX_BYTES)
 
 
 def _content(handle: int, largest: int) -> bytes:
-    """What a file holds, which is closed."""
+    """The content of a file, which is then closed."""
     try:
         status = os.fstat(handle)
         if stat.S_ISDIR(status.st_mode):

@@ -60,9 +60,9 @@ def layout_of(value: Value, trace: KernelTrace | None, depth: int = 0) -> Vector
     return _combined([layout_of(operand, trace, depth + 1) for operand in op.args if _has_layout(operand)])
 
 
-def made_by_logic(value: Value, depth: int = 0) -> bool:
+def made_by_logic(value: Value) -> bool:
     """Whether a mask is put together from masks: `a & b`, `~a`."""
-    if not isinstance(value, Array) or value.origin is None or value.dtype != "bool" or depth > _MAX_DEPTH:
+    if not isinstance(value, Array) or value.origin is None or value.dtype != "bool":
         return False
     return value.origin.short.startswith(("bitwise_", "logical_", "invert", "and_", "or_", "not_"))
 

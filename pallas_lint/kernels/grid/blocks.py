@@ -302,28 +302,7 @@ def _block(launch: Launch, interpreter: Tracer, grid: Grid, role: Role, at: int,
         return None
     spec = found[0]
     assert spec is not None
-    return block_of(spec, grid, interpreter, launch, role, at, shape, dtype, sure=len(found) == 1)
-
-
-def block_of(
-    spec: BlockSpec,
-    grid: Grid,
-    interpreter: Tracer,
-    launch: Launch,
-    role: Role,
-    at: int,
-    shape: Shape | None,
-    dtype: str | None,
-    *,
-    sure: bool = True,
-) -> Block:
-    """The block that a spec gives."""
-    if spec.index_map is None:
-        maps: list[IndexMap] = []
-        known = True
-    else:
-        maps = list(maps_of(spec, interpreter, launch))
-        known = len(maps) == 1
+    maps = [] if spec.index_map is None else list(maps_of(spec, interpreter, launch))
     return Block(
         role,
         at,
@@ -335,9 +314,9 @@ def block_of(
         _buffers(spec),
         _is_revisitable(spec),
         spec,
-        maps[0] if known and maps else None,
-        known,
-        sure and not isinstance(spec.index_map, OneOf),
+        maps[0] if len(maps) == 1 else None,
+        spec.index_map is None or len(maps) == 1,
+        len(found) == 1 and not isinstance(spec.index_map, OneOf),
     )
 
 

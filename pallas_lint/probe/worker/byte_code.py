@@ -19,7 +19,7 @@ def keep_in(folder: str) -> None:
 
     This package is one of them, wherever it is installed: mostly in another environment than jax.
     """
-    if _has_byte_code("jax", "experimental", "pallas", "__init__.py"):
+    if _jax_has_byte_code():
         return
     folders = [*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), os.path.dirname(os.path.dirname(__file__))]
     installed = tuple(os.path.realpath(folder) + os.sep for folder in folders)
@@ -37,10 +37,10 @@ def keep_in(folder: str) -> None:
     loaders.set_data = write_installed
 
 
-def _has_byte_code(package: str, *names: str) -> bool:
-    """Whether a file of a package is compiled where Python looks; also where there is no such package."""
-    spec = importlib.util.find_spec(package)
+def _jax_has_byte_code() -> bool:
+    """Whether jax's Pallas is compiled where Python looks; also where there is no jax."""
+    spec = importlib.util.find_spec("jax")
     if spec is None or spec.origin is None or sys.implementation.cache_tag is None:
         return True
-    file = os.path.join(os.path.dirname(spec.origin), *names)
+    file = os.path.join(os.path.dirname(spec.origin), "experimental", "pallas", "__init__.py")
     return os.path.exists(importlib.util.cache_from_source(file))
