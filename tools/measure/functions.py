@@ -14,9 +14,10 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import jax
 import kernels
@@ -33,16 +34,14 @@ def _on_alarm(signum: int, frame: Any) -> None:
     raise kernels.Deadline
 
 
-class limit:
-    """Raise `Deadline` in the block after so many seconds of Python; C++ does not notice alarms."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    def __enter__(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, self.seconds)
-
-    def __exit__(self, *exception: object) -> None:
+@contextmanager
+def limit(seconds: float) -> Iterator[None]:
+    """Context that raises `Deadline` after so many seconds of Python; C++ does not notice alarms."""
+    signal.signal(signal.SIGALRM, _on_alarm)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
@@ -58,87 +57,104 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
                 continue
 
 
+def write(sink: TextIO, row: dict[str, Any]) -> None:
+    """Add a line to a JSON-lines file, at once."""
+    sink.write(json.dumps(row, separators=(",", ":")) + "\n")
+    sink.flush()
+
+
 def lower(options: argparse.Namespace) -> None:
     """Lower every case for the named backends."""
-    signal.signal(signal.SIGALRM, _on_alarm)
-    done: dict[tuple[str, str, str], dict[str, Any]] = {}
+    done: set[tuple[str, str, str]] = set()
     modes: dict[str, str | None] = {}
     for row in read(options.out):
         if "modes" in row:
             modes.update(row["modes"])
         else:
-            done[row["f"], row["v"], row["d"]] = row
-    backends = options.backends.split(",")
-    sink = options.out.open("a")
-
-    def write(row: dict[str, Any]) -> None:
-        sink.write(json.dumps(row, separators=(",", ":")) + "\n")
-        sink.flush()
-
+            done.add((row["f"], row["v"], row["d"]))
     known_modes = set(modes)
     found = list(recipes.everything(modes, kernels.aval))
-    if set(modes) != known_modes:
-        write({"modes": modes})
-    goals = {backend: kernels.Target.of(backend, seen={}) for backend in backends}
-    # A primitive with no rule stops every case that contains it: measured once for each function and backend.
-    missing: dict[tuple[str, str], kernels.Result] = {}
-    # Where Mosaic GPU looks for layouts in vain, it does so for every dtype.
-    endless: set[tuple[str, str, str]] = set()
-    count, started = 0, time.time()
+    lowering = _Lowering(options.backends.split(","), options.limit)
+    started = time.time()
+    with options.out.open("a") as sink:
+        if set(modes) != known_modes:
+            write(sink, {"modes": modes})
+        for case in _cases(found, options, done):
+            write(sink, lowering.row(case))
+    print(jax.__version__, "cases", lowering.count, "seconds", round(time.time() - started, 1))
+
+
+def _cases(
+    found: list[recipes.Recipe], options: argparse.Namespace, done: Collection[tuple[str, str, str]]
+) -> Iterator[kernels.Case]:
+    """The cases that options select, but for those that are done."""
+    only, dtypes = (set(filter(None, (names or "").split(","))) for names in (options.only, options.dtypes))
     part, parts = (int(number) for number in options.part.split("/"))
-    for number, recipe in enumerate(found):
-        if number % parts != part:
-            continue
-        if options.only and recipe.function not in options.only.split(","):
-            continue
-        for dtype in kernels.wanted_dtypes(recipe):
-            if options.dtypes and dtype not in options.dtypes.split(","):
-                continue
-            if (recipe.function, recipe.variant, dtype) in done:
-                continue
-            case = kernels.Case(recipe, dtype)
-            row: dict[str, Any] = {"f": recipe.function, "v": recipe.variant, "d": dtype}
-            try:
-                with limit(options.limit):
-                    outside = case.outside()
-            except kernels.Deadline:
-                outside = kernels.SKIPPED
-            if isinstance(outside, str):
-                write({**row, "s": outside})
-                continue
-            outputs, names = outside
-            row["p"] = sorted(names)
-            for backend in backends:
-                plain_backend = backend.partition("_rocm")[0].partition("_lane")[0]
-                if recipe.backends is not None and plain_backend not in recipe.backends:
-                    continue
-                if (recipe.function, recipe.variant, backend) in endless:
-                    continue
-                result = missing.get((recipe.function, backend))
-                if result is None or result.primitive not in names:
-                    try:
-                        with limit(options.limit):
-                            result = kernels.lower(case, goals[backend], outputs)
-                    except kernels.Deadline:
-                        result = kernels.Result(kernels.TIMEOUT, f"no answer in {options.limit:g} s")
-                        if plain_backend == "mosaic_gpu":
-                            endless.add((recipe.function, recipe.variant, backend))
-                    if result.message.startswith(("Unimplemented primitive", "Unsupported primitive")):
-                        missing[recipe.function, backend] = kernels.Result(
-                            result.status, result.message, result.primitive
-                        )
+    for recipe in found[part::parts]:
+        for dtype in kernels.wanted_dtypes(recipe) if not only or recipe.function in only else ():
+            if (not dtypes or dtype in dtypes) and (recipe.function, recipe.variant, dtype) not in done:
+                yield kernels.Case(recipe, dtype)
+
+
+class _Lowering:
+    """Lowers cases for several backends; what fails for every dtype is measured once."""
+
+    def __init__(self, backends: list[str], seconds: float) -> None:
+        self.goals = {backend: kernels.Target.of(backend, seen={}) for backend in backends}
+        self.seconds = seconds
+        self.count = 0
+        # A primitive with no rule stops every case that contains it: measured once for each function and backend.
+        self._missing: dict[tuple[str, str], kernels.Result] = {}
+        # Where Mosaic GPU looks for layouts in vain, it does so for every dtype.
+        self._endless: set[tuple[str, str, str]] = set()
+
+    def row(self, case: kernels.Case) -> dict[str, Any]:
+        """A case's primitives, and its result for each backend; "s": why it is left out."""
+        row: dict[str, Any] = {"f": case.recipe.function, "v": case.recipe.variant, "d": case.dtype}
+        try:
+            with limit(self.seconds):
+                outside = case.outside()
+        except kernels.Deadline:
+            outside = kernels.SKIPPED
+        if isinstance(outside, str):
+            return {**row, "s": outside}
+        outputs, names = outside
+        row["p"] = sorted(names)
+        for backend in self.goals:
+            result = self._result(case, backend, outputs, names)
+            if result is not None:
                 row[backend] = [result.status, result.message, result.primitive, result.plan, result.text]
-                count += 1
-                if count % CLEAR_EVERY == 0:
-                    jax.clear_caches()
-                    gc.collect()
-            write(row)
-    print(jax.__version__, "cases", count, "seconds", round(time.time() - started, 1))
+        return row
+
+    def _result(self, case: kernels.Case, backend: str, outputs: Any, names: set[str]) -> kernels.Result | None:
+        """The result for one backend; None where the recipe is not for it."""
+        recipe = case.recipe
+        plain_backend = backend.partition("_rocm")[0].partition("_lane")[0]
+        if recipe.backends is not None and plain_backend not in recipe.backends:
+            return None
+        if (recipe.function, recipe.variant, backend) in self._endless:
+            return None
+        result = self._missing.get((recipe.function, backend))
+        if result is None or result.primitive not in names:
+            try:
+                with limit(self.seconds):
+                    result = kernels.lower(case, self.goals[backend], outputs)
+            except kernels.Deadline:
+                result = kernels.Result(kernels.TIMEOUT, f"no answer in {self.seconds:g} s")
+                if plain_backend == "mosaic_gpu":
+                    self._endless.add((recipe.function, recipe.variant, backend))
+            if result.message.startswith(("Unimplemented primitive", "Unsupported primitive")):
+                missing = kernels.Result(result.status, result.message, result.primitive)
+                self._missing[recipe.function, backend] = missing
+        self.count += 1
+        if self.count % CLEAR_EVERY == 0:
+            jax.clear_caches()
+            gc.collect()
+        return result
 
 
 def sample(options: argparse.Namespace) -> None:
     """Measure cases from standard input again: [function, variant, dtype, backend, device or null]."""
-    signal.signal(signal.SIGALRM, _on_alarm)
     wanted = json.load(sys.stdin)
     # Only the signatures of the requested functions need to be read.
     present = {name for name, *_ in wanted}
@@ -249,13 +265,9 @@ def _child(queue: list[Any], position: int, options: argparse.Namespace) -> int:
     last = _last_words(options.errors)
     status = kernels.TIMEOUT if killed else kernels.ABORT
     text = f"no answer in {options.limit:g} s" if killed else last or f"compiler died (status {code})"
-    _append(options.out, {"k": key, "r": [status, text, None]})
+    with options.out.open("a") as sink:
+        write(sink, {"k": key, "r": [status, text, None]})
     return finished + 1
-
-
-def _append(path: Path, row: dict[str, Any]) -> None:
-    with path.open("a") as sink:
-        sink.write(json.dumps(row, separators=(",", ":")) + "\n")
 
 
 def _last_words(path: Path) -> str:
@@ -278,8 +290,7 @@ def _compile_from(queue: list[Any], position: int, options: argparse.Namespace, 
     sink = options.out.open("a")
     for number, (key, case, first) in enumerate(queue[position:]):
         result = _compile(case, first, options.device, sharding)
-        sink.write(json.dumps({"k": key, "r": result}, separators=(",", ":")) + "\n")
-        sink.flush()
+        write(sink, {"k": key, "r": result})
         os.write(writer, b".")
         if number % CLEAR_EVERY == CLEAR_EVERY - 1:
             jax.clear_caches()

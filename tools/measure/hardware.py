@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,6 @@ def work(options: argparse.Namespace) -> None:
     import kernels
     import recipes
 
-    signal.signal(signal.SIGALRM, functions._on_alarm)
     begun, done = None, set()
     for row in functions.read(options.out):
         if "begun" in row:
@@ -143,12 +142,7 @@ def work(options: argparse.Namespace) -> None:
         else:
             done.add((row["f"], row["v"], row["d"]))
             begun = None
-    sink = options.out.open("a")
-
-    def write(row: dict[str, Any]) -> None:
-        sink.write(json.dumps(row, separators=(",", ":")) + "\n")
-        sink.flush()
-
+    write = partial(functions.write, options.out.open("a"))
     if begun is not None:
         death = [kernels.ABORT, "the process died or hung", None]
         key = dict(zip("fvd", begun))

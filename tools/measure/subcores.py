@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,7 +137,6 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only these functions, by their whole names")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds for one case")
     options = parser.parse_args()
-    signal.signal(signal.SIGALRM, functions._on_alarm)
     done = {(row["f"], row["v"], row["d"]) for row in functions.read(options.out)}
     wanted = set(filter(None, options.only.split(",")))
     found = [
@@ -161,8 +158,7 @@ def main() -> None:
                         row[core] = measure(recipe, dtype, core, missing.setdefault((recipe.function, core), {}))
                 except kernels.Deadline:
                     row[core] = [kernels.TIMEOUT, "", None]
-            sink.write(json.dumps(row, separators=(",", ":")) + "\n")
-            sink.flush()
+            functions.write(sink, row)
             if number % functions.CLEAR_EVERY == 0:
                 jax.clear_caches()
                 gc.collect()
