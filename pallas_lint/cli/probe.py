@@ -299,13 +299,7 @@ def _report(
     if not options.no_cache:
         stored_runs.store(cwd, results, found)
     findings, _ = reconcile.wanted(found, lambda path: finder.for_folder((cwd / path).parent), lines.source)
-    errors = [*known, *errors]
-    if options.write_perf_baseline:
-        errors += _write_record_of_costs(options.write_perf_baseline, results)
-    if options.promela:
-        errors += promela_files.write(cwd / options.promela, results)
-    if options.html:
-        errors += _write_html(options.html, results, findings, lines)
+    errors = [*known, *errors, *_write_files(options, results, findings, lines, cwd)]
     launches = [launch for result in results for launch in result.launches]
     unjudged = list(RequestedStages(set(options.stage or ()), set(options.target)).unjudged(launches))
     documents = [launch_document(launch, cwd) for launch in launches]
@@ -325,15 +319,8 @@ def _report(
         source_line=lines.line,
     )
     _write_reports(report, launches, lines, options, cwd)
-    if options.verbose and not options.quiet and any(result.kept for result in results):
-        terminal.print_message(
-            "nothing has changed since an earlier run, whose results these are; --no-cache probes again"
-        )
-    if options.perf and not options.quiet and not errors and not any(map(_may_have_cost, launches)):
-        terminal.print_message(
-            "--perf: no launch is for a TPU, and for GPUs what a kernel takes is only known where jax's CUDA plugin "
-            "and ptxas compile it"
-        )
+    if not options.quiet:
+        _print_notes(options, results, has_cost=bool(errors) or any(map(_may_have_cost, launches)))
     for error in errors:
         where = f"{visible_file(error.path)}:{error.line}: " if error.line else f"{visible_file(error.path)}: "
         terminal.print_plain(f"{where}error: {visible(error.message)}\n")
@@ -341,6 +328,30 @@ def _report(
         return TROUBLE
     limit = Severity(options.fail_on).rank
     return FINDINGS if any(finding.severity.rank >= limit for finding in findings) else OK
+
+
+def _write_files(
+    options: argparse.Namespace, results: Sequence[ProbeResult], findings: Sequence[Finding], lines: Lines, cwd: Path
+) -> Iterator[LintError]:
+    """Write the files that options name; the errors."""
+    if options.write_perf_baseline:
+        yield from _write_record_of_costs(options.write_perf_baseline, results)
+    if options.promela:
+        yield from promela_files.write(cwd / options.promela, results)
+    if options.html:
+        yield from _write_html(options.html, results, findings, lines)
+
+
+def _print_notes(options: argparse.Namespace, results: Sequence[ProbeResult], *, has_cost: bool) -> None:
+    if options.verbose and any(result.kept for result in results):
+        terminal.print_message(
+            "nothing has changed since an earlier run, whose results these are; --no-cache probes again"
+        )
+    if options.perf and not has_cost:
+        terminal.print_message(
+            "--perf: no launch is for a TPU, and for GPUs what a kernel takes is only known where jax's CUDA plugin "
+            "and ptxas compile it"
+        )
 
 
 def _write_reports(

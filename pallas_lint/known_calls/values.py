@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pallas_lint.kernels.model.dtypes import canonical, element_of
@@ -162,31 +163,15 @@ def spell(value: Value, name_of: Callable[[Func | Class], str | None], *, x64: b
 def _spelled(value: Value, name_of: Callable[[Func | Class], str | None], x64: bool, depth: int) -> str | None:
     if depth > _MAX_DEPTH:
         return None
+    inner = partial(_spelled, name_of=name_of, x64=x64, depth=depth + 1)
     if isinstance(value, Const):
-        literal = value.value
-        if literal is None or isinstance(literal, bool | int | float):
-            return repr(literal) if literal == literal and abs(literal or 0) != float("inf") else None
-        return repr(literal) if isinstance(literal, str) and len(literal) <= _MAX_STRING_LENGTH else None
+        return _literal(value.value)
     if isinstance(value, Array):
-        if value.host and not value.shape:
-            return None  # a number of Python or numpy, with which host code decides: an array would be traced
-        dtype = canonical(value.dtype, x64)
-        if value.shape is None:
-            return None if dtype is None else f"{dtype}[...]"
-        sizes = ["?" if not isinstance(size, int) else str(size) for size in value.shape]
-        return f"{dtype or '?'}[{','.join(sizes)}]"
+        return _array_type(value, x64=x64)
     if isinstance(value, Seq) and not value.open:
-        items = [_spelled(each, name_of, x64, depth + 1) for each in value.items]
-        if items and not any(items):
-            return None
-        inner = ", ".join(item or "..." for item in items)
-        return f"[{inner}]" if value.kind == "list" else f"({inner}{',' if len(items) == 1 else ''})"
+        return _sequence(value, [inner(each) for each in value.items])
     if isinstance(value, Dictionary) and not value.open:
-        parts = {
-            repr(key.value): _spelled(each, name_of, x64, depth + 1)
-            for key, each in value.items
-            if isinstance(key, Const)
-        }
+        parts = {repr(key.value): inner(each) for key, each in value.items if isinstance(key, Const)}
         if len(parts) < len(value.items) or not any(parts.values()):
             return "{}" if not value.items else None
         return "{" + ", ".join(f"{key}: {part or '...'}" for key, part in parts.items()) + "}"
@@ -200,9 +185,32 @@ def _spelled(value: Value, name_of: Callable[[Func | Class], str | None], x64: b
         if value.made_by is ENUM_MEMBER:
             member = value.attributes["name"]
             return f"fn:{name}.{member.value}" if isinstance(member, Const) else None
-        fields = ((key, _spelled(each, name_of, x64, depth + 1) or "...") for key, each in value.attributes.items())
+        fields = ((key, inner(each) or "...") for key, each in value.attributes.items())
         return f"{name}({', '.join(f'{key}={text}' for key, text in fields)})"
     return _named(value)
+
+
+def _literal(value: object) -> str | None:
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value) if value == value and abs(value or 0) != float("inf") else None
+    return repr(value) if isinstance(value, str) and len(value) <= _MAX_STRING_LENGTH else None
+
+
+def _array_type(value: Array, *, x64: bool) -> str | None:
+    if value.host and not value.shape:
+        return None  # a number of Python or numpy, with which host code decides: an array would be traced
+    dtype = canonical(value.dtype, x64)
+    if value.shape is None:
+        return None if dtype is None else f"{dtype}[...]"
+    sizes = ["?" if not isinstance(size, int) else str(size) for size in value.shape]
+    return f"{dtype or '?'}[{','.join(sizes)}]"
+
+
+def _sequence(value: Seq, items: list[str | None]) -> str | None:
+    if items and not any(items):
+        return None
+    inner = ", ".join(item or "..." for item in items)
+    return f"[{inner}]" if value.kind == "list" else f"({inner}{',' if len(items) == 1 else ''})"
 
 
 def _named(value: Value) -> str | None:

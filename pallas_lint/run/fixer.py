@@ -165,18 +165,10 @@ def fix(
             # Every fix taken leaves its text as it is: applying it again would go on for ever.
             refused |= {_key(finding, chosen) for finding, chosen in planned.taken}
             continue
-        trial = {**outcome.sources, **attempt}
-        after = relint(trial, frozenset(attempt))
-        broken = _broken(after) - _broken(outcome.findings)
-        broken &= set(attempt)
-        reasons = dict.fromkeys(broken, "it would break the file")
-        if difference is not None:
-            for path in set(attempt) - broken:
-                reason = difference(outcome.sources[path], attempt[path])
-                if reason is not None:
-                    reasons[path] = reason
-                    broken.add(path)
-        if broken:
+        after = relint({**outcome.sources, **attempt}, frozenset(attempt))
+        reasons = _reasons_against(attempt, outcome, after, difference)
+        if reasons:
+            broken = frozenset(reasons)
             guilty = [(f, c) for f, c in planned.taken if any(edit.span.path in broken for edit in c.edits)]
             if len(guilty) == 1 or broken <= single:
                 refused |= {_key(finding, chosen) for finding, chosen in guilty}
@@ -188,6 +180,23 @@ def fix(
         _commit(outcome, planned, attempt, after)
     _tidy(outcome, relint)
     return outcome
+
+
+def _reasons_against(
+    attempt: Mapping[str, Source],
+    outcome: FixResult,
+    after: Iterable[Finding],
+    difference: Callable[[Source, Source], str | None] | None,
+) -> dict[str, str]:
+    """Why changes must not stay, by path: the file no longer parses, or `difference` has a reason."""
+    broken = _broken(after) - _broken(outcome.findings)
+    reasons: dict[str, str] = {}
+    for path, source in attempt.items():
+        if path in broken:
+            reasons[path] = "it would break the file"
+        elif difference is not None and (reason := difference(outcome.sources[path], source)) is not None:
+            reasons[path] = reason
+    return reasons
 
 
 def _tidy(outcome: FixResult, relint: Callable[[Mapping[str, Source], frozenset[str]], list[Finding]]) -> None:

@@ -60,6 +60,7 @@ class _FileTask:
     shown: str
     settings: int
     key: str | None
+    size: int  # bytes
 
 
 @frozen(eq=False)
@@ -93,7 +94,6 @@ def run(
     root = project_root(cwd)
     verdicts: dict[str, FileResult] = {}
     tasks: list[_FileTask] = []
-    size = 0
     left_out: dict[str, int] = {}
     tune_gc()
     for file in files:
@@ -116,18 +116,9 @@ def run(
         if known is not None and not (afresh and known.findings):
             verdicts[file.shown] = known
             continue
-        tasks.append(_FileTask(file.path, file.shown, number, key))
-        size += len(data)
+        tasks.append(_FileTask(file.path, file.shown, number, key, len(data)))
     inputs = _WorkerInputs(cwd, tuple(settings), cache_folder, project)
-    processes = _processes(jobs, size, len(tasks))
-    if processes > 1 and _can_start_safely():
-        with _started_safely():
-            checked = _check_in_processes(inputs, tasks, processes)
-    elif tasks:
-        checked = _check_files(inputs, tasks)
-    else:
-        checked = []
-    verdicts.update((verdict.path, verdict) for verdict in checked)
+    verdicts.update((verdict.path, verdict) for verdict in _check(inputs, tasks, jobs))
     if cache_folder is not None:
         for versions, callers in project.calls.found_callers:
             call_index_cache.keep(cache_folder, callers, versions)
@@ -185,6 +176,15 @@ def check_source(source: Source, settings: Settings, project: Project) -> FileRe
         return _crashed(source.path, error)
 
 
+def _check(inputs: _WorkerInputs, tasks: list[_FileTask], jobs: int | None) -> list[FileResult]:
+    """The verdicts on `tasks`, made here or in as many processes as pay."""
+    processes = _processes(jobs, tasks)
+    if processes > 1 and _can_start_safely():
+        with _started_safely():
+            return _check_in_processes(inputs, tasks, processes)
+    return _check_files(inputs, tasks) if tasks else []
+
+
 def _check_files(inputs: _WorkerInputs, tasks: Iterable[_FileTask]) -> list[FileResult]:
     """The verdicts on `tasks`, made in this process."""
     from pallas_lint.notebooks import reading
@@ -221,13 +221,14 @@ def _crashed(shown: str, error: Exception) -> FileResult:
     return FileResult(shown, errors=(LintError(shown, message),), traceback=f"{shown}\n{traceback.format_exc()}")
 
 
-def _processes(jobs: int | None, size: int, files: int) -> int:
-    """How many processes to use for `size` bytes of kernels in `files` files."""
+def _processes(jobs: int | None, tasks: list[_FileTask]) -> int:
+    """How many processes to use."""
     if jobs is not None:
-        return min(jobs, files)
+        return min(jobs, len(tasks))
+    size = sum(task.size for task in tasks)
     if size < _BYTES_THAT_PAY:
         return 1
-    return max(1, min(usable_cores(), size // _BYTES_PER_PROCESS, files))
+    return max(1, min(usable_cores(), size // _BYTES_PER_PROCESS, len(tasks)))
 
 
 def usable_cores() -> int:

@@ -168,15 +168,7 @@ def call_made(interp: Tracer, callee: CallResult, arguments: Arguments, node: no
     if transformed is not None:
         return transformed
     if is_partial(callee) and callee.callee is not None:
-        merged = Arguments(
-            [*callee.args, *arguments.positional],
-            {**dict(callee.keywords), **arguments.keywords},
-            callee.open or arguments.open,
-        )
-        form, has_kernel = launching.form_of(callee.callee), any(name in KERNEL for name, _ in callee.keywords)
-        if form is not None and isinstance(callee.callee, External) and not has_kernel:
-            return launching.launch(interp, callee.callee.name, form, merged, callee.site)
-        return interp.call(callee.callee, merged, node)
+        return _call_partial(interp, callee, callee.callee, arguments, node)
     if callee.function in SHARD_MAPS and callee.argument("f", 0) is not None:
         return sharding.call_mapped(interp, callee, arguments, node)
     if callee.function in JIT and callee.args and isinstance(callee.args[0], CallResult):
@@ -191,6 +183,24 @@ def call_made(interp: Tracer, callee: CallResult, arguments: Arguments, node: no
         return Seq((interp.frame.opaque_call("checkify.error", Arguments([callee]), node), inner))
     if callee.function == "jax.vmap" and interp.kernel is not None:
         return _map_in_kernel(interp, callee, arguments, node)
+    return _call_unmodelled(interp, callee, arguments, node)
+
+
+def _call_partial(interp: Tracer, made: CallResult, inner: Value, arguments: Arguments, node: nodes.Node) -> Value:
+    """Call `partial(inner, ...)`, of a function that is no `Func`."""
+    merged = Arguments(
+        [*made.args, *arguments.positional],
+        {**dict(made.keywords), **arguments.keywords},
+        made.open or arguments.open,
+    )
+    form, has_kernel = launching.form_of(inner), any(name in KERNEL for name, _ in made.keywords)
+    if form is not None and isinstance(inner, External) and not has_kernel:
+        return launching.launch(interp, inner.name, form, merged, made.site)
+    return interp.call(inner, merged, node)
+
+
+def _call_unmodelled(interp: Tracer, callee: CallResult, arguments: Arguments, node: nodes.Node) -> Value:
+    """Run the functions that the callee was made of, with arguments that are not known."""
     for value in callee.args:
         for option in options(value):
             if isinstance(option, Func):
@@ -236,24 +246,7 @@ def _is_row_of_integers(value: Value, axis: Value) -> bool:
 def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) -> Value:
     """What `@decorator` makes of `target`; UNKNOWN where `decorator` is not one that is modelled."""
     if isinstance(decorator, External):
-        form = FORMS.by_name.get(decorator.name)
-        if form is not None:
-            return launching.launch(interp, decorator.name, form, Arguments([target]), interp.frame.site(node))
-        derivatives.note(interp, decorator.name, Arguments([target]), node)
-        if decorator.name in JIT:
-            return _jitted(interp, target, Arguments())
-        if decorator.name == DISPATCH and isinstance(target, Func):
-            return evolve(target, dispatches=True)
-        if decorator.name in _TRANSPARENT or decorator.name.startswith("builtins."):
-            return derivatives.custom(interp, decorator.name, target, Arguments())
-        if decorator.name == CHECKIFY:
-            mark_checkified(interp, target)
-            return interp.frame.opaque_call(CHECKIFY, Arguments([target]), node)
-        if decorator.name in _MAPPING and isinstance(target, Func):
-            return _mapped(interp, decorator.name, Arguments([target]), node)
-        if decorator.name in _IN_KERNELS and interp.kernel is not None:
-            return interp.call(decorator, Arguments([target]), node)
-        return UNKNOWN
+        return _decorate_by_name(interp, decorator, target, node)
     if not isinstance(decorator, CallResult):
         return UNKNOWN
     if decorator.function == "method:setter":
@@ -271,31 +264,51 @@ def decorate(interp: Tracer, decorator: Value, target: Value, node: nodes.Node) 
     if decorator.function in CONTROL and isinstance(target, Func | OneOf | Instance | External | CallResult):
         return CONTROL[decorator.function](interp, decorator.function, Arguments([target, decorator]), node)
     if is_partial(decorator) and decorator.callee is not None:
-        inner = decorator.callee
-        form = launching.form_of(inner)
-        if form is not None and isinstance(inner, External):
-            attached = form.awaits_kernel or bool(decorator.args)
-            given = [*decorator.args] if attached else [*decorator.args, target]
-            merged = Arguments(given, dict(decorator.keywords), decorator.open)
-            made = launching.launch(interp, inner.name, form, merged, decorator.site)
-            return launching.attach_kernel(interp, made, target) if attached and isinstance(made, CallResult) else made
-        if isinstance(inner, External) and inner.name in _TRANSPARENT:
-            derivatives.note(interp, inner.name, Arguments([target]), node)
-            return _jit_by(interp, inner.name, decorator, target)
-        if isinstance(inner, External) and inner.name == CHECKIFY:
-            mark_checkified(interp, target)
-            return interp.frame.opaque_call(CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
-        if isinstance(inner, External | Func):
-            merged = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
-            return interp.call(inner, merged, node)
+        return _decorate_by_partial(interp, decorator, decorator.callee, target, node)
     if decorator.function in _MAPPING and isinstance(target, Func):
-        return _mapped(
-            interp,
-            decorator.function,
-            Arguments([target], dict(decorator.keywords), decorator.open),
-            decorator.site.node,
-        )
+        arguments = Arguments([target], dict(decorator.keywords), decorator.open)
+        return _mapped(interp, decorator.function, arguments, decorator.site.node)
     return UNKNOWN
+
+
+def _decorate_by_name(interp: Tracer, decorator: External, target: Value, node: nodes.Node) -> Value:
+    """`@jax.jit`, `@pl.kernel`: what a function makes of `target` as its only argument."""
+    name, alone = decorator.name, Arguments([target])
+    form = FORMS.by_name.get(name)
+    if form is not None:
+        return launching.launch(interp, name, form, alone, interp.frame.site(node))
+    derivatives.note(interp, name, alone, node)
+    if name in JIT:
+        return _jitted(interp, target, Arguments())
+    if name == DISPATCH and isinstance(target, Func):
+        return evolve(target, dispatches=True)
+    if name in _TRANSPARENT or name.startswith("builtins."):
+        return derivatives.custom(interp, name, target, Arguments())
+    if name == CHECKIFY:
+        return _checkify(interp, name, alone, node)
+    if name in _MAPPING and isinstance(target, Func):
+        return _mapped(interp, name, alone, node)
+    if name in _IN_KERNELS and interp.kernel is not None:
+        return interp.call(decorator, alone, node)
+    return UNKNOWN
+
+
+def _decorate_by_partial(interp: Tracer, decorator: CallResult, inner: Value, target: Value, node: nodes.Node) -> Value:
+    """`@partial(jax.jit, static_argnums=0)`, `@partial(pl.pallas_call, grid=...)`."""
+    form = launching.form_of(inner)
+    with_target = Arguments([*decorator.args, target], dict(decorator.keywords), decorator.open)
+    if form is not None and isinstance(inner, External):
+        if not form.awaits_kernel and not decorator.args:
+            return launching.launch(interp, inner.name, form, with_target, decorator.site)
+        arguments = Arguments([*decorator.args], dict(decorator.keywords), decorator.open)
+        made = launching.launch(interp, inner.name, form, arguments, decorator.site)
+        return launching.attach_kernel(interp, made, target) if isinstance(made, CallResult) else made
+    if isinstance(inner, External) and inner.name in _TRANSPARENT:
+        derivatives.note(interp, inner.name, Arguments([target]), node)
+        return _jit_by(interp, inner.name, decorator, target)
+    if isinstance(inner, External) and inner.name == CHECKIFY:
+        return _checkify(interp, CHECKIFY, Arguments([target], dict(decorator.keywords)), node)
+    return interp.call(inner, with_target, node) if isinstance(inner, External | Func) else UNKNOWN
 
 
 def _jit_by(interp: Tracer, name: str, decorator: CallResult, target: Value) -> Value:
