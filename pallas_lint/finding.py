@@ -117,11 +117,11 @@ class Finding:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Those for which it holds; empty where it hangs on none."""
+        """The devices for which it holds; empty where it holds for any."""
         return tuple(self.device.split(", ")) if self.device else ()
 
     def with_devices(self, other: Finding) -> Finding:
-        """The same for the devices of another finding, too, where both are of devices."""
+        """This finding for the devices of both, where both hold for certain devices."""
         if not self.device or not other.device or self.device == other.device:
             return self
         return evolve(self, device=", ".join(sorted({*self.devices, *other.devices})))
@@ -131,7 +131,7 @@ class Finding:
         return f"{DOCS_URL}{self.code}/" if self.page is None else self.page
 
     def moved(self, place: Callable[[Span], Span]) -> Finding:
-        """The same with every span, related ones and those of edits too, as `place` has it."""
+        """A copy with every span, related ones and those of edits too, replaced by `place`."""
         return evolve(
             self,
             span=place(self.span),

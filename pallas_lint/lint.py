@@ -74,7 +74,7 @@ def lint_source(source: Source, settings: Settings, project: Project) -> FileRes
 def check_file(
     source: Source, settings: Settings, project: Project, is_stale: Callable[[], bool] = lambda: False
 ) -> FileAnalysis:
-    """The same with what the findings rest on, for an editor to show.
+    """Lint one source, and return the analysis too, of which editors show more than the findings.
 
     Raises Abandoned soon after `is_stale` returns true, when the result is no longer needed: there is a newer text, or
     more urgent work. What was computed by then stays cached.

@@ -32,7 +32,7 @@ def tune_gc() -> None:
 
 
 def tune_gc_of_server() -> None:
-    """The same for a process that runs for days: less often than Python, often enough for the garbage of edits.
+    """Tune garbage collection for a process that runs for days: rarer than Python's, often enough for edits.
 
     What an edit replaces has been looked at before, and only full collections find it. The server looks in pauses; a
     few dozen edits of a large file without one make as much of it as is alive, which is what calls for one, too. Looks

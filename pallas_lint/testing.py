@@ -57,7 +57,7 @@ def lint_text(text: str, jax: str | None = None, target: str | None = None, sele
 
 
 def findings_of(text: str, jax: str | None, target: str | None, select: str | None) -> tuple[Finding, ...]:
-    """The same as a value that can be kept."""
+    """The findings in a text as a tuple, which can be cached."""
     source = Source("example.py", text)
     result = check_file(source, settings(jax, target, select), Project(Path("/nonexistent"))).result
     assert not result.errors, (result.errors, result.traceback)
@@ -79,7 +79,7 @@ def fixed(code: str, jax: str | None = None, target: str | None = None, select: 
 
 
 def fixed_text(text: str, jax: str | None = None, target: str | None = None, select: str | None = None) -> str:
-    """The same for a text as it stands, by the fixer that the command line uses."""
+    """A text as it stands after all fixes, by the fixer that the command line uses."""
 
     def relint(sources: Mapping[str, Source], changed: frozenset[str]) -> list[Finding]:
         return lint_text(sources["example.py"].text, jax, target, select)

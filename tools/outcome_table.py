@@ -126,7 +126,7 @@ class OutcomeTable:
 
 
 def _changes(steps: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Those of the steps that have another text than the one before."""
+    """The steps whose text differs from that of the step before."""
     before: str | None = None
     for index, text in steps:
         if text != before:

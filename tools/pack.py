@@ -307,7 +307,7 @@ def measured_versions(out: Path) -> tuple[str, ...]:
 
 
 def compiled_versions(out: Path, device: str) -> tuple[str, ...]:
-    """Those of them with which they have compiled for a TPU."""
+    """The measured versions with which kernels were compiled for a TPU."""
     measured = measured_versions(out)
     return tuple(measured[index] for index in unpack.functions(out, [*measured]).compiled.get(f"tpu:{device}", ()))
 

@@ -41,7 +41,7 @@ class Failure:
 
     @property
     def only_in(self) -> tuple[str, ...]:
-        """Its versions, where it does not fail in all."""
+        """The versions in which it fails; empty where it fails in all."""
         return () if self.everywhere else self.versions
 
     @property

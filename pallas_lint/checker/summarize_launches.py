@@ -114,7 +114,7 @@ def _source(launch: Launch) -> str | None:
 
 
 def _backend(launch: Launch, analysis: Analysis, settings: Settings) -> tuple[str | None, str, bool]:
-    """Its backend, or the targets; the evidence for it; and whether the launch is checked for it."""
+    """A launch's backend, or its targets; the evidence for it; and whether the launch is checked for it."""
     evidence = _EVIDENCE.get(launch.evidence or "", "")
     if launch.argument("backend") is not None and launch.evidence == "params":
         evidence = "backend="

@@ -77,7 +77,7 @@ class Probing:
         return everything
 
     def probe_changed(self, changed: Mapping[str, Source]) -> None:
-        """The same for the functions whose code is in files that have these texts now. Raises UsageError."""
+        """Probe again the functions whose code is in files that have changed. Raises UsageError."""
         if not changed:
             return
         self.lines.texts.update(changed)

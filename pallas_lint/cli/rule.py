@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _usable(entries: Iterable[RuleEntry]) -> Iterator[RuleEntry]:
-    """Those that can be imported; a message names the others."""
+    """The rules that can be imported; a message names the others."""
     for entry in entries:
         try:
             entry.rule  # noqa: B018  imports it

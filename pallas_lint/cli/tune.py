@@ -86,7 +86,7 @@ def run(options: argparse.Namespace, wanted: Sequence[Spec], python: str, condit
 
 
 def _text_of(file: Path) -> str:
-    """Its text; empty where it cannot be read, which the probe reports."""
+    """The text of a file; empty where it cannot be read, which the probe reports."""
     try:
         return Source.read(file, str(file)).text
     except SourceError:
@@ -138,7 +138,7 @@ def _range(limits: tuple[float, float]) -> dict[str, float]:
 
 
 def _document(tuning: Tuning) -> dict[str, Any]:
-    """The same as plain data."""
+    """The results of tuning as plain data."""
     return {
         "tune": [
             {

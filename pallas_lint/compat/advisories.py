@@ -32,7 +32,7 @@ class Advisory:
             return False
 
     def affected(self, versions: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of these versions of the package that have the defect."""
+        """The versions of the package, out of these, that have the defect."""
         return tuple(version for version in versions if self.affects(version))
 
 

@@ -86,7 +86,7 @@ class ApiParameters:
 
     @property
     def positional(self) -> tuple[str, ...]:
-        """Those that can be given by position, in order."""
+        """The parameters that can be passed by position, in order."""
         return tuple(name for name in self.names if name not in self.keyword_only)
 
     def accepts(self, keyword: str) -> bool:

@@ -99,7 +99,7 @@ def compiles_for(device: str | None) -> bool:
 
 
 def knowing(device: str | None, versions: Iterable[str]) -> tuple[str, ...]:
-    """Those of the jax versions that have the device."""
+    """The jax versions, out of these, that have the device."""
     chip = CHIPS.get(device or "")
     if chip is None or chip.since is None:
         return tuple(versions)

@@ -150,7 +150,7 @@ def _list(query: str, names: list[str], backends: Sequence[str], versions: Seque
 
 
 def _forms(match: dict[str, Any], question: Question, backends: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Of the forms that the question names: the status on each backend."""
+    """The status on each backend of the forms that the question names."""
     function = compat.function(match["name"])
     if function is None or not question.forms:
         return {}

@@ -42,7 +42,7 @@ class _Clause:
 
 
 def within(text: str, versions: Iterable[str]) -> list[str]:
-    """Those of `versions` that are in a range. Raises ValueError for what is none, or no version."""
+    """The `versions` that are in a range. Raises ValueError for text that is no range, or no version."""
     versions = list(versions)
     clauses = _clauses(text)
     numbers = [numbers_of(version) for version in versions]

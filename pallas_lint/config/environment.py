@@ -290,7 +290,7 @@ def _only(versions: Iterable[str]) -> str | None:
 
 
 def _parsed_lock(text: str) -> list[tuple[str, str]]:
-    """The same of a lock file whose tables are written otherwise: keys in another order, other quotes."""
+    """The packages of a lock file that `_LOCKED` does not read: keys in another order, other quotes."""
     if len(text) > files.MAX_SETTINGS_BYTES or not re.search(_NAMED, text):
         return []
     data = load_toml(text) or {}

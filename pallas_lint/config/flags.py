@@ -154,7 +154,7 @@ def formatter(prog: str) -> argparse.HelpFormatter:
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Those flags that decide settings."""
+    """Add the flags that override settings."""
     group = parser.add_argument_group("settings")
     group.add_argument(
         "--target",

@@ -64,7 +64,7 @@ class SettingsError(Exception):
         return where + self.message
 
     def without_content(self, path: str) -> SettingsError:
-        """The same of the file shown as `path`, quoting nothing of it nor of what it extends."""
+        """The error for the file shown as `path`, without a quote from it or from the files that it extends."""
         errors = []
         for each in self.all:
             is_own = each.path == path

@@ -201,7 +201,7 @@ def _found(evidence: Evidence) -> JaxVersions:
 
 
 def installed_versions(jax: str, libtpu: str | None) -> JaxVersions:
-    """Those of an interpreter that ran code. Raises JaxVersionError for text that is no version."""
+    """The versions of an interpreter that ran code. Raises JaxVersionError for text that is no version."""
     return evolve(_exact(jax, "of the interpreter", lenient=True), libtpu=libtpu)
 
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def place_of(finding: Finding) -> tuple[object, ...]:
-    """The same for findings of which one is enough."""
+    """A key that findings share of which one is enough."""
     return finding.code, finding.span, finding.backend, finding.cell
 
 
 def likely(finding: Finding) -> Finding:
-    """The same where it is not sure."""
+    """The finding, as a warning where it was an error: what it rests on is not certain."""
     return evolve(finding, severity=Severity.WARNING) if finding.severity is Severity.ERROR else finding
 
 

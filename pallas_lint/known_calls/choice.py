@@ -60,7 +60,7 @@ def _known(known_call: KnownCall) -> int:
 
 
 def _most_specific(known_calls: list[KnownCall]) -> list[KnownCall]:
-    """Those that no other call refines."""
+    """The calls that no other call refines."""
     known = {each: _known(each) for each in known_calls}
     # The most specific calls refine others; comparing all pairs takes minutes for some thousand calls.
     specific = sorted(known_calls, key=lambda each: -known[each])[:_MAX_SPECIFIC]

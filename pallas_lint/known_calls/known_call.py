@@ -50,7 +50,7 @@ class KnownCall:
         return _spelled(self.arguments)
 
     def brief(self, longest: int, causes: frozenset[str] = frozenset()) -> str:
-        """The same in a few characters, without uninformative arguments; where not all fit, those in `causes` do."""
+        """The informative arguments in `longest` characters at most; where not all fit, `causes` come first."""
         given = [each for each in self.arguments if each[1] != "None" and not each[1].endswith("[...]")]
         spelled = _spelled(given)
         if len(spelled) <= longest:

@@ -26,7 +26,7 @@ def read(file: Path, shown: str) -> Source:
 
 
 def from_bytes(data: bytes, shown: str) -> Source:
-    """The same from what a file holds. Raises SourceError."""
+    """The source from the bytes of a file. Raises SourceError."""
     if shown.endswith(MARKDOWN):
         from pallas_lint.notebooks.markdown import Markdown
 

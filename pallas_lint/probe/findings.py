@@ -376,7 +376,7 @@ class _LaunchFindings(_ExceptionFindings):
             )
 
     def _guess(self, problem: InInterpreter | Checked) -> str:
-        """The same for a verdict that may hang on other random values, too, unless it was seen that it does not."""
+        """Advice where a verdict may depend on made-up integers or random values; empty where it does not."""
         on_values = reasons.hangs_on(problem)
         tried = "hangs_on" in problem and "the grid" not in self.launch.facts["guessed"]
         return on_values if tried else self.guessed or on_values

@@ -79,7 +79,7 @@ def on_random_values(names: list[str]) -> str:
 
 
 def hangs_on(problem: Race | InInterpreter | Checked | NotANumber) -> str:
-    """The same for a verdict that is gone on other values; empty where it stays or that was not tried."""
+    """The advice for a verdict that is gone on other values; empty where it stays, or others were not tried."""
     return on_random_values(problem.get("hangs_on", []))
 
 

@@ -70,7 +70,7 @@ class Recording:
 
     @property
     def terms(self) -> RecordingRequest:
-        """Its part for the captured processes."""
+        """The part of the request that captured processes get."""
         return {"root": str(self.root), "values": self.values, "stub": self.stub}
 
     def finish(self, folder: Path, cwd: Path) -> Recorded:

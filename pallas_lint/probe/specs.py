@@ -146,12 +146,12 @@ def comments_in(text: str, file: str) -> Iterator[Spec]:
 
 
 def readable_comments_in(text: str, file: str) -> Iterator[Spec]:
-    """The same without those that cannot be read."""
+    """The specs of the comments in a text, without those that cannot be read."""
     return (spec for spec in every_comment_in(text, file) if isinstance(spec, Spec))
 
 
 def every_comment_in(text: str, file: str) -> Iterator[Spec | UnreadableComment]:
-    """The same, with what is wrong with those that cannot be read."""
+    """The specs of the comments in a text, and what is wrong with those that cannot be read."""
     for line, word, inside, function in _annotations(text):
         if function is None:
             yield UnreadableComment(file, line, f"no function follows the {word} comment")

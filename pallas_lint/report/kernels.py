@@ -80,7 +80,7 @@ def _short(types: str) -> str:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The same as plain data."""
+    """The report on launches as plain data."""
     names = [each.name for each in fields(LaunchSummary)]
     coverage = coverage_document(report)
     return {

@@ -101,7 +101,7 @@ class CacheFolder:
                 self._remove_byte_code(now - _MAX_AGE)
 
     def _remove_byte_code(self, older_than: float | None) -> int:
-        """The same with what lies beside the key. Raises OSError."""
+        """Remove the byte code, which lies beside the key; returns how many files. Raises OSError."""
         try:
             with OpenFolder.open(self.own / _BYTE_CODE) as folder:
                 return _remove_compiled(folder, older_than)

@@ -493,7 +493,7 @@ class Parameters(Node):
 
     @property
     def positional(self) -> list[Param]:
-        """Those that an argument without a name can be for."""
+        """The parameters that can be passed by position."""
         return [*self.posonly_params, *self.params]
 
     @property

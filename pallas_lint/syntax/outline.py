@@ -228,7 +228,7 @@ def last_line(node: tree_sitter.Node) -> int:
 
 
 def _continued(node: tree_sitter.Node, source: Source) -> int:
-    """The same with the blank lines, or the comment, that backslashes join to it, or its text ends in mid-line.
+    """The last line of a statement with the blank lines, or the comment, that backslashes at its end join to it.
 
     From the text: where a tree has errors, not all of its backslashes are nodes, nor the same ones after an edit.
     """
@@ -384,7 +384,7 @@ def _recover(result: Outline, source: Source, lines: tuple[int, int], owner: Pie
 
 
 def _recover_members(result: Outline, piece: Piece) -> None:
-    """The same for the body of a class, whose statements are as far in as its first one."""
+    """Split the body of a broken class where members seem to begin, at the indentation of the first one."""
     source = piece.source
     for header in range(piece.first, piece.last + 1):
         match = _HEADER_END.search(source.line(header))

@@ -34,7 +34,7 @@ class Scopes:
     _known: dict[Function, FunctionScope] = field(factory=dict, init=False)
 
     def of(self, function: Function) -> FunctionScope:
-        """A parameter that the function's own code binds again is named only where it is declared."""
+        """The scope of a function. A parameter that its code binds again has its declaration as its only name."""
         known = self._known.get(function)
         if known is not None:
             return known
@@ -51,7 +51,7 @@ class Scopes:
         return scope
 
     def binding(self, name: nodes.Name, piece: Piece) -> FunctionScope | None:
-        """That of the function around a name of which it is a parameter, and nothing else."""
+        """The scope of the function of which a name is a parameter; None where other code binds the name."""
         found: FunctionScope | None = None
         node: nodes.Node | None = piece.module
         while node is not None:

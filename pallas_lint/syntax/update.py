@@ -31,7 +31,7 @@ _MAX_REVISIONS = 12  # so many texts ago a piece was there that may come back
 
 
 def updated(before: Outline, source: Source) -> Outline:
-    """The same as `outline(source)`, with pieces of `before` in it; `before` is used up."""
+    """`outline(source)`, with pieces of `before` reused; `before` must not be used any more."""
     untouched = _Untouched(before, source)
     result = outline(source, _edited(before, source.text), untouched)
     result.whole = result.whole or before.whole

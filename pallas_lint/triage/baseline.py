@@ -75,7 +75,7 @@ class Baseline:
         self, findings: Sequence[Finding], linted: Collection[str], cwd: Path,
         source_line: SourceLine,
     ) -> Baseline:  # fmt: skip
-        """It with the `findings` of the files `linted`; what it has of other files that still exist stays."""
+        """The baseline with the `findings` of the files `linted`; entries of other files that still exist stay."""
         paths = {self._path(cwd / path) for path in linted}
         kept = {
             known: entry

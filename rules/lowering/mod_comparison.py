@@ -238,7 +238,7 @@ class ModComparison(Rule):
 
 
 def _joined(edits: list[Edit]) -> list[Edit]:
-    """The same edits, with what is inserted where a replacement starts made part of it: one place, one edit."""
+    """The edits, with insertions at the start of a replacement joined to it: one place, one edit."""
     found: list[Edit] = []
     for edit in edits:
         before = next((e for e in found if e.span.start == edit.span.start and e.span.path == edit.span.path), None)

@@ -215,7 +215,7 @@ def _unpaired(trace: KernelTrace) -> set[object]:
 
 
 def _key(verdict: Verdict) -> object:
-    """The same for one fault in two orders of events."""
+    """A key that one fault shares in two orders of events."""
     return verdict.kind, tuple((place["file"], place["line"], place.get("column")) for place in verdict.places)
 
 

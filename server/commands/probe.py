@@ -180,7 +180,7 @@ def probe_request(
 
 
 def _chosen_targets(state: DocumentState, chosen: Chosen) -> tuple[str, ...]:
-    """Those of the targets set for the project that a function's launches are judged for; none: each launch's own."""
+    """The project's targets for which a function's launches are checked; empty: each launch's own."""
     if state.settings is None or not state.settings.target:
         return ()
     from pallas_lint.server.probing.probe_targets import launches_from

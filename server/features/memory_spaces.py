@@ -28,7 +28,7 @@ async def semantic_tokens(ls: PallasServer, params: lsp.SemanticTokensParams) ->
 
 
 async def semantic_tokens_in(ls: PallasServer, params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
-    """Those in the lines of a range."""
+    """The semantic tokens in the lines of a range."""
     _, found = await _refs(ls, params.text_document.uri)
     first, last = params.range.start.line, params.range.end.line
     return _encoded([each for each in found if first <= each[0].start.line <= last])

@@ -135,7 +135,7 @@ class _Guess:
         return "False" if parameter.keyword else self._array(name)
 
     def _size(self, text: str) -> int:
-        """Of a dimension as jaxtyping writes it: `512`, `n`, `#n`, `rows=8`."""
+        """The size of a dimension as jaxtyping writes it: `512`, `n`, `#n`, `rows=8`."""
         text = text.lstrip("#_*?").rpartition("=")[2]
         return int(text) if text.isdecimal() else self.sizes.get(text, _SIZE)
 

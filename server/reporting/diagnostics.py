@@ -44,7 +44,7 @@ class FindingDiagnostic(lsp.Diagnostic):
 
     @cached_property
     def identity(self) -> str:
-        """The same for the same diagnostics."""
+        """A text that equal diagnostics share."""
         return repr(self)
 
 
@@ -78,7 +78,7 @@ class Diagnostics:
         text_of: Callable[[str], Source | None],
         launches: Iterable[Launch],
     ) -> list[lsp.Diagnostic]:
-        """Those of the findings in the file. Those in a kernel point at its launch, those in a launch at the kernel."""
+        """The diagnostics of a file. Those in a kernel point at its launch, those in a launch at the kernel."""
         known, self._made = self._made, {}
         text_of = cache(text_of)
         launched = _LaunchedKernels(launch for launch in launches if launch.site.piece.source.path == source.path)
@@ -116,7 +116,7 @@ class _LaunchedKernels:
 
 
 def identify(found: Iterable[lsp.Diagnostic]) -> str:
-    """The same for the same diagnostics, those that are no finding's included."""
+    """A digest that equal diagnostics share, also those that come from no finding."""
     spelled = "".join(each.identity if isinstance(each, FindingDiagnostic) else repr(each) for each in found)
     return digest(spelled.encode("utf-8", "surrogatepass"))
 

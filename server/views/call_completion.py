@@ -138,7 +138,7 @@ class _Place:
         return ranks.pop() if len(ranks) == 1 else None
 
     def _rank_of(self, grid: str) -> int | None:
-        """Of a grid as it is written: a tuple, the name of one, or a number."""
+        """The rank of a grid as it is written: a tuple, the name of one, or a number."""
         name = grid.strip()
         if name.isdecimal():
             return 1

@@ -94,7 +94,7 @@ def shown_call(state: DocumentState, name: str) -> KnownCall | None:
 
 
 def probed_call(state: DocumentState, name: str, arguments: str) -> KnownCall | None:
-    """Of the calls of a function the one that a probe with these arguments makes."""
+    """The call of a function, among its known calls, that a probe with these arguments makes."""
     return _probed_among(calls_of(state, name), arguments, state)
 
 

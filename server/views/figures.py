@@ -93,9 +93,9 @@ def _taken(space: str, taken: int, limit: int | None) -> str:
 
 
 def passed_summary(launch: Launch, state: DocumentState, probed: LaunchResult | None) -> str:
-    """The same of a kernel that is passed to a launch which the analysis knows with another one.
+    """The summary of a kernel that is passed to a launch which was analysed with another kernel.
 
-    Grid and memory of that one need not be its own.
+    Grid and memory of the analysed launch need not be those of this kernel.
     """
     through = f"launched through {launch.scope}" if launch.scope else ""
     memory = brief_memory(launch, state, probed) if probed is not None else None
@@ -234,7 +234,7 @@ def verdicts(launches: Iterable[LaunchResult]) -> str:
 
 
 def brief_verdicts(launches: Iterable[LaunchResult]) -> str:
-    """The same without the word."""
+    """`verdicts` without the word "probed"."""
     found: dict[str, str] = {}
     for launch in launches:
         for stage in launch.stages:

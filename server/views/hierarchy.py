@@ -105,7 +105,7 @@ def _is(function: Func, item: lsp.CallHierarchyItem, codec: PositionCodec) -> bo
 
 
 def _item(function: Func, state: DocumentState, codec: PositionCodec) -> lsp.CallHierarchyItem:
-    """It has the document that it came from: the function itself may be in another one."""
+    """The item of a function, with the document of the request: the function itself may be in another one."""
     source = function.piece.source
     launches = (each for each in shown_launches(state) if function in each.bodies)
     launch = min(launches, key=lambda each: each.called_at.span, default=None)

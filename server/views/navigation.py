@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def definitions(state: DocumentState, place: lsp.Position, codec: PositionCodec) -> list[lsp.Location]:
-    """Of a ref in a kernel: the spec, scratch or barrier that it is made of, and the operand that is passed for it.
+    """Where a ref of a kernel comes from: its spec, scratch or barrier, and the operand that is passed for it.
 
     Where there is neither, the launch.
     """

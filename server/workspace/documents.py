@@ -52,10 +52,10 @@ R = TypeVar("R")
 
 @define(eq=False)
 class Documents:
-    """The open documents. The one that its user deals with is judged first, others are interrupted for it.
+    """The open documents. The one that is edited is judged first; others are interrupted for it.
 
-    `published` is called on the event loop with every new verdict, `called` after one on the same text that knows of
-    other calls: what a client shows in the code is not what it was then.
+    `published` is called on the event loop with every new verdict, `called` after one on the same text with other known
+    calls: what a client shows in the code is then outdated.
     """
 
     folders: Folders
@@ -193,7 +193,7 @@ class Documents:
 
     @property
     def _project(self) -> Project | None:
-        """That of the calling thread of the engine, if it has judged anything."""
+        """The project of the calling thread of the engine, if it has checked anything."""
         project: Project | None = getattr(self._of_thread, "project", None)
         return project
 
@@ -246,7 +246,7 @@ class Documents:
             self._schedule(uri)
 
     def pick(self, uri: str, function: str, call: KnownCall) -> None:
-        """Of the known calls of a function its user wants to see this one."""
+        """Show a function with one of its known calls, which the user picked."""
         self._picked[uri] = {**self._picked.get(uri, {}), function: call}
         if uri in self._states:
             self._states[uri] = evolve(self._states[uri], picked=self._picked[uri])

@@ -88,7 +88,7 @@ class Folder:
         return known
 
     def new(self, findings: Sequence[Finding], text_of: Callable[[str], Source | None]) -> Sequence[Finding]:
-        """Of the findings in one file those that its baseline does not know. Raises BaselineError."""
+        """The findings in one file that are not in its baseline. Raises BaselineError."""
         if not findings:
             return findings
         try:

@@ -55,7 +55,7 @@ class LastShown(Generic[T]):
         self._last.pop(uri, None)
 
     def _where_they_are_now(self, last: _ShownItems[T], lines: list[str]) -> list[T]:
-        """Those on the lines above and below all that has changed since."""
+        """The items on the lines above and below all changes, moved to where they are now."""
         shorter = min(len(last.lines), len(lines))
         above = next((at for at in range(shorter) if last.lines[at] != lines[at]), shorter)
         most = shorter - above

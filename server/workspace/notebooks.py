@@ -151,7 +151,7 @@ class Notebooks:
         return attrs.evolve(hint, label=parts)
 
     def _in_cell(self, found: Sequence[lsp.Diagnostic], notebook: Notebook, cell: Cell) -> list[lsp.Diagnostic]:
-        """Those of a notebook's diagnostics that lie in a cell."""
+        """The diagnostics of a notebook that lie in a cell."""
         inside = [each for each in found if is_in(each.range.start, cell)]
         if cell is notebook.cells[0]:  # what concerns the whole notebook
             inside = [each for each in found if each.range.start.line < cell.first - 1] + inside

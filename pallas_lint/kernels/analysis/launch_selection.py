@@ -24,7 +24,7 @@ _MAX_DEPTH = 6
 def keep_informative(
     interp: Interpreter, before: tuple[Launch, ...], known_call_of: Callable[[Launch], KnownCall]
 ) -> None:
-    """Of the launches of the current run, keep those that add information, each with the call that led to it.
+    """Keep the launches of the current run that add information, each with the call that led to it.
 
     `before` are those of earlier runs. A launch behind an undecided branch adds nothing.
     """

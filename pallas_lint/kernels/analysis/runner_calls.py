@@ -111,7 +111,7 @@ def _is_not_called(module: CodeModule, node: nodes.FunctionDef) -> bool:
 
 
 def _uses_defaults(interp: Interpreter, func: Func) -> bool:
-    """The same of a function that was found while others ran; the run depends on who names it."""
+    """Whether a function that was found during a run is called with its defaults; the run depends on who names it."""
     if func.module is interp.root:
         interp.memo.record_dependency(MENTIONS, func.name)
     node = func.node
@@ -153,7 +153,7 @@ def _set_up(interp: Interpreter, instance: Instance) -> Instance:
 
 
 def _marks(interp: Interpreter, func: Func, cls: Class | None) -> Iterator[_Mark]:
-    """Those of the function, the innermost first, then of its class and its module."""
+    """The marks of a function, the innermost first, then those of its class and its module."""
     owners = [(func.node, func.env)] if cls is None else [(func.node, func.env), (cls.node, cls.env.parent or cls.env)]
     with interp.inside(interp.outside_kernels(func.module, func.piece)):
         for node, env in owners:

@@ -42,7 +42,7 @@ class VersionGuards:
     _interpreters: dict[str, tuple[Interpreter, Module]] = field(factory=dict)
 
     def reached_in(self, use: Use, versions: Iterable[str]) -> tuple[str, ...]:
-        """Those of `versions` in which the use is certainly reached as far as version guards decide.
+        """The `versions` in which the use is certainly reached as far as version guards decide.
 
         None of them where the name's absence is handled, or where a guard cannot be decided.
         """

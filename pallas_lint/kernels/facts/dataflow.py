@@ -68,7 +68,7 @@ class Flow:
 
     @cached_property
     def steps(self) -> list[tuple[frozenset[ById], ById]]:
-        """Of each operation, in order: what goes into it, and its result."""
+        """The operands and the result of each operation, in order."""
         return [
             (frozenset(key for value in inputs(op) for key in _identities(value)), ById(op.result))
             for op in self.trace.ops()
@@ -81,7 +81,7 @@ class Flow:
 
     @cached_property
     def mentioned(self) -> frozenset[ById]:
-        """The same with what gives an operation its shape only."""
+        """The values that operations take, also those that they take only for their shape."""
         shapes = (value for op in self.trace.ops() if op.name in LIKE for value in operands(op))
         return self.taken.union(*map(_identities, shapes))
 

@@ -58,7 +58,7 @@ def refused(op: Op) -> Form | None:
 
 
 def refused_on_each_core(op: Op) -> Form | None:
-    """The same of forms that no kind of core takes, those of SparseCores among them."""
+    """The form of a call that no kind of core takes, SparseCores included."""
     short, primitive = op.short, _lacking(op.name)
     if primitive is not None:
         return Form(

@@ -107,7 +107,7 @@ def _name(pipeline: Launch, block: Block) -> str:
 
 
 def _tensor_memory(trace: KernelTrace) -> Iterator[Part]:
-    """Its address, where any is held."""
+    """The address of tensor memory, where some is allocated."""
     held = (ref for allocation in trace.allocations if allocation.certain for ref in allocation.refs)
     if any(ref.space == "tmem" and not ref.optional for ref in (*trace.refs, *held)):
         yield Part("address of tensor memory", _TENSOR_MEMORY, 1)

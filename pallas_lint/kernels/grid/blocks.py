@@ -231,7 +231,7 @@ class Blocks:
 
     @property
     def operands(self) -> tuple[Block | None, ...]:
-        """Those of inputs and outputs, as far as their number is known."""
+        """The blocks of inputs and outputs, as far as their number is known."""
         return (*(self.inputs or ()), *(self.outputs or ()))
 
     def of(self, ref: Ref) -> Block | None:

@@ -96,7 +96,7 @@ class Point:
         return self._value(value, 0, {})
 
     def in_loops(self, loops: Mapping[Op, int], symbols: Mapping[Sym, int]) -> LoopPoint:
-        """The same step with these indices of the loops in the kernel, and these sizes."""
+        """This step at certain iterations of the loops in the kernel, with sizes for symbols."""
         return LoopPoint(self.indices, self.sizes, symbols, self.launch, loops)
 
     def runs(self, guards: tuple[Guard, ...]) -> bool | None:

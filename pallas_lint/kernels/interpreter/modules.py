@@ -84,7 +84,7 @@ _MAX_LEADING_LINES = 60  # from the first import to the last one of those at the
 
 
 def _bound_in(bound: tuple[tuple[str, str | None], ...], piece: Piece) -> tuple[tuple[str, str | None], ...]:
-    """Those of the bindings whose names are in a piece."""
+    """The bindings whose names are in a piece."""
     return tuple(each for each in bound if each[0] in piece.words)
 
 

@@ -94,7 +94,7 @@ def _traced(carry: Value) -> Value:
 
 
 def _carried(interp: Tracer, carry: Value, node: nodes.Node) -> Value:
-    """The same in the loop's body: the origin of single integers, no event of its own, keeps what they start with."""
+    """The carry in the loop's body; single integers have an origin, which is no event, with their initial value."""
     if isinstance(carry, Seq):
         return evolve(carry, items=tuple(_carried(interp, item, node) for item in carry.items))
     traced = _traced(carry)

@@ -41,7 +41,7 @@ def _acts(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> 
 
 
 def _signals(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """The same, with counts that are not followed."""
+    """A signal whose count is not followed: refs that it gets may change."""
     interp.escape_refs(arguments, node)
     return interp.frame.op(name, node, arguments, NONE)
 
@@ -111,7 +111,7 @@ def _warp_map(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node)
 
 
 def _elsewhere(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """The same buffer on other devices, or in other blocks of the cluster: which may be any ref."""
+    """A buffer on other devices, or in other blocks of the cluster, where it may be any ref."""
     ref = arguments.get("ref", 0)
     interp.escape_refs(arguments, node)
     if not isinstance(ref, Ref):

@@ -173,7 +173,7 @@ def _same_shape(interp: Tracer, name: str, arguments: Arguments, node: nodes.Nod
 
 
 def _repeat(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
-    """It tiles, so the shape is that of jnp's function of the name; the elements come in another order."""
+    """`pltpu.repeat` tiles: it has the shape of `jnp.repeat`, with the elements in another order."""
     result = arrays.infer("jax.numpy.repeat", list(arguments.positional), arguments.keywords, more=arguments.open)
     return interp.frame.op(name, node, arguments, result)
 

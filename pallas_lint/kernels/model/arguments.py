@@ -42,7 +42,7 @@ class Arguments:
         return bool(arrays) and not any(map(_is_traced, self.positional))
 
     def replaced(self, name: str, position: int, value: Value) -> Arguments:
-        """The same with another value of an argument that was passed."""
+        """These arguments with another value for one that was passed."""
         if name in self.keywords:
             return Arguments(list(self.positional), {**self.keywords, name: value}, self.open)
         return Arguments(
@@ -55,14 +55,14 @@ class Arguments:
 
     @property
     def key(self) -> tuple[Hashable, ...]:
-        """The same for the same arguments. Equal scalars may be the indices of two axes: what made them counts."""
+        """A key that equal arguments share. Equal scalars may be indices of two axes: what made them counts too."""
         every = (*self.positional, *self.keywords.values())
         makers = tuple(value.origin for value in every if isinstance(value, Array) and value.shape == ())
         return tuple(self.positional), tuple(self.keywords.items()), makers, self.open
 
     @property
     def kinds(self) -> tuple[Hashable, ...]:
-        """The same for arguments that differ only in where their arrays and refs come from."""
+        """A key that arguments share which differ only in where their arrays and refs come from."""
         return tuple(self.positional), tuple(self.keywords.items()), self.open
 
     @property

@@ -195,6 +195,6 @@ def default_number(
 def default_of(
     value: Value | None, taken: dict[str, int] | None = None, given: Mapping[Sym, int] | None = None
 ) -> int | None:
-    """The same where it is an integer."""
+    """`default_number` where it is an integer."""
     number = default_number(value, taken, given)
     return number if isinstance(number, int) else None

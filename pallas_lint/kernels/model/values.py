@@ -112,7 +112,7 @@ class Sym:
 
     @property
     def owners(self) -> frozenset[object]:
-        """Its owner, or all of those that arithmetic on several symbols has."""
+        """The owner; of arithmetic on several symbols, their owners."""
         return self.owner if isinstance(self.owner, frozenset) else frozenset((self.owner,))
 
     @property
@@ -200,7 +200,7 @@ class Array:
     sharding: Value | None = None  # where `jax.device_put` has put it
 
     def made_by(self, op: Op | None) -> Array:
-        """The same as the result of an operation."""
+        """This array as the result of an operation."""
         return Array(self.shape, self.element, self.weak, op, self.site, self.host, self.named, self.sharding)
 
     @property

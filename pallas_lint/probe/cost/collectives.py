@@ -80,7 +80,7 @@ def within(fusion: Operation, inner: Sequence[Operation]) -> Operation | None:
 
 
 def _links(device: str, count: int) -> int:
-    """Of a chip, those that likely carry a part: of a line, of a ring in both directions, of a torus of rings.
+    """How many links of a chip likely carry a part: one of a line, two of a ring, four of a torus of rings.
 
     On a torus of two dimensions fewer than 16 devices are no ring, and 256 are all there are.
     """
@@ -99,7 +99,7 @@ def _size(operation: Operation) -> int:
 
 
 def _gathered(size: int, count: int) -> tuple[float, int]:
-    """Of the result, what a device gets from others; and in how many phases."""
+    """The bytes of the result that a device gets from others, and in how many phases."""
     return size * (count - 1) / count, 1
 
 

@@ -139,7 +139,7 @@ class Growing:
         self.bound.at_most(room // abs(self.by) + 1)
 
     def _sign(self, other: Any) -> int:
-        """Of the difference to another number: as long as it is the same."""
+        """The sign of the difference to another number; bounds the turns for which it stays the same."""
         gap = self - other
         if not isinstance(gap, Growing):
             return int(gap > 0) - int(gap < 0)

@@ -54,7 +54,7 @@ class Operation:
 
     @property
     def bytes(self) -> int:
-        """Of what it copies: the first array of its result, behind what a slice is taken of."""
+        """The bytes that a copy moves: the first array of its result, behind the operand of a slice."""
         return array_bytes(self.result[_closed(self.result[1:]) :] if self.result.startswith("((") else self.result)
 
 

@@ -50,7 +50,7 @@ class LaunchCost:
 
     @property
     def step_time(self) -> str:
-        """Of one step of the grid: "1.2 µs"."""
+        """The time of one step of the grid: "1.2 µs"."""
         return microseconds((self.figures["microseconds"] or 0.0) / self.figures["steps"])
 
     @property

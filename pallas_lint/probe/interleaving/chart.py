@@ -38,7 +38,7 @@ def remark(lines: EventTraces, line: int, what: str) -> Row:
 def rows(
     lines: EventTraces, order: list[EventIndex], about: Collection[EventIndex], shown: Collection[EventIndex] = ()
 ) -> list[Row]:
-    """Those events of a run that are in `about`: the last ones where they are many, and what must be `shown`."""
+    """The events of a run that are in `about`: the last ones where they are many, and those that must be `shown`."""
     mine = [moment for moment in order if moment in about]
     late = set(mine[-MAX_ROWS:])
     return [row(lines, moment) for moment in mine if moment in late or moment in shown]

@@ -195,7 +195,7 @@ EventIndex = tuple[int, int]  # line, index of the event in it
 
 
 def semaphores_of(event: Event) -> set[Semaphore]:
-    """Those that an event, with the copy that it begins, touches."""
+    """The semaphores that an event touches, with the copy that it begins."""
     if isinstance(event, Signal | Wait):
         return {event.semaphore}
     if isinstance(event, Copy):

@@ -97,7 +97,7 @@ class _Model:
         return f"semaphores[{self.semaphores[semaphore]}]", amount // self.units[semaphore]
 
     def _alone(self, region: Region, writes: bool, mine: int | None = None) -> str:
-        """That no copy is under way that a use of a region races with."""
+        """The condition that no copy is under way with which a use of a region races."""
         conditions = []
         for moment, number in self.copies.items():
             copy = self.lines.event(moment)

@@ -14,7 +14,7 @@ MAX_STEPS = 30_000_000  # of all runs of one system: about half a minute
 
 
 class TooLarge(Exception):
-    """It would take too long; the message is a phrase with the reason."""
+    """The check would take too long; the message is a phrase with the reason."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class LineConflicts:
         self._reached: dict[int, tuple[list[int], list[int]]] = {}
 
     def unblocking(self, one: RegionUse, last: int, progress: Callable[[RegionUse], list[int]]) -> list[RegionUse]:
-        """Of the first `last` ones those without whose end another line gets beyond `one`.
+        """The uses among the first `last` without whose end another line gets beyond `one`.
 
         `progress`: how far each line gets without a use. Later uses hold up what is later, as a rule: the last of them
         is looked at first, and no more where none of those before it lets the other line get as far.

@@ -350,7 +350,7 @@ class _Checker(Runs):
                     yield Verdict("too-early", message, event.places, False, rows)
 
     def again(self) -> Iterator[Verdict]:
-        """The same, in the second of two launches in a row that use one barrier."""
+        """Signals that come too early in the second of two launches in a row that use one barrier."""
         if any(self.whole.amounts.values()) or len({len(line) for line in self.lines.lines}) != 1:
             return
         twice = _Checker(self.lines.twice())

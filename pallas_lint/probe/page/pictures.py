@@ -58,7 +58,7 @@ class _View:
 
     @property
     def height(self) -> float:
-        """Of a cell, in pixels: in the proportions of a block, as long as blocks can be distinguished."""
+        """The height of a cell in pixels: in the proportions of a block, as long as blocks can be distinguished."""
         block = self.operand["block"]
         if block is None or self.rows_axis is None or self.columns_axis is None:
             return CELL

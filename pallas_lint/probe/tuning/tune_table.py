@@ -216,7 +216,7 @@ class _Reader:
 
     @staticmethod
     def _selected(found: dict[str, Any], left: Sequence[str]) -> tuple[dict[str, Any], Sequence[str]] | None:
-        """The same of a key whose fields have names: those that are given are not needed, but may select."""
+        """The fields of a key that names them, and the names that are left; given fields may select rows."""
         items = [item.partition("=") for item in left]
         if any(equals and name in found and str(found[name]) != wanted for name, equals, wanted in items):
             return None

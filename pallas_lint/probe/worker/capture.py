@@ -186,7 +186,7 @@ class ProgramCapture:
             )
 
     def finish_late(self) -> None:
-        """The same while the interpreter shuts down: from Python 3.12 on, no thread can be started any more."""
+        """Finish while the interpreter shuts down: from Python 3.12 on, no thread can be started any more."""
         self._closing = sys.version_info >= (3, 12)
         self.finish()
 

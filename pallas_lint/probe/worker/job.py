@@ -370,9 +370,9 @@ class _Job:
         return value
 
     def _trace(self, function: Any) -> list[Record]:
-        """Its launches on the first device on which it makes any. Raises what the first device raises.
+        """The function's launches on the first device on which it makes any. Raises what the first device raises.
 
-        Where it looks up the chip, it is traced for every TPU in question.
+        A function that looks up the chip is traced for every TPU that it is probed for.
         """
         import jax
 

@@ -47,7 +47,7 @@ def converted(module: cst.Module, text: str) -> nodes.Module:
 
 
 def _byte_offsets(text: str) -> range | list[int]:
-    """Of each character, and of the end."""
+    """The byte at which each character begins, and the number of bytes."""
     if text.isascii():
         return range(len(text) + 1)
     found = [0]

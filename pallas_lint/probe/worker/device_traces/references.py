@@ -69,7 +69,7 @@ class Buffer:
     entry: int = 0  # of a barrier of a GPU: how often its scope was entered before
 
     def untiled(self, tiling: tuple[int, ...]) -> Buffer:
-        """The same memory, as who does not see its tiles has it: the last dimensions are sizes within a tile."""
+        """This memory without its tiles: the last dimensions, sizes within a tile, are multiplied into those before."""
         ahead = len(self.shape) - 2 * len(tiling)
         counts = self.shape[ahead : ahead + len(tiling)]
         return replace(self, shape=(*self.shape[:ahead], *(count * size for count, size in zip(counts, tiling))))

@@ -383,7 +383,7 @@ def _doing(run: Unroller, axis: str | None, place: Any) -> list[int]:
 
 
 def _moved(cluster: Cluster, view: View, block: int) -> View:
-    """The same part of another block's memory."""
+    """The view of the same part of another block's memory."""
     if view.buffer.space not in ("smem", "tmem"):
         return view
     return replace(view, buffer=replace(view.buffer, home=cluster.homes[block]))

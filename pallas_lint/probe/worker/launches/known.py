@@ -69,7 +69,7 @@ def launched_by(program: Any, records: list[Record]) -> list[Record]:
 
 
 def made_by(program: Any, records: list[Record]) -> list[Record]:
-    """Those of the launches that a program makes which are recognised."""
+    """The launches that a program makes, as far as they are recognised."""
     return _among(records, _made_by(program, records))
 
 
@@ -84,9 +84,9 @@ def _among(records: list[Record], made: list[Record | None]) -> list[Record]:
 
 
 class _KnownValues:
-    """Of all devices, or of the one that stands at `place` in its mesh: what is known there is its own.
+    """Known values on all devices, or on the one at `place` in its mesh, which may have others.
 
-    `case`: of what is assumed; None where nothing is.
+    `case`: the case that is assumed for unknown sizes; None where nothing is assumed.
     """
 
     def __init__(self, records: list[Record], place: dict[str, int] | None = None, case: Case | None = None) -> None:
@@ -249,7 +249,7 @@ class _CountedLoops(_KnownValues):
 
 
 def _integers(record: Record) -> list[Any]:
-    """Of a launch, the values of its operands that are vectors of integers, or single ones."""
+    """The values of a launch's operands that are integers or vectors of them."""
     return [value for value, aval in zip(record.values, record.avals) if _is_integers(aval)]
 
 

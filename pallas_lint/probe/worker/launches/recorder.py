@@ -96,7 +96,7 @@ class Record:
 
     @property
     def meshes(self) -> list[Any]:
-        """Those of cores that run it."""
+        """The meshes of cores that run the launch."""
         meshes = (self.params.get("mesh"), *(self.params.get("meshes") or ()))
         return [mesh for mesh in meshes if mesh is not None]
 

@@ -70,9 +70,9 @@ class Assembly:
                     os.environ[name] = before[name]
 
     def figures(self) -> dict[str, int]:
-        """Of one kernel: registers and bytes spilled by a thread, threads and bytes of shared memory of a block.
+        """Registers and spilled bytes of a thread, threads and bytes of shared memory of a block.
 
-        Empty where that is not known, or of several.
+        Empty where that is not known, or for several kernels.
         """
         report = _read(self.log) or self._last(".ptxas")
         used, spilled = _USED.findall(report), _SPILLED.findall(report)

@@ -133,7 +133,7 @@ def examine(launch: Launch, at: int, target: DeviceTarget, schedules: Schedules)
 
 
 def with_names(prediction: Prediction, launch: Launch) -> Prediction:
-    """The same with the kernel's names for its operands, and with a way to give values that are not known."""
+    """The prediction with the kernel's names for its operands, and advice on how to pass unknown values."""
     doubts = []
     for doubt in prediction.doubts:
         named = _OPERAND.sub(lambda match: launch.input_name(int(match[1])), doubt)
@@ -142,7 +142,7 @@ def with_names(prediction: Prediction, launch: Launch) -> Prediction:
 
 
 def schedules_and_uses(texts: Iterable[tuple[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
-    """Of what was written, by file name: each operation's schedule, and the units that it uses."""
+    """Each operation's schedule and the units that it uses, from the files that were written."""
     found, uses = {}, {}
     for name, text in texts:
         if match := _SCHEDULE.fullmatch(name):

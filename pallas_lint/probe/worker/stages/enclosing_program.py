@@ -29,8 +29,9 @@ def judge(problem: OverBudget | Raised) -> StageResult:
 
 
 def judge_in(launch: Launch, target: DeviceTarget, problem: OverBudget | Raised, compile: Compile) -> StageResult:
-    """The same where there is: no problem where that compiles, in which XLA keeps arrays in VMEM; one of the launch
-    `alone` where the compiler says nothing about it there.
+    """The result for a launch in a function: no problem where the function compiles, since XLA keeps arrays in VMEM.
+
+    A problem of the launch `alone` where the function fails to compile for another reason.
     """
     error = compile(target)
     if error is None:

@@ -57,7 +57,7 @@ def _is_used(var: Any, jaxpr: Any) -> bool:
 
 
 def _use_in(branch: Any, atoms: list[Any], ref: Any, parallel: Container[int], values: dict[Any, int]) -> bool | None:
-    """The same of a branch that gets the atoms."""
+    """`_first_use` in a branch that gets the atoms."""
     inner = next((var for var, atom in zip(branch.invars, atoms) if atom is ref), None)
     if inner is None:
         return None

@@ -16,7 +16,7 @@ _INTERNALS = "jax._src.pallas.mosaic_gpu.interpret"
 
 
 def parameters(*, races: bool = True) -> Any:
-    """Its parameters, with races looked for or not; None where this jax has no such interpreter."""
+    """The parameters of the GPU interpreter, which looks for `races`; None where this jax has none."""
     gpu = environment.optional("jax.experimental.pallas.mosaic_gpu")
     make = environment.found(gpu, "InterpretGPUParams", "InterpretParams")
     if make is None:

@@ -22,7 +22,7 @@ class UnknownWork(Exception):
 
 
 def of_block(launch: Launch, text: str) -> BlockWork:
-    """Of a launch, and the PTX that it was compiled to. Raises UnknownWork."""
+    """The work of each block of a launch, from the PTX that it was compiled to. Raises UnknownWork."""
     if launch.record.kind != "pallas_call" or launch.grid is None or kernel_jaxpr(launch.record.params) is None:
         raise UnknownWork("its grid is not known")
     counts = ptx.counted(text)

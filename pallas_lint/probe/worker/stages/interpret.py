@@ -131,7 +131,7 @@ def run(launch: Launch, values: list[Any], interpret: Any = True, **changes: Any
 
 
 def runner(launch: Launch, interpret: Any = True, **changes: Any) -> Callable[[list[Any]], list[Any]]:
-    """The same for several values one after the other: it is compiled once."""
+    """A function that runs the launch on operands; for several runs it is compiled once."""
     import jax
     import numpy as np
 
@@ -185,7 +185,7 @@ def plainly(launch: Launch) -> dict[str, Any]:
 
 
 def as_on_its_device(launch: Launch) -> dict[str, Any]:
-    """The same for the interpreter that imitates the launch's own device: it knows what only that one has."""
+    """The parameters for the interpreter that imitates the launch's own device, with what only that device has."""
     if launch.backend == "mosaic_gpu":
         gpu = gpu_interpreter.parameters(races=False)
         if gpu is None:
@@ -195,7 +195,7 @@ def as_on_its_device(launch: Launch) -> dict[str, Any]:
 
 
 def on_memory(memory: str, launch: Launch) -> dict[str, Any]:
-    """The same with unwritten memory filled with "nan" or "zero", where an interpreter has that option."""
+    """The parameters with unwritten memory filled with "nan" or "zero", where an interpreter has that option."""
     if launch.backend == "mosaic_gpu":
         return as_on_its_device(launch)
     params = tpu_interpreter(memory=memory, cores=launch.cores) if _runs_as_on_tpu(launch) else None

@@ -96,7 +96,7 @@ def _size(operand: Operand, shape: tuple[int, ...], device: str) -> int:
 
 
 def scalars(launch: Launch) -> Needed | None:
-    """The same of SMEM, in which rows of a matrix take multiples of 128 numbers."""
+    """The SMEM that a launch needs; there, rows of a matrix take multiples of 128 numbers."""
     if launch.backend not in (None, "tpu") or launch.record.kind != "pallas_call":
         return None
     parts: list[MemoryPart] = []

@@ -31,7 +31,7 @@ class CompiledModule:
 
     @classmethod
     def read(cls, text: str) -> CompiledModule | None:
-        """Of the text of a compiled program; None where it has no kernel, or several."""
+        """The module of a compiled program's text; None where it has no kernel, or several."""
         text = _COMMENT.sub("", text)
         kernels = list(_KERNEL.finditer(text))
         if len(kernels) != 1:

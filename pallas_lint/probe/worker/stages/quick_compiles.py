@@ -28,7 +28,7 @@ def of_launch(launch: Launch) -> Iterator[None]:
 
 @contextlib.contextmanager
 def of_program(jaxpr: Any) -> Iterator[None]:
-    """The same for a program, whose launches are in it."""
+    """Context in which what runs a program once, with its launches, is compiled in a hurry if that pays."""
     with _in_a_hurry(numbers(jaxpr) <= _MAX_NUMBERS):
         yield
 

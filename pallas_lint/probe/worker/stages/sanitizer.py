@@ -95,7 +95,7 @@ def _accesses(text: str) -> list[InInterpreter]:
 
 
 def _places(access: re.Match[str]) -> Iterator[Place]:
-    """It has the last part of a file's path: one of the user's own with that name."""
+    """The user's file and line: the sanitizer has only the last part of a file's path."""
     place = _IN_FILE.fullmatch(access["at"].partition("+0x")[2])
     if place is not None:
         name = os.path.basename(place["file"])

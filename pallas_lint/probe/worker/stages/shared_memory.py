@@ -67,7 +67,7 @@ def _space(aval: Any) -> str:
 
 
 def _bits(dtype: Any) -> int:
-    """Of one element; numpy has whole bytes."""
+    """Bits of one element; numpy has whole bytes."""
     import jax.numpy as jnp
 
     if jnp.issubdtype(dtype, jnp.bool_):

@@ -82,7 +82,7 @@ def against(found: FunctionCost) -> AgainstCost:
 
 
 def without_cost(function: str, reason: str) -> AgainstCost:
-    """The same of a function that has no cost."""
+    """The comparison with a function that has no cost."""
     return {"function": function, "microseconds": None, "low": None, "high": None, "missing": [reason], "doubts": []}
 
 
@@ -250,7 +250,7 @@ def _is_called(operation: str, record: Record) -> bool:
 
 
 def _arrays(schedule: str) -> list[tuple[bool, str]]:
-    """Of a schedule's operands and results, whether each is in VMEM, and its type without a layout."""
+    """For each operand and result of a schedule: whether it is in VMEM, and its type without a layout."""
     return [(match["space"] == "vmem", match["type"]) for match in _OPERAND.finditer(schedule)]
 
 
