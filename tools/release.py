@@ -48,7 +48,7 @@ def replaced(pattern: str, new: str, text: str, times: int, name: str) -> str:
     """The text with `new` for what the pattern finds, which has to be there so often."""
     text, found = re.subn(pattern, new, text, flags=re.MULTILINE)
     if found != times:
-        raise ReleaseError(f"{name}: what says the version is there {found} times instead of {times}")
+        raise ReleaseError(f"{name}: the version is written {found} times there instead of {times}")
     return text
 
 

@@ -63,7 +63,7 @@ def generators() -> dict[str, Callable[[], str]]:
 
 
 def rules_in_navigation() -> list[Any]:
-    """The rules' pages by family, as the navigation wants them."""
+    """The rules' pages by family, for the navigation."""
     families = {
         title: [
             {f"{code} {rule.name}": f"rules/{code}.md"} for code, rule in all_rules().items() if code.startswith(prefix)

@@ -22,7 +22,7 @@ PALLAS = "jax.experimental.pallas"
 
 @frozen
 class ApiName:
-    """The part of a used name that jax's data knows: `pltpu.MemorySpace.ANY` of `pltpu.MemorySpace.ANY.value`."""
+    """The part of a used name that is in jax's data: `pltpu.MemorySpace.ANY` of `pltpu.MemorySpace.ANY.value`."""
 
     use: Use
     name: str

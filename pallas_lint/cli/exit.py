@@ -1,4 +1,4 @@
-"""Exit statuses, as the command line promises them."""
+"""Exit statuses of the command line, which do not change."""
 
 from __future__ import annotations
 

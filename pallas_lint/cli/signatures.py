@@ -98,7 +98,7 @@ def _text(file: Path) -> str | None:
 
 
 def undefined(function: str, text: str) -> str | None:
-    """What is wrong where a file has no such function, as far as its text says; None: it may have it."""
+    """Why a file has no such function, by its text; None where it may have it."""
     tree = _parsed(text)
     names = None if tree is None else _names(tree)
     first, *rest = function.split(".")

@@ -353,7 +353,7 @@ class _Printer:
             for version, status in match["status"].items():
                 self.line(f"  jax {version}: {status}", 4)
             if not match["name"].startswith(PALLAS):
-                self.line("  whether a kernel can call it was not measured: `pallas-lint probe` tries your own", 4)
+                self.line("  whether a kernel can call it was not measured: check your own with `pallas-lint probe`", 4)
             if match["message"]:
                 self.line(f"  message of jax: {self.escape(match['message'])}", 4)
         replacement = match.get("replacement")

@@ -21,7 +21,7 @@ _PROJECT_FILES = (*REQUIREMENT_FILES, "setup.py", *LOCK_FILES)  # a folder with 
 # Strings, compiled when first used: a run seldom needs more than one of them.
 _DIST_INFO = r"(?i)(jax|jaxlib|libtpu)-([0-9][^-]*)\.(?:dist-info|egg-info)$"
 # `[[package]]` tables of uv, poetry and pdm, `[[packages]]` of PEP 751: a lock file of thousands of packages
-# costs hundreds of milliseconds to parse as TOML (and `packaging.pylock` wants packaging 26), and only a few lines of
+# costs hundreds of milliseconds to parse as TOML (and `packaging.pylock` needs packaging 26), and only a few lines of
 # it matter. One that names jax in other words is parsed.
 _NAMED = r"""(?m)^[ \t]*name[ \t]*=[ \t]*["'](?:jax|jaxlib)["']"""
 _LOCKED = r"(?m)^\[\[packages?\]\]\s*\nname\s*=\s*\"(jax|jaxlib|libtpu)\"\s*\nversion\s*=\s*\"([^\"]+)\""

@@ -148,7 +148,7 @@ def _folders(folder: Path) -> list[Path]:
 
 @define
 class _Reader:
-    """Reads the files of the project in a folder, and believes nothing that leads out of `top`."""
+    """Reads the files of the project in a folder, and follows no path that leads out of `top`."""
 
     folder: Path
     top: str  # without links

@@ -18,7 +18,7 @@ _MAX_ENTRIES = 5_000  # of a list or a table: each pattern is matched with each 
 _MAX_VERSION_LENGTH = 1_000  # characters
 LEAST_MEMORY = 1 << 20  # bytes
 _MAX_DEPTH = 32  # tables and lists in each other
-_LEAST_NUMBER, _MAX_NUMBER = -(1 << 63), (1 << 63) - 1  # that TOML promises; Python cannot print far larger ones
+_LEAST_NUMBER, _MAX_NUMBER = -(1 << 63), (1 << 63) - 1  # the range of TOML; Python cannot print far larger ones
 STAGES = ("trace", "grid", "verify", "interpret", "lower", "compile")
 
 

@@ -413,7 +413,7 @@ def _document(data: bytes, shown: str) -> tuple[dict[str, Any], str]:
     except toml.TOMLDecodeError as error:
         message, line = toml.located(error, text)
         raise SettingsError(f"invalid TOML: {message}", shown, line, public="invalid TOML") from error
-    except (ValueError, RecursionError) as error:  # Python's own limits, of which TOML knows nothing
+    except (ValueError, RecursionError) as error:  # Python's own limits, which TOML does not have
         what = "nested too deeply" if isinstance(error, RecursionError) else "a number of too many digits"
         raise SettingsError(f"cannot read the configuration: {what}", shown) from error
 

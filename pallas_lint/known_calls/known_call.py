@@ -36,7 +36,7 @@ class KnownCall:
 
     @property
     def is_call(self) -> bool:
-        """Whether it comes from a call or a record, not from what the function says of its parameters."""
+        """Whether it comes from a call or a record, not from the function's annotations."""
         return self.kind not in ("annotation", "dtype")
 
     @property
@@ -46,7 +46,7 @@ class KnownCall:
 
     @property
     def spelled(self) -> str:
-        """The arguments as a reader wants them: "x: f32[512,1024], bm=64"."""
+        """The arguments as text: "x: f32[512,1024], bm=64"."""
         return _spelled(self.arguments)
 
     def brief(self, longest: int, causes: frozenset[str] = frozenset()) -> str:

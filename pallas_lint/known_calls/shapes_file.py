@@ -210,7 +210,7 @@ def _key(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    # JSON's strings are TOML's, but for DEL, which TOML wants escaped, and pairs of surrogates.
+    # JSON's strings are TOML's, but for DEL, which TOML escapes, and pairs of surrogates.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,6 +1,6 @@
 """Values as known calls write them: `f32[8,128]`, `64`, `dtype:bf16`, `fn:module:name`, tuples, dataclasses.
 
-What only the analysis of a caller knows may be known in part: `f32[?,128]`, `?[8,128]`, `f32[...]`.
+Values from the analysis of a caller may be known in part: `f32[?,128]`, `?[8,128]`, `f32[...]`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def contents(document: str) -> Contents:
         raise SourceError(f"the notebook is not valid JSON: {error.msg}", error.lineno) from error
     except RecursionError as error:
         raise SourceError("the notebook's JSON is nested too deeply") from error
-    except ValueError as error:  # Python's own limit, of which JSON knows nothing
+    except ValueError as error:  # Python's own limit, which JSON does not have
         raise SourceError("the notebook's JSON has a number of too many digits") from error
     version = notebook.get("nbformat") if isinstance(notebook, dict) else None
     if not isinstance(version, int):

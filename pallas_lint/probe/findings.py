@@ -328,14 +328,14 @@ class _LaunchFindings(_ExceptionFindings):
         yield self.finding_at(
             problem["places"],
             "PAL905",
-            Severity.INFO if problem.get("hangs_on") else Severity.ERROR,
+            Severity.INFO if problem.get("depends_on") else Severity.ERROR,
             reasons.race(problem),
-            reasons.hangs_on(problem) or "wait for the copy, or for a semaphore, between them",
+            reasons.depends_on(problem) or "wait for the copy, or for a semaphore, between them",
         )
 
     def refused_to_revisit(self, problem: InInterpreter) -> Iterator[Finding]:
         if "revisited" not in self.explained:
-            text, guess = messages.sentence(problem), reasons.hangs_on(problem)
+            text, guess = messages.sentence(problem), reasons.depends_on(problem)
             severity = Severity.INFO if guess else Severity.WARNING
             yield self.finding_at(problem["places"], "PAL403", severity, text, guess, backend="tpu")
 
@@ -345,9 +345,9 @@ class _LaunchFindings(_ExceptionFindings):
         yield self.finding_at(
             problem["places"],
             "PAL905",
-            Severity.INFO if problem.get("hangs_on") else Severity.WARNING,
+            Severity.INFO if problem.get("depends_on") else Severity.WARNING,
             f"barriers or copies are not waited for as they must be: {problem['message']}",
-            reasons.hangs_on(problem)
+            reasons.depends_on(problem)
             or "each completion of a barrier has to be waited for before the next, by every thread that waits on it",
         )
 
@@ -377,8 +377,8 @@ class _LaunchFindings(_ExceptionFindings):
 
     def _guess(self, problem: InInterpreter | Checked) -> str:
         """Advice where a verdict may depend on made-up integers or random values; empty where it does not."""
-        on_values = reasons.hangs_on(problem)
-        tried = "hangs_on" in problem and "the grid" not in self.launch.facts["guessed"]
+        on_values = reasons.depends_on(problem)
+        tried = "depends_on" in problem and "the grid" not in self.launch.facts["guessed"]
         return on_values if tried else self.guessed or on_values
 
     @property

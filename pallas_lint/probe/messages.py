@@ -365,7 +365,7 @@ def done_in_kernels(problem: Raised, line: str) -> str | None:
     if _ASSIGNED.search(problem["message"]):
         return "assigns to elements of an array, which only refs allow"
     grid_query = _GRID.search(line) if problem["type"] == "AssertionError" and not problem["message"].strip() else None
-    return f"asks for `{grid_query[0]}` where there is no grid" if grid_query else None
+    return f"calls `{grid_query[0]}` where there is no grid" if grid_query else None
 
 
 # A compiler's numbers of bytes: required and available.

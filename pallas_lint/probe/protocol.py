@@ -205,7 +205,7 @@ class Raised(_Raised, _StandsAlone, total=False):
 
 
 class _OnValues(TypedDict, total=False):
-    hangs_on: list[str]  # made-up operands on other values of which it is gone
+    depends_on: list[str]  # made-up operands on other values of which it is gone
 
 
 class InInterpreter(LocatedMessage, _OnValues):
@@ -332,7 +332,7 @@ class TaskReport(TypedDict, total=False):
     """The result of a stage. `detail` is the reason where it could not be tried."""
 
     detail: str | None
-    unreached: bool  # for want of time
+    unreached: bool  # because time ran out
     problems: list[Problem]
     figures: dict[str, int]  # from the compiler
     work: BlockWork

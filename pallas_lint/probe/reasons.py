@@ -71,16 +71,16 @@ def cause_of(problem: NotANumber, found: dict[str, str]) -> str | None:
 
 
 def on_random_values(names: list[str]) -> str:
-    """What to do about a verdict that hangs on the values of these operands, which were made up; empty for none."""
+    """What to do about a verdict that depends on the values of these operands, which were made up; empty for none."""
     if not names:
         return ""
     operands = ", ".join(name if " " in name else f"`{name}`" for name in names)
     return f"on random values of {operands}: give real ones, as in `i32[4]=[3,1,0,2]`"
 
 
-def hangs_on(problem: Race | InInterpreter | Checked | NotANumber) -> str:
+def depends_on(problem: Race | InInterpreter | Checked | NotANumber) -> str:
     """The advice for a verdict that is gone on other values; empty where it stays, or others were not tried."""
-    return on_random_values(problem.get("hangs_on", []))
+    return on_random_values(problem.get("depends_on", []))
 
 
 def share(problem: NotANumber) -> str:

@@ -163,7 +163,7 @@ def _known_call(call: RecordedCall, arguments: tuple[tuple[str, str], ...]) -> K
 
 
 def _is_value(text: str) -> bool:
-    """Whether the file may have it: jax has dtypes that no rule knows."""
+    """Whether the file may have it: jax has dtypes that rules do not support."""
     try:
         check(text)
     except ValueProblem:

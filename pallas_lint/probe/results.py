@@ -51,7 +51,7 @@ class Stage:
     work: BlockWork | None = None  # of a GPU kernel
     no_work: str | None = None
     states: int | None = None  # steps of devices that were looked at
-    unreached: bool = False  # for want of time
+    unreached: bool = False  # because time ran out
 
     @property
     def charts(self) -> list[list[Row]]:
@@ -231,7 +231,7 @@ def _stage_ended(event: StageEnd, found: dict[int, LaunchResult]) -> None:
 
 
 def _with_reason(cost: Cost, launch: LaunchResult) -> Cost:
-    """A cost without a number says so in the words of the stage that failed."""
+    """The message of a cost without a number, from the stage that failed."""
     stages = (launch.stage(name, cost["target"]) for name in ("lower", "compile"))
     failed = next((stage for stage in stages if stage is not None and stage.ok is False), None)
     if cost["microseconds"] is not None or failed is None:

@@ -77,7 +77,7 @@ class Project:
     cwd: Path = field(factory=Path.cwd)
     overlay: Mapping[Path, Source] = field(factory=dict)
     incremental: bool = False  # keep what was found in a file, for when it is judged again after an edit
-    absolute_names: bool = False  # files are named by their whole paths, as an editor knows them
+    absolute_names: bool = False  # files are named by their whole paths, as in editors
     known_callers: Callable[[Path, tuple[str, ...]], Callers] | None = None  # gives those of earlier runs
     wait_for_callers: bool = True  # calls are found out before a verdict that they matter to, not afterwards
 

@@ -147,8 +147,8 @@ def of_run(findings: Sequence[Finding], used_suppressions: Collection[tuple[str,
 class ReportContext:
     """What is reported. `jax_of`: the versions that each file is checked for, by path.
 
-    `without_known` leaves out what a baseline knows. `at_each_place`: a removed name is shown wherever it is used, as
-    editors do, and not once for all files.
+    `without_known` leaves out the findings of a baseline. `at_each_place`: a removed name is shown wherever it is used,
+    as editors do, and not once for all files.
     """
 
     jax_of: Mapping[str, JaxVersions]

@@ -20,7 +20,7 @@ class MultiPassDot(Rule):
     The unit multiplies bfloat16. `precision=HIGHEST` (or `HIGH`) splits float32 operands into three (two) parts of
     bfloat16 and multiplies them with each other. Reported from the text, where both operands are known to be float32,
     and by `pallas-lint probe --perf` of launches bound by computing, in lines that take a fifth of the time: elsewhere
-    it says that it does not matter.
+    their time does not matter.
 
     ## How to fix
 

@@ -9,7 +9,7 @@ class UnusedSuppression(Rule):
     """A `# pallas-lint: disable=...` comment that silences nothing, or names no rule.
 
     Such a comment is mostly left over from code that has been mended since, or misspelled and so without effect:
-    the reader believes that something is silenced on purpose.
+    it looks as if something were silenced on purpose.
 
     ## How to fix
 

@@ -178,7 +178,7 @@ class BlockShapeTiling(Rule):
             yield from found or self._for_some_size(block, context)
 
     def _for_some_size(self, block: Block, context: Context) -> Iterator[Finding]:
-        """The smallest of the sizes that the code asks to be multiples for which the block is refused."""
+        """The smallest size that passes the code's guards (`if d % 128: raise`) for which the block is refused."""
         if block.grid.launch.known_call is not None:
             return
         for size, numbers in multiples(context.analysis.outcome.effects):

@@ -37,7 +37,7 @@ class OneDimIota(Rule):
 
     ## Known limits
 
-    Silent where the dtype is not known, and for releases between the measured ones that it may hang on. Integers
+    Silent where the dtype is not known, and for releases between the measured ones that it may depend on. Integers
     of one dimension are fine from 0.6.2 on, and not flagged there.
 
     ## References

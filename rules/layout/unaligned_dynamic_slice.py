@@ -333,7 +333,7 @@ def _unaligned(
 
 
 def _by_name(part: _Part, access: Access, context: Context) -> Finding | None:
-    """`pl.ds(i * block, block)` with a block size that only the caller knows."""
+    """`pl.ds(i * block, block)` with a block size that the caller passes."""
     op = part.start.origin if isinstance(part.start, Array) else None
     if op is None or op.name != "jax.numpy.multiply" or not part.own or not isinstance(part.index, Slice):
         return None

@@ -97,7 +97,7 @@ class ValueIndexing(Rule):
     ## Known limits
 
     A fix is made where the value is a whole ref, loaded in a function around the place. Where shapes are not known a
-    slice on Triton is a warning. Static slices on Mosaic GPU hang on the layout and are left alone.
+    slice on Triton is a warning. Static slices on Mosaic GPU depend on the layout and are left alone.
 
     ## References
 
@@ -277,7 +277,7 @@ def _of_index(value: Array, index: Value) -> _ValueProblem | None:
             return _ValueProblem("bounds", "")
     arrays = [part for part in parts if isinstance(part, Array)]
     if any(part.host for part in arrays):
-        return None  # numpy's numbers: which of the forms it is hangs on them
+        return None  # numpy's numbers: which of the forms it is depends on them
     if any(part.dtype == "bool" and part.shape != () for part in arrays):
         return _ValueProblem("mask", "")
     if any(part.kinds <= INEXACT for part in arrays):

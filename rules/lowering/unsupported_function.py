@@ -67,7 +67,7 @@ class UnsupportedFunction(Rule):
     so has indexing of values (PAL208). Kernels on SparseCores are judged by what lowers on their subcore, measured with
     jax 0.10.2 and later. In kernels of unknown backend, an info names the backends that fail. Of Mosaic GPU,
     what counts is the lowering semantics that the launch names, else the default: Lane up to jax 0.10, Warpgroup from
-    0.11 on; what hangs on the layout of a value is left to the probe.
+    0.11 on; what depends on the layout of a value is left to the probe.
 
     ## References
 

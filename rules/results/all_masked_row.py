@@ -85,7 +85,7 @@ class AllMaskedRow(Rule):
 
     ## Known limits
 
-    Whether a row is ever masked entirely hangs on data. Masks that are read from memory (segments, padding) give
+    Whether a row is ever masked entirely depends on data. Masks that are read from memory (segments, padding) give
     a warning; those made of positions and lengths only a hint, and only where they combine several comparisons or
     depend on a length; a causal mask alone keeps the diagonal and is not reported. Silent where the result of `exp` or
     what becomes of it goes through a `where` that can replace it, and where the running maximum starts at something

@@ -250,7 +250,7 @@ class PartialHbmOutput(Rule):
 def _chosen_by_table(
     trace: KernelTrace, taken: frozenset[int], prefetched: int, accessed: set[tuple[str, object]], context: Context
 ) -> Iterator[Finding]:
-    """Outputs of which a prefetched operand says which blocks are written."""
+    """Outputs whose written blocks are chosen by a prefetched operand."""
     launch = trace.launch
     blocks = blocks_of(launch, context.analysis) if prefetched and launch.form.is_over_blocks else None
     if blocks is None or blocks.outputs is None or blocks.inputs is None:

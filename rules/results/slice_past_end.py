@@ -338,7 +338,7 @@ def _constant(part: SliceUse, masked: bool, trace: KernelTrace, context: Context
     if start is None or length is None or start < 0:
         return None
     if isinstance(part.index, Slice) and part.index.size is None:
-        # `ref[start:stop]` ends where the ref does, as in Python, but jax wants something to be left.
+        # `ref[start:stop]` ends where the ref does, as in Python, but jax needs something to be left.
         if start < length or length == 0:
             return None
         what = f"slice starts at {start}"
@@ -583,6 +583,6 @@ def _share_indices(one: Value, other: Value, trace: KernelTrace) -> bool:
 
 
 def _is_checked(length: Value, size: Value, context: Context) -> bool:
-    """Whether the code takes a remainder of the size, of a factor of it, or by the block: it knows what divides."""
+    """Whether the code takes a remainder of the size, or of a factor of it, or divides it by the block."""
     notes = context.analysis.outcome.effects
     return size in notes.divisors or not notes.remainders.isdisjoint(terms_in(length).symbols)

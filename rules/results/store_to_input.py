@@ -39,7 +39,7 @@ class StoreToInput(Rule):
     - TPU, an input that comes in blocks: the kernel writes its copy in VMEM, and nothing copies that back. The store
       is lost. If the next grid step uses the same block, it is not fetched again, so that step sees the change.
     - TPU, an input with `memory_space=pl.ANY` (or HBM), and every input on GPU: the kernel writes the operand itself.
-      XLA believes that operands stay as they are; other readers of this array get the new values, or the old ones,
+      XLA assumes that operands stay as they are; other readers of this array get the new values, or the old ones,
       as the schedule falls.
     - a scalar-prefetch operand that index maps read: the next block is already being fetched by the old number when
       the kernel changes it. Interpret mode works with the new number at once.

@@ -456,7 +456,7 @@ def _of_names(block: Block, context: Context) -> Iterator[Finding]:
 
 
 def _is_exchanged(one: Walk, other: Walk) -> bool:
-    """Whether each has as many steps as the array's other size asks for, in blocks of its own."""
+    """Whether each has as many steps as the array's other size needs, in blocks of its own."""
     sizes = [count.size for count in (one.steps, one.blocks, other.steps, other.blocks) if not isinstance(count, int)]
     if len(sizes) < 4 or sizes[:2] != sizes[:1:-1]:
         return False

@@ -136,7 +136,7 @@ class GpuPipeline(Rule):
             yield context.finding(launch.called_at, message, help=help_, certain=launch.path.certain)
 
     def check_kernel(self, trace: KernelTrace, context: Context) -> Iterator[Finding]:
-        """Registers that a warpgroup asks for by itself."""
+        """Registers that the kernel requests for a warpgroup."""
         for op in trace.ops(_SET_REGISTERS):
             registers = integer(op.argument("n", 0))
             if registers is not None and _is_refused(registers):

@@ -48,7 +48,7 @@ class PallasCallMisuse(Rule):
 
     - used as a decorator: `@pl.pallas_call(out_shape=...)` lacks its first argument, since `pallas_call` is no
       decorator factory (`pl.kernel` is one);
-    - no `out_shape`, or a plain shape in its place: Pallas must know the dtype too, so it wants
+    - no `out_shape`, or a plain shape in its place: Pallas needs the dtype too, so it takes
       `jax.ShapeDtypeStruct(shape, dtype)` (an array will do);
     - the operands passed to `pallas_call` itself instead of to what it returns;
     - an operand, or a value for the kernel, passed by keyword to what it returns (or to what `pl.kernel` returns),

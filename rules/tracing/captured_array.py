@@ -60,7 +60,7 @@ class CapturedArray(Rule):
       enclosing `jax.jit`; whether it is a global, a closure variable, an attribute of an object around
       the kernel, or bound by `functools.partial`;
     - a numpy array of rank 1 or more where it meets a traced value; a numpy scalar, or one element `table[3]` with an
-      index that Python knows, is a plain number and fine;
+      index that is known while tracing, is a plain number and fine;
     - `jnp.array([1.0, 2.0])` inside the kernel: a list of numbers is a constant array too.
 
     Only the value counts. `table.shape`, `table.dtype`, `len(table)` and `jnp.zeros_like(table)` are legal.

@@ -307,7 +307,7 @@ def _unbound(op: Op, launch: Launch, context: Context) -> Finding | None:
 
 
 def _not_in_mesh(op: Op, launch: Launch, context: Context) -> Finding | None:
-    """The index along an axis that the `shard_map` around the launch does not have: jax knows no other names there."""
+    """The index along an axis that the `shard_map` around the launch does not have: no other names are bound there."""
     axes, name = axes_around(launch), op.argument("axis_name", 0)
     if not axes or not launch.form.is_over_blocks or op.launch is not launch:
         return None

@@ -213,7 +213,7 @@ class PythonControlFlow(Rule):
             yield from self._report(trace, context, sure=index_map.sure, given="a grid index")
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
-        """Shapes of blocks, outputs and scratch that hang on an argument which `jax.jit` traces."""
+        """Shapes of blocks, outputs and scratch that depend on an argument which `jax.jit` traces."""
         if not launch.is_pallas:
             return
         reported = set()

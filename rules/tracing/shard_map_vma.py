@@ -27,7 +27,7 @@ class ShardMapVma(Rule):
     for the outputs of a kernel. So each `jax.ShapeDtypeStruct` in `out_shape` has to declare it: `vma=` from jax 0.6.2
     to 0.9, `manual_axis_type=` since 0.10.0. Without, tracing ends in "When `check_vma=True` on `jax.shard_map` ...
     must not be `None`", on every backend and in interpret mode. Up to 0.5.3 no launch passes the check, whatever its
-    `out_shape`: "No replication rule for pallas_call". In 0.6.0 and 0.6.1 it hangs on what the kernel computes.
+    `out_shape`: "No replication rule for pallas_call". In 0.6.0 and 0.6.1 it depends on what the kernel computes.
 
     ## How to fix
 
@@ -219,7 +219,7 @@ def _structs(shapes: Value) -> list[CallResult]:
 
 
 def _fixes(launch: Launch, silence: _Silence, context: Context) -> list[Fix]:
-    """The axes of the only operand, where every checked version knows the keyword."""
+    """The axes of the only operand, where every checked version has the keyword."""
     keyword = silence.keyword
     if (
         keyword is None

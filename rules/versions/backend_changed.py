@@ -19,7 +19,7 @@ class BackendChanged(Rule):
 
     `pl.pallas_call` without `compiler_params` is compiled by Triton up to jax 0.8, by Mosaic GPU in 0.9 and 0.10 (and
     in 0.11.0 and 0.11.1), and by Triton again from 0.11.2 on. The two take different kernels: what Triton compiles
-    mostly fails on Mosaic GPU (it wants Hopper, blocks of 128 and its own copies), and on ROCm 0.9 and 0.10 refuse
+    mostly fails on Mosaic GPU (it needs Hopper, blocks of 128 and its own copies), and on ROCm 0.9 and 0.10 refuse
     every launch that does not name Triton.
 
     ## How to fix

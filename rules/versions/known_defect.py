@@ -60,7 +60,7 @@ class KnownDefect(Rule):
     Silent where the version is not known. That of libtpu has the same source as jax's: the environment, the
     lock file or the requirements; `--jax-version` gives none. The probe takes both from the interpreter that it ran
     with. Of a range of jax versions in which only some have the defect, it is an info. `num-programs-of-first-grid` is
-    found where a grid's size hangs on something that no block shape hangs on, and between launches of one file.
+    found where a grid's size depends on something that no block shape depends on, and between launches of one file.
 
     ## References
 
@@ -205,7 +205,7 @@ def _num_programs(trace: KernelTrace, context: Context) -> Iterator[Finding]:
                 if other.site.span == use.site.span
             )
         else:
-            # A call with other sizes has other blocks, unless the axis hangs on something that they do not.
+            # A call with other sizes has other blocks, unless the axis depends on something that they do not.
             differs = bool(symbols_in([size]) - symbols_in(each for shape in shapes for each in shape))
         if differs:
             spelled = f"`pl.num_programs({axis_of(use, launch)})`"

@@ -28,7 +28,7 @@ async def completion(ls: PallasServer, params: lsp.CompletionParams) -> list[lsp
     if settings_files.is_one(path):
         return settings_help.completions(path, source, cursor, codec)
     if rule_completion.is_in_directive(source, cursor):
-        await ls.documents.state(uri)  # which knows the findings of the line
+        await ls.documents.state(uri)  # which has the findings of the line
         return rule_completion.completions(source, cursor, codec, ls.reporter.findings(source.path))
     if "pallas" not in source.text:
         return []

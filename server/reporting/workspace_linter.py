@@ -158,5 +158,5 @@ def _located(launch: LaunchSummary, folder: Path) -> LaunchSummary:
 
 
 def _absolute(finding: Finding, folder: Path) -> Finding:
-    """The finding with whole paths, as the editor knows files."""
+    """The finding with whole paths, as editors name files."""
     return finding.moved(lambda span: evolve(span, path=(folder / span.path).as_posix()))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @frozen
 class CallSnapshot:
-    """What a verdict knew of calls by other files: which there are, which files they rest on, whether more may come."""
+    """The calls from other files that a verdict has: which, the files that they depend on, whether more may come."""
 
     known_calls: tuple[KnownCall, ...] = ()
     rests_on: frozenset[str] = frozenset()
@@ -51,7 +51,7 @@ class DocumentState:
     probed_before: tuple[StoredRun, ...] = ()  # what was probed of functions whose code has changed since
     probe_findings: tuple[Finding, ...] = ()  # theirs; among the verdict's, too
     probe_rests_on: frozenset[str] = frozenset()  # other files that decide on what still holds
-    picked: Mapping[str, KnownCall] = field(factory=dict)  # by function: the known call that the user wants to see
+    picked: Mapping[str, KnownCall] = field(factory=dict)  # by function: the known call that the user has picked
     before: Source | None = None  # the text before the last edit: what was typed there may be half written
 
     @property
@@ -67,7 +67,7 @@ class DocumentState:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the user wants to see of the verdict."""
+        """The findings that the client's settings show."""
         if self.file_analysis is None or not self.client.enable:
             return ()
         found = self.file_analysis.result.findings
@@ -99,7 +99,7 @@ class DocumentState:
 
     @property
     def verdict(self) -> FileResult:
-        """The result of its check, with the findings that the user wants to see."""
+        """The result of the check, with the findings that the client's settings show."""
         if self.file_analysis is None:
             return FileResult(self.source.path)
         return evolve(self.file_analysis.result, findings=self.findings)

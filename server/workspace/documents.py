@@ -467,7 +467,7 @@ class Documents:
         return self._last_active.get(uri, -1)
 
     def _with_overlay(self) -> Project:
-        """The project as the calling thread knows it, with open documents in place of their files."""
+        """The project of the calling thread, with open documents in place of their files."""
         project = self._project
         if project is None:
             project = Project(Path(os.sep), incremental=True, absolute_names=True, wait_for_callers=False)

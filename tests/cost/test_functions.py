@@ -521,7 +521,7 @@ def test_a_number_that_goes_through_a_vector() -> None:
    0x7   :  {{ %10 = dma.done.wait [#allocation2], %s7_s2 }}
 """
     assert predict(text, "", "v5e").read == 20 * 32
-    why = ("it hangs on a number that is taken out of a vector",)
+    why = ("it depends on a number that is taken out of a vector",)
     for old, new in (
         ("%v2_v0 = vstv", "%v1_v0 = vstv"),  # another vector is stored
         ("%4 = vst [vmem:[#allocation4]]", "%4 = vst [vmem:[#allocation3]]"),  # and so is something else there

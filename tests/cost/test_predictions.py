@@ -100,7 +100,7 @@ def test_what_is_prefetched_counts() -> None:
     assert known.issue > idle.issue, "and nothing is computed"
     unknown = predicted(name, {})
     assert unknown.microseconds is None and unknown.doubts == (
-        "it hangs on the values of operand 0, which are not known",
+        "it depends on the values of operand 0, which are not known",
     )
 
 

@@ -1,4 +1,4 @@
-"""A kernel with a table of integers, which a fault hangs on or not."""
+"""A kernel with a table of integers, which a fault depends on or not."""
 
 from __future__ import annotations
 

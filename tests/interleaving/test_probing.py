@@ -125,7 +125,7 @@ def test_devices_chosen_by_values(worker: Worker) -> None:
     _, found = probe(worker, "sent_by_argument", "i32[4]=[1,2,3,1]", "f32[8,512]", stage="verify")
     assert {finding.code for finding in found} == {"PAL910", "PAL911"}
     why = why_not(worker, "sent_by_argument", "i32[4]", "f32[8,512]")
-    assert "not modelled: which device it is hangs on data (line" in why
+    assert "not modelled: which device it is depends on data (line" in why
     assert '`to_ref` decides: give its argument values, as in "i32[4]=[1,2,3,0]"' in why
 
 
@@ -178,7 +178,7 @@ def test_values_of_each_device_while_a_program_runs(space: str, tmp_path: Path) 
         ("not awaited", ["error"]),
     ],
 )
-def test_a_fault_that_hangs_on_values_that_were_made_up(worker: Worker, defect: str, severities: list[str]) -> None:
+def test_a_fault_that_depends_on_values_that_were_made_up(worker: Worker, defect: str, severities: list[str]) -> None:
     words = ("tables.py::rows", "i32[4]", "f32[8,128]", f"defect={defect!r}")
     _, found = probe(worker, *words, stage="verify")
     assert [finding.severity.value for finding in found] == severities
@@ -194,7 +194,7 @@ def test_an_index_that_is_computed_outside_of_the_kernel(worker: Worker) -> None
 
 
 def test_what_another_device_writes_is_not_known(worker: Worker) -> None:
-    assert "how much is signalled hangs on data (line" in why_not(worker, "count_received", "f32[8,512]")
+    assert "how much is signalled depends on data (line" in why_not(worker, "count_received", "f32[8,512]")
 
 
 @pytest.mark.parametrize(

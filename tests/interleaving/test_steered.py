@@ -37,7 +37,7 @@ def test_they_arrive(worker: Worker, name: str) -> None:
     detail, found = verdict(worker, name, "i32[1]=[0]", X)
     assert "every order" in detail and found == ["PAL910"]
     detail, found = verdict(worker, name, "i32[1]", X)
-    assert "a branch that communicates hangs on data (line" in detail and found == []
+    assert "a branch that communicates depends on data (line" in detail and found == []
     assert '` decides: give its argument values, as in "i32[4]=[1,2,3,0]"' in detail
 
 
@@ -51,7 +51,7 @@ def test_those_that_the_program_has(worker: Worker, copied: int, wanted: list[st
 def test_what_is_written_is_not_known(worker: Worker, name: str, more: list[str]) -> None:
     for copied in (0, 1):
         detail, found = verdict(worker, name, f"i32[1]=[{copied}]", X, *more)
-        assert "a branch that communicates hangs on data (line" in detail and found == []
+        assert "a branch that communicates depends on data (line" in detail and found == []
 
 
 def test_launches_of_one_kernel_have_their_own(worker: Worker) -> None:

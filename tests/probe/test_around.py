@@ -66,7 +66,7 @@ def test_numbers_that_are_none_on_every_operand(worker: Worker) -> None:
 @pytest.mark.parametrize(
     ("function", "more", "code"), [("stores", ["masked=True"], "PAL412"), ("leaves", [], "PAL907")]
 )
-def test_what_hangs_on_a_mask_that_was_made_up(worker: Worker, function: str, more: list[str], code: str) -> None:
+def test_what_depends_on_a_mask_that_was_made_up(worker: Worker, function: str, more: list[str], code: str) -> None:
     [finding] = Probed(worker, f"around.py::{function}", *TWO, *more, stage="interpret").findings
     assert (finding.code, finding.severity.value) == (code, "info")
     assert finding.help is not None and finding.help.startswith("on random values of `mask_ref`: ")

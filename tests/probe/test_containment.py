@@ -83,7 +83,7 @@ def test_a_semaphore_never_signalled() -> None:
 
 
 @pytest.mark.nightly
-def test_a_wait_that_hangs_on_data() -> None:
+def test_a_wait_that_depends_on_data() -> None:
     report, done = probe("waits_for_ever_if_set", X, "--target", "tpu", "--stage", "lower", "--timeout", "30")
     assert [finding["code"] for finding in report["findings"]] == ["PAL905"]
     stages = {stage["stage"]: stage["ok"] for stage in report["launches"][0]["stages"]}

@@ -208,7 +208,7 @@ def symbolic(body: str, out_map: str, size: str = "(a, b, c)") -> str:
 def test_sizes_that_are_not_in_the_text() -> None:
     for name, (body, out_map, wrong) in CASES.items():
         if "division" in name or "== 2)" in body or "- 2" in body:
-            continue  # these hang on the sizes
+            continue  # these depend on the sizes
         found = lint(symbolic(body, out_map), select="PAL402")
         assert bool(found) is wrong, (name, found)
     certain = lint(symbolic(output("pl.program_id(1) == 0"), I_J_K), select="PAL402")

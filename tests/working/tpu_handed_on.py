@@ -72,7 +72,7 @@ def expected_work_while_a_copy_is_under_way(x, y):
     return x + y * 2.0
 
 
-# Keys of the TPU's own generator. What is returned does not hang on the numbers.
+# Keys of the TPU's own generator. What is returned does not depend on the numbers.
 
 
 def _ones_for_a_key(key_ref, o_ref):

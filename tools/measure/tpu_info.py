@@ -43,7 +43,7 @@ def _fields_of(kind: str) -> dict[str, Any] | None:
 
 
 def _tilings(info: Any) -> dict[str, int]:
-    """What `get_sublane_tiling` returns for dtypes of so many bits; nothing where it knows no such chip."""
+    """What `get_sublane_tiling` returns for dtypes of so many bits; empty where it has no such chip."""
     dtypes = {32: "float32", 16: "bfloat16", 8: "int8", 4: "int4"}
     try:
         return {f"get_sublane_tiling.{bits}": info.get_sublane_tiling(dtype) for bits, dtype in dtypes.items()}

@@ -109,7 +109,7 @@ def _at_first_block(block: Block, effects: Effects) -> Walk | None:
 
 
 def _tails(block: Block, effects: Effects) -> Iterator[Tail]:
-    """The dimensions of `n // 64` steps, rounded down, where the code asks for multiples of 8."""
+    """The dimensions of `n // 64` steps, rounded down, where the code requires multiples of 8."""
     for walk in walks_of(block):
         steps, grid_size = walk.steps, block.grid.sizes[walk.axis]
         if walk.excess != 0 or isinstance(steps, int) or not isinstance(grid_size, Sym):

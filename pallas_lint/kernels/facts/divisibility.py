@@ -119,7 +119,7 @@ def _combined(op: Op, operands: list[int | None], *, proof: Proof | None) -> int
 
 
 def _promised(op: Op, loaded: Collection[ById], *, proof: Proof | None, depth: int) -> int | None:
-    """What `pl.multiple_of(x, n)` promises, in addition to the known divisors of x."""
+    """The divisor that `pl.multiple_of(x, n)` declares, combined with the known divisors of x."""
     promise = op.argument("values", 1)
     if not isinstance(promise, Const) or not isinstance(promise.value, int) or promise.value <= 0:
         return None

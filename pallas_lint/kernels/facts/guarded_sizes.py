@@ -17,7 +17,7 @@ _MAX_MULTIPLES = 8  # of one size
 
 
 def multiples(effects: Effects) -> Iterator[tuple[Sym, list[int]]]:
-    """Each size of which the code only asks that it is a multiple, and the smallest that pass its guards.
+    """Each size that the code only requires to be a multiple, and the smallest that pass its guards.
 
     None that it compares otherwise: with a number, or with a size that is not an array's.
     """

@@ -266,7 +266,7 @@ def _linked(sizes: Iterable[Sym | None], effects: Effects) -> set[Sym | None]:
 
 
 def _compared_with(size: Sym, effects: Effects) -> Iterator[Sym | None]:
-    """What comparisons may say of a size: of `x.shape[1]` that with `y.shape` says that it is `y.shape[1]`."""
+    """The sizes that are compared with this one: of `x.shape == y.shape`, `y.shape[1]` with `x.shape[1]`."""
     shape, _, index = size.text.partition("[")
     array = Sym(shape, size.owner) if index else None
     for group in effects.comparisons:

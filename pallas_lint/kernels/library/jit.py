@@ -28,7 +28,7 @@ def jit(func: Value, arguments: Arguments) -> Value:
 
 
 def shardings_of(arguments: Arguments) -> tuple[Value, ...]:
-    """Where `jax.jit` with these arguments wants what goes in and out."""
+    """The shardings of operands and results that `jax.jit` gets with these arguments."""
     given = (arguments.keywords.get(name, NONE) for name in ("in_shardings", "out_shardings"))
     return tuple(value for value in given if value != NONE)
 

@@ -73,7 +73,7 @@ class ProgramCost:
 def cost(program: XlaProgram, device: str, predict: Predict, turns: Callable[[], Turns] = dict) -> ProgramCost:
     """What a program costs; `predict` has the prediction of an operation, given the types of all results.
 
-    `turns`: how often loops run of which the program itself does not tell it.
+    `turns`: how often loops run whose count is not in the program itself.
     """
     total = ProgramCost()
     _Run(program, device, predict, turns, total).run(program.entry, 1, 0)

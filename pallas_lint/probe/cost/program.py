@@ -42,7 +42,7 @@ _MAX_ALLOCATIONS = 7_000
 _ALLOCATION = re.compile(r"#allocation\w*")
 _IN_CELL = re.compile(r"\[vmem:\[(#\w+)\] sm:\$0x\w+\](?:\s*(%\w+))?\s*$")
 _WHOLE_CELL = re.compile(r"%\w+ = v(?:ld|st) \[vmem:\[#\w+\] sm:\$0x\w+\](?:\s*%\w+)?\s*$")
-_OF_VECTORS = "it hangs on a number that is taken out of a vector"
+_OF_VECTORS = "it depends on a number that is taken out of a vector"
 _FARTHEST_SLOT = 12  # bundles behind a branch that are issued whether it is taken or not: certainly fewer
 
 _COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -97,7 +97,7 @@ def translate(listing: Listing, given: Mapping[int, Words]) -> Program:
 
 def values_of(number: int) -> str:
     """The reason where the cost depends on unknown values of an operand."""
-    return f"it hangs on the values of operand {number}, which are not known"
+    return f"it depends on the values of operand {number}, which are not known"
 
 
 def operand_address(number: int) -> int:
@@ -219,7 +219,7 @@ class _Translation:
                 return
             self._translate(at, register, code, rest, step)
         except (_Unclear, IndexError, KeyError):
-            # It matters only where something hangs on it.
+            # It matters only where something depends on it.
             if register is not None:
                 step.results.append((register, f"UnknownNumber({_why(code)})"))
             else:

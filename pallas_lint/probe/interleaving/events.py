@@ -34,7 +34,7 @@ class Semaphore:
 class Region:
     """A part of a buffer. `home`: the line whose memory it is in; for memory that cores share, the first of them.
 
-    `box` has (start, size, stride) for each dimension of the buffer, in elements; a start of None hangs on data.
+    `box` has (start, size, stride) for each dimension of the buffer, in elements; a start of None depends on data.
     """
 
     home: int
@@ -172,7 +172,7 @@ class MemoryAccess(_Event):
 
     region: Region
     writes: bool
-    on_data: bool = False  # whether it happens hangs on data
+    on_data: bool = False  # whether it happens depends on data
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class EventTraces:
     lines: list[list[Event]]
     names: list[str] = field(default_factory=list)
     axes: dict[str, int] = field(default_factory=dict)  # sizes of the mesh
-    vague: int = 0  # accesses whose place hangs on data
+    vague: int = 0  # accesses whose place depends on data
 
     def __post_init__(self) -> None:
         self.names = self.names or [f"device {number}" for number in range(len(self.lines))]

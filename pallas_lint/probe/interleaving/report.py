@@ -69,7 +69,7 @@ class NotANumber(_NotANumber, total=False):
     differs: bool  # with what memory held before, and is a number all the same
     memory: list[str]  # names of buffers never written
     places: list[Place]  # where that is read first
-    hangs_on: list[str]  # made-up operands on other values of which it is gone
+    depends_on: list[str]  # made-up operands on other values of which it is gone
     out_of_order: bool  # not where one core goes through the grid in order
     steered: list[str]  # operands whose values decide what of the output is written, where that is known
     lost: str | None  # the block of an input that no result depends on even there

@@ -40,7 +40,7 @@ def check_traces(lines: EventTraces) -> Verdicts:
     court = _Checker(lines)
     found = [*court.outside(), *court.past_the_end(), *court.deadlocks(), *court.races()]
     if not court.stuck:
-        found += court.unfinished()  # it shows which semaphores are left over for want of a wait
+        found += court.unfinished()  # it shows which semaphores are left over because nothing waits
         found += court.left_over()
         found += [*overruns(court), *unfenced(court)]
         if lines.has_barrier:

@@ -83,7 +83,7 @@ def findings(launch: LaunchResult, builder: FindingBuilder, guessed: str) -> Ite
         if equal is not None:
             severity = Severity.INFO if equal else Severity.ERROR
             advice = f"in the interpreter both write {'the same values' if equal else 'different values'}"
-        # Verification makes no values up: it knows them, or takes both branches.
+        # Verification makes no values up: they are known, or both branches are taken.
         on_values = problem["kind"] == "alike" or problem.get("on_data") or not _is_verified(launch)
         if guessed and on_values and severity is Severity.ERROR:
             severity, advice = Severity.WARNING, guessed
@@ -117,7 +117,7 @@ def explains(launch: LaunchResult) -> dict[str, str]:
 def copies_past_the_end(launch: LaunchResult, places: Iterable[Place]) -> bool:
     """Whether verification names a copy that leaves its buffer at one of these places.
 
-    Also true where no place is inside of the kernel: an interpreter of several devices knows only the launch.
+    Also true where no place is inside of the kernel: an interpreter of several devices names only the launch.
     """
     named = {_line_of(place) for problem in problems(launch) if problem["kind"] == "past-end"
              for place in problem["places"]}  # fmt: skip

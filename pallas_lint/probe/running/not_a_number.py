@@ -22,13 +22,13 @@ _WRITE_FIRST = "outputs and scratch start with whatever the memory held: write t
 
 def finding(problem: NotANumber, launch: LaunchResult, builder: FindingBuilder, guessed: str) -> Finding:
     """The finding of one result. `guessed`: what to do where it depends on integers that were made up."""
-    hangs_on = reasons.hangs_on(problem)
+    depends_on = reasons.depends_on(problem)
     if problem["origin"] == "computed":
         return _computed(problem, launch, builder, guessed)
     ragged = [each["operand"] for each in launch.of_grid if each["kind"] == "ragged" and each["role"] == "in"]
     whatever_is_given = problem["always"] and "the grid" not in guessed
-    if hangs_on:
-        return _placed(problem, launch, builder, Severity.INFO, hangs_on)
+    if depends_on:
+        return _placed(problem, launch, builder, Severity.INFO, depends_on)
     if launch.facts["targets_guessed"] and _is_alias(problem, launch):
         return _placed(problem, launch, builder, Severity.INFO, _READ_THE_INPUT)
     if problem.get("reaches") is False or (guessed and not whatever_is_given):
@@ -69,10 +69,10 @@ def _computed(problem: NotANumber, launch: LaunchResult, builder: FindingBuilder
     """NaN that the kernel's own arithmetic makes."""
     made = next((check for check in launch.of_checks if check["kind"] in ("nan", "division")), None)
     divided = made is not None and made["kind"] == "division"
-    hangs_on = reasons.hangs_on(problem)
-    sure = problem["always"] and (divided or not problem["infinite"]) and not guessed and not hangs_on
-    advice = guessed or hangs_on or "run on random operands; they may be outside what the kernel is for"
-    if made is not None and not hangs_on:
+    depends_on = reasons.depends_on(problem)
+    sure = problem["always"] and (divided or not problem["infinite"]) and not guessed and not depends_on
+    advice = guessed or depends_on or "run on random operands; they may be outside what the kernel is for"
+    if made is not None and not depends_on:
         advice = f"{messages.sentence(made)}; keep its operands in range: `jnp.where(x > 0, x, 1)`"
     return builder.finding_at(
         made["places"] if made is not None else (),

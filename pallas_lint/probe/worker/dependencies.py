@@ -18,7 +18,7 @@ from typing import Any
 
 from ..protocol import RestsOn
 
-# Extension modules of other packages may read files of which Python knows nothing.
+# Extension modules of other packages may read files past Python.
 _KNOWN = {"jax", "jaxlib", "libtpu", "ml_dtypes", "numpy", "scipy"}
 _BEYOND = (
     "subprocess.", "socket.", "sqlite3.", "urllib.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork",

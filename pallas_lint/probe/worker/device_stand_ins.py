@@ -1,7 +1,7 @@
 """Stand-ins for jax's devices: code that looks them up gets those of the target, which is not there.
 
 Functions that choose their kernel or their sizes by `jax.default_backend()`, `jax.devices()[0].platform` or
-`device_kind`, or that assert them, are traced as on the device in question. jax's own code, which queries the same
+`device_kind`, or that assert them, are traced as on the device that is probed. jax's own code, which queries the same
 functions, gets the truth.
 """
 
@@ -101,7 +101,7 @@ def _listed(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def describe(devices: Iterable[Any]) -> None:
-    """Have devices answer as `of` says: also those that the user's code has of an array, or as jax's default."""
+    """Give devices the attributes of `of`: also those that the user's code has of an array, or as jax's default."""
     for device in devices:
         _describe(device.__class__)
         _describe(device.client.__class__)

@@ -43,7 +43,7 @@ TWO_CORES = ("v4", "v5p")  # of which one device has both, which share parallel 
 _GPU = {"sm90": "NVIDIA H100 80GB HBM3", "sm100": "NVIDIA B200", "cuda": "NVIDIA H100 80GB HBM3", "rocm": "gfx942"}
 _DEFAULT = {"tpu": "v5e", "triton": "cuda", "mosaic_gpu": "sm90"}
 
-# What XLA wants to know of a GPU to compile for it, and kernels to make their grid, by compute capability.
+# What XLA needs of a GPU to compile for it, and kernels to make their grid, by compute capability.
 # From NVIDIA's data sheets and tuning guides.
 _GPU_FACTS = {
     (9, 0): {"cores": 132, "shared": 232448, "shared_core": 233472, "clock": 1.98, "memory": 84929347584,
@@ -86,7 +86,7 @@ def imitated(
     The user's code finds that of `seen`, where one is given. `queried` is called when something reads its kind.
 
     The public way is an abstract mesh (from 0.7; before, lowering needs no device). It is not enough: equations are
-    lowered in the context in which they were traced, which knew of no mesh, so the functions behind it are replaced.
+    lowered in the context in which they were traced, which had no mesh, so the functions behind it are replaced.
     """
     import jax
 
@@ -237,11 +237,11 @@ def _tpus(target: DeviceTarget, topology: str) -> list[Any]:
         if target.device in _SINCE and topology.endswith("x1"):  # slices of it may have two dimensions
             with contextlib.suppress(Exception):
                 return list(topologies.get_topology_desc(topology.removesuffix("x1"), platform="tpu").devices)
-        raise Missing(f"the installed libtpu knows no {topology}: {_first_line(error)}") from error
+        raise Missing(f"the installed libtpu has no {topology}: {_first_line(error)}") from error
 
 
 def _loads() -> bool:
-    """Whether libtpu describes the chips that every release knows."""
+    """Whether libtpu describes the chips that every release has."""
     from jax.experimental import topologies
 
     try:
@@ -262,7 +262,7 @@ def _facts(target: DeviceTarget) -> dict[str, Any]:
 def _gpu_description(target: DeviceTarget) -> str:
     major, minor = _capability(target)
     facts = _facts(target)
-    # 0.4 knows no field for the version of the CUDA runtime.
+    # 0.4 has no field for the version of the CUDA runtime.
     runtime = "runtime_version { major: 12 minor: 8 patch: 0 }" if environment.version() >= (0, 5) else ""
     return f"""
 gpu_device_info {{

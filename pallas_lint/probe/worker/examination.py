@@ -279,7 +279,7 @@ class _Examination:
         )
 
     def _memory(self, constants: dict[int, bool]) -> Memory | None:
-        """What the launch needs on the chip, and what the first device in question gives it."""
+        """The memory that the launch needs, and the limit of the first device that it is examined for."""
         targets = [*map(device_targets.parse, self._targets())]
         shared, gpus = shared_memory.needed(self.launch), [each for each in targets if each.backend == "mosaic_gpu"]
         if shared is not None and gpus:
@@ -447,7 +447,7 @@ class _Examination:
         return problem["kind"] == "nan" and problem["origin"] == "computed" and problem.get("reaches") is False
 
     def _starts_as_operand(self, problem: RunProblem) -> bool:
-        """Whether it is that outputs are read first which, on the GPUs in question, hold what they are aliased to."""
+        """Whether only outputs are read before they are written, which on GPUs hold the operands that they alias."""
         if problem["kind"] != "nan" or any(text.startswith("tpu") for text in self._targets()):
             return False
         outs = [operand for operand in self.launch.operands if operand.role == "out"]
@@ -484,7 +484,7 @@ class _Examination:
         found = run(values)
         for each in found:
             if each["kind"] == "out-of-bounds":
-                each["hangs_on"] = operand_values.causes(self.launch, values, fails, "bif")
+                each["depends_on"] = operand_values.causes(self.launch, values, fails, "bif")
         return found
 
     def _run_here(self) -> StageResult:

@@ -518,7 +518,7 @@ class _Job:
 
 @contextlib.contextmanager
 def _of_threads() -> Iterator[None]:
-    """Context in which a failure for want of a thread's results raises the thread's exception."""
+    """Context in which a failure due to a missing result of a thread raises the thread's exception."""
     raised: list[BaseException] = []
     original = threading.excepthook
     threading.excepthook = lambda failure: raised.append(failure.exc_value or failure.exc_type())

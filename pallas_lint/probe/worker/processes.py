@@ -26,7 +26,7 @@ class Process(NamedTuple):
     parent: int
     started: int  # ticks since the system started: a pid may be used again, the two together are not
     memory: int  # bytes that are resident
-    cpu: float  # seconds that it has run, and children of which it knows that they have ended
+    cpu: float  # seconds that it and the children that it has waited for have run
     ended: bool  # its parent has not waited for it yet
 
 

@@ -1,6 +1,6 @@
 """The fork server: has jax imported and nothing more; every request runs in children that may die.
 
-One line of JSON in is one request; lines of JSON out are its events, the last one `{"event": "done"}`. A child tells
+One line of JSON in is one request; lines of JSON out are its events, the last one `{"event": "done"}`. A child reports
 which task it begins before it begins it. When it dies, or a task takes too long, that task is over and a fresh child
 goes on with the others: a compiler that aborts costs one verdict, not the run.
 """

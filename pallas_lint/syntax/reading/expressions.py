@@ -65,7 +65,7 @@ def _constant(text: SourceText, node: Node) -> nodes.Name:
     return nodes.Name(node.start_byte, node.end_byte, text.of(node))
 
 
-# What cannot stand without parentheses where Python wants something that binds tighter. tree-sitter's grammar lets it.
+# What binds too loosely to stand there without parentheses in Python's grammar, but may in tree-sitter's.
 _LOOSER_THAN_OR = frozenset({kinds.CONDITIONAL_EXPRESSION, kinds.LAMBDA})
 _LOOSER_THAN_STAR = _LOOSER_THAN_OR | {kinds.BOOLEAN_OPERATOR, kinds.COMPARISON_OPERATOR, kinds.NOT_OPERATOR}
 _LOOSER_THAN_AWAIT = _LOOSER_THAN_STAR | {kinds.AWAIT, kinds.BINARY_OPERATOR, kinds.UNARY_OPERATOR}

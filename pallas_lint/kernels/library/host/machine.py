@@ -57,7 +57,7 @@ def computed(interp: Tracer, operands: Iterable[Value], node: nodes.Node) -> Cal
 
 
 def first_devices(interp: Tracer, owner: Value, index: Value, node: nodes.Node) -> Seq | None:
-    """`jax.devices()[:8]`, on a machine that has as many as the code asks for."""
+    """`jax.devices()[:8]`, on a machine that has as many as the code uses."""
     if not isinstance(owner, CallResult) or owner.function not in _DEVICES or not isinstance(index, Slice):
         return None
     stop = index.stop.value if isinstance(index.stop, Const) else None

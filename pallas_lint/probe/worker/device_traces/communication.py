@@ -22,7 +22,7 @@ def _line(run: Unroller, device: Any, core: Any, kind: Any, place: Any) -> int |
     if isinstance(device, dict) and own in device:
         core, device = device[own], {axis: at for axis, at in device.items() if axis != own} or None
     if isinstance(core, UnknownValue):
-        raise Unmodelled("which core it is hangs on data", place, core)
+        raise Unmodelled("which core it is depends on data", place, core)
     if core is not None:
         number = int(core)
         if not 0 <= number < run.core.count:
@@ -39,9 +39,9 @@ def _device(run: Unroller, device: Any, kind: Any, place: Any) -> int | str:
         return run.device
     logical = str(getattr(kind, "name", kind)).upper() == "LOGICAL"
     ids = jax.tree_util.tree_leaves(device)
-    hangs = first_unknown(ids)
-    if hangs is not None:
-        raise Unmodelled("which device it is hangs on data", place, hangs)
+    data = first_unknown(ids)
+    if data is not None:
+        raise Unmodelled("which device it is depends on data", place, data)
     sizes = tuple(run.axes.values())
     if isinstance(device, dict):
         at = dict(run.coordinates)
@@ -91,7 +91,7 @@ def _signal(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     place = _on_tpu(run, equation)
     ref, transforms, amount, device, core = equation.params["args_tree"].unflatten(values)
     if isinstance(amount, UnknownValue):
-        raise Unmodelled("how much is signalled hangs on data", place, amount)
+        raise Unmodelled("how much is signalled depends on data", place, amount)
     to = _line(run, device, core, equation.params.get("device_id_type"), place)
     if isinstance(to, str):
         run.emit(InvalidAccess(place, run.step, "signal", to))
@@ -105,7 +105,7 @@ def _wait(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     place = _on_tpu(run, equation)
     ref, transforms, amount, *more = equation.params["args_tree"].unflatten(values)
     if isinstance(amount, UnknownValue):
-        raise Unmodelled("how much is waited for hangs on data", place, amount)
+        raise Unmodelled("how much is waited for depends on data", place, amount)
     takes = not more or more[0] is None or isinstance(more[0], UnknownValue) or bool(more[0])
     if amount:
         run.emit(Wait(place, run.step, part(ref, transforms, place).semaphore(place), int(amount), takes))
@@ -268,7 +268,7 @@ def _same_memory(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 
 
 def _slices(view: View) -> Any:
-    """How NumPy indexes the part; None where that hangs on data."""
+    """How NumPy indexes the part; None where that depends on data."""
     if view.dims is None or any(start is None for start, _, _ in view.box):
         return None
     return tuple(slice(start, start + size * stride, stride) for start, size, stride in view.box if start is not None)
@@ -292,9 +292,9 @@ def _integers(run: Unroller, view: View, shape: tuple[int, ...]) -> Any:
     found = np.asarray(values[where], object)
     if found.size != math.prod(shape):
         return UNKNOWN
-    hangs = first_unknown(found.reshape(-1))
-    if hangs is not None:
-        return hangs
+    data = first_unknown(found.reshape(-1))
+    if data is not None:
+        return data
     run.relied.add(view.buffer.key)
     return found.reshape(shape)
 

@@ -62,7 +62,7 @@ def _cond(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     if not isinstance(which, UnknownValue):
         return run.run(branches[min(max(int(which), 0), len(branches) - 1)], operands)
     if any(map(communicates, branches)):
-        raise Unmodelled("a branch that communicates hangs on data", run.place(equation), which)
+        raise Unmodelled("a branch that communicates depends on data", run.place(equation), which)
     # It takes one of them: what each reads and writes may be read and written.
     outcomes = [run.perhaps(branch, operands) for branch in branches]
     return [results[0] if all(_same(results[0], other) for other in results) else UNKNOWN for results in zip(*outcomes)]
@@ -107,7 +107,7 @@ def _while(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
         [goes_on] = run.run(params["cond_jaxpr"], [*test, *carry])
         if isinstance(goes_on, UnknownValue):
             if communicating:
-                raise Unmodelled("how often a loop communicates hangs on data", run.place(equation), goes_on)
+                raise Unmodelled("how often a loop communicates depends on data", run.place(equation), goes_on)
             carry = [value if isinstance(value, Buffer | View) else UNKNOWN for value in carry]
             run.perhaps(params["body_jaxpr"], [*body, *carry])
             return carry

@@ -43,7 +43,7 @@ def _lines(launch: Launch, cores: list[Core], lost: frozenset[Any]) -> tuple[Eve
     for device, place in enumerate(itertools.product(*map(range, axes.values()))):
         grid = launch.grid_on(place)
         if grid is None and launch.record.kind == "pallas_call":
-            raise Unmodelled("a grid whose bounds hang on data")
+            raise Unmodelled("a grid whose bounds depend on data")
         for core in cores:
             run = Unroller(device, core, axes, dict(zip(axes, place)), grid or ())
             run.lost = lost

@@ -104,7 +104,7 @@ class View:
         """The one semaphore that it is. Raises Unmodelled."""
         buffer = self.buffer
         if buffer.semaphore is None or any(start is None for start, _, _ in self.box):
-            raise Unmodelled("which semaphore it is hangs on data", place, self.data)
+            raise Unmodelled("which semaphore it is depends on data", place, self.data)
         index = tuple(start for start, _, _ in self.box if start is not None)
         return Semaphore(buffer.home if home is None else home, buffer.name, index, buffer.semaphore)
 
@@ -147,7 +147,7 @@ class View:
             if hasattr(index, "start"):  # a slice
                 first, size, step = index.start, index.size, getattr(index, "stride", None) or 1
                 if isinstance(size, UnknownValue):
-                    raise Unmodelled("how much of a reference it is hangs on data", place, size)
+                    raise Unmodelled("how much of a reference it is depends on data", place, size)
                 known = start is not None and not isinstance(first, UnknownValue)
                 begin = start + int(first) * stride if known and start is not None else None
                 parts[dim] = (begin, int(size), stride * int(step))
@@ -175,7 +175,7 @@ def view_of(value: Any, place: Any) -> View:
         if isinstance(value.ref, tuple | list):
             select = transforms.pop(0)
             if isinstance(select.idx, UnknownValue):
-                raise Unmodelled("which of several references it is hangs on data", place, select.idx)
+                raise Unmodelled("which of several references it is depends on data", place, select.idx)
             view = view_of(value.ref[int(select.idx)], place)
         else:
             view = view_of(value.ref, place)

@@ -90,11 +90,11 @@ class Unroller:
         self.grid = grid
         self.point: tuple[int, ...] = ()
         self.events: list[Event] = []
-        self.lost: frozenset[Any] = frozenset()  # buffers that others write: what is in them hangs on these
+        self.lost: frozenset[Any] = frozenset()  # buffers that others write: what is in them depends on these
         self.sent: set[Any] = set()  # buffers of others that it writes
         self.relied: set[Any] = set()  # buffers whose values it made use of
-        self.vague = 0  # accesses whose place hangs on data
-        self.on_data = False  # whether what it does now happens hangs on data
+        self.vague = 0  # accesses whose place depends on data
+        self.on_data = False  # whether what it does now happens depends on data
         self.barriers: dict[str, Buffer] = {}
         self.work: Any = None  # of a line of a Mosaic GPU kernel: what it has begun
         self.scopes: dict[tuple[int, int], str] = {}  # names of the buffers that equations make
@@ -132,7 +132,7 @@ class Unroller:
     # -- running ---------------------------------------------------------------------------------------------------
 
     def perhaps(self, jaxpr: Any, arguments: list[Any]) -> list[Any]:
-        """The results of a jaxpr of which it hangs on data whether it runs. Raises Unmodelled."""
+        """The results of a jaxpr of which it depends on data whether it runs. Raises Unmodelled."""
         before, self.on_data = self.on_data, True
         results = self.run(jaxpr, arguments)
         self.on_data = before
@@ -181,9 +181,9 @@ class Unroller:
         """What is computed of known integers; all else is not known, and seldom steers."""
         import numpy as np
 
-        hangs = first_unknown(values)
-        unknown = [hangs or UNKNOWN] * len(equation.outvars)
-        if hangs is not None or equation.effects:
+        data = first_unknown(values)
+        unknown = [data or UNKNOWN] * len(equation.outvars)
+        if data is not None or equation.effects:
             return unknown
         for var in equation.outvars:
             dtype = getattr(var.aval, "dtype", None)

@@ -150,7 +150,7 @@ class Given:
         if self.params.get("has_user_predicate"):
             predicate = self.rest.pop()
             if isinstance(predicate, UnknownValue):
-                raise Unmodelled("whether it happens hangs on data", self.place)
+                raise Unmodelled("whether it happens depends on data", self.place)
             self.happens = bool(predicate)
 
     def view(self, at: int, tree: str) -> View:
@@ -268,7 +268,7 @@ def _wait_for_stores(run: Unroller, equation: Any, values: list[Any]) -> list[An
     work = work_of(run, place)
     left = equation.params.get("n", values[0] if values else 0)
     if isinstance(left, UnknownValue):
-        raise Unmodelled("how many copies are waited for hangs on data", place)
+        raise Unmodelled("how many copies are waited for depends on data", place)
     done = not equation.params.get("wait_read_only")
     over = max(len(work.groups) - int(left), 0)
     for group in work.groups[:over]:

@@ -1,9 +1,9 @@
 """Values of a launch's operands that depend only on constants and arguments with values.
 
-A jaxpr is run as far as its inputs are known; kernels, and what is of unknown arrays, are not. So the numbers that tell
-where a kernel reads (offsets of groups, pages, a mask's blocks) are those that the program gives it, or none. Of a
-reference its contents are known until there may be a write to it. What stands in a `shard_map` is run for all
-devices, and then for each with its own slices and at its own place; what devices tell each other outside of kernels is
+A jaxpr is run as far as its inputs are known, without its kernels and operations on unknown arrays. So the numbers
+that decide where a kernel reads (offsets of groups, pages, a mask's blocks) are those that the program gives it, or
+none. The contents of a reference are known until there may be a write to it. The body of a `shard_map` is run for all
+devices, and then for each with its own slices and at its own place; what devices send each other outside of kernels is
 not known.
 """
 
@@ -38,7 +38,7 @@ _CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custo
 
 
 def fill(records: list[Record], program: Any) -> None:
-    """Complete the `values` of the records by what a program (a closed jaxpr) that makes these launches knows."""
+    """Complete the `values` of the records from the program (a closed jaxpr) that makes these launches."""
     _KnownValues(records).closed(program, [None] * len(program.jaxpr.invars))
 
 
@@ -195,9 +195,9 @@ class _KnownValues:
 
 
 def turns(program: Any) -> dict[tuple[str, int], float]:
-    """How often the loops of a program (a closed jaxpr) run each time, by file and line, where known values tell.
+    """How often the loops of a program (a closed jaxpr) turn, by file and line, where known values decide it.
 
-    In the mean, where they run several times. Of lines with several loops nothing is known.
+    The mean, for loops that are entered several times. Lines with several loops are left out.
     """
     counted = _CountedLoops()
     counted.closed(program, [None] * len(program.jaxpr.invars))

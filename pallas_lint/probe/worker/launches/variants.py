@@ -13,7 +13,7 @@ from .recorder import Record
 class Variants:
     """A launch as it is traced first, and what it is where the function was traced for another target.
 
-    `targets`: those that it is made on; None: whichever are in question.
+    `targets`: those that it is made on; None: all that are probed.
     """
 
     record: Record

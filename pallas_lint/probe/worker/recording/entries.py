@@ -135,7 +135,7 @@ def _is_changeable(value: Any) -> bool:
 
 @functools.cache
 def _changes(code: CodeType) -> bool:
-    """Whether a function changes anything in place: which container that is, only a run knows."""
+    """Whether a function changes anything in place; which container that is depends on the run."""
     return any(
         each.opname.startswith(("STORE_SUBSCR", "STORE_SLICE", "STORE_ATTR", "DELETE_SUBSCR", "DELETE_ATTR"))
         or (each.opname.startswith(("LOAD_METHOD", "LOAD_ATTR")) and each.argval in _CHANGING)

@@ -136,7 +136,7 @@ def _array(value: Any) -> str | None:
 
     aval = getattr(value, "aval", value)
     if hasattr(aval, "inner_aval") or not all(isinstance(size, int) for size in aval.shape):
-        return None  # a ref, or of sizes that only a run knows
+        return None  # a ref, or with sizes that are known at run time only
     dtype = aval.dtype if aval is not value else _canonical(value.dtype)
     if dtype == jax.dtypes.float0:
         return None

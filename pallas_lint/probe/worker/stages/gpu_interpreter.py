@@ -45,7 +45,7 @@ def left_alone(launches: Iterable[Launch]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reads_before_copies() -> Iterator[None]:
-    """Context in which a copy into SMEM does not race with reads that its thread knows to be over.
+    """Context in which a copy into SMEM does not race with reads that are over for its thread.
 
     The interpreter requires a `commit_smem` between a read and the copy that fills the buffer anew. On the device that
     fence makes *writes* visible to the copy engine; for reads the order of the program, or a barrier, is enough, and

@@ -207,12 +207,12 @@ def _refusal(found: list[RunProblem]) -> Raised | None:
 
 
 def _unfounded(launch: Launch, found: list[RunProblem]) -> Raised | None:
-    """Where the interpreter refuses to come back to a block that the pipeline would fetch again: it knows no modes."""
+    """Where the interpreter refuses to come back to a block that the pipeline would fetch again: it has no modes."""
     outs = [each for each in launch.operands if each.role == "out"]
     for problem in found:
         output = _REVISITED.search(problem["message"]) if problem["kind"] == "revisited" else None
         if output is not None and outs[int(output[1])].fetched_again:
-            message = f"it knows no RevisitMode.ANY, which `{outs[int(output[1])].name}` has"
+            message = f"it does not support RevisitMode.ANY, which `{outs[int(output[1])].name}` has"
             return {"kind": "raised", "type": "ValueError", "message": message, "places": []}
     return None
 
@@ -242,7 +242,7 @@ def first_line(message: str) -> str:
 
 
 def tpu_interpreter(*, detect_races: bool = False, cores: int = 1, memory: str = "nan", **more: Any) -> Any:
-    """`pltpu.InterpretParams` as this version spells it, with what of `more` it knows; None to 0.5, which has none."""
+    """`pltpu.InterpretParams` of this version, with the fields of `more` that it has; None up to 0.5."""
     tpu = environment.optional("jax.experimental.pallas.tpu")
     make = environment.found(tpu, "InterpretParams", "TPUInterpretParams")
     if make is None:
@@ -261,7 +261,7 @@ def _with_interpreter(launch: Launch, values: list[Any], params: Any, **changes:
     for problem in problems if launch.points <= _MAX_REPEATED else ():
         if problem["kind"] != "raised":
             fails = partial(_shows, execute, problem["kind"])
-            problem["hangs_on"] = operand_values.causes(launch, values, fails, "bif")
+            problem["depends_on"] = operand_values.causes(launch, values, fails, "bif")
     found: list[RunProblem] = [*problems]
     if results is not None:
         found += _poisoned(_Runs(launch, execute), values, results)
@@ -465,7 +465,7 @@ def _not_a_number(runs: _Runs, values: list[Any], results: list[Any], zeroed: li
     problem["infinite"] = not bool(np.isnan(results[at].astype(np.float64)).any())
     passes_on = origin == "uninitialised" and nan_propagation.passes_on(launch)
     if not passes_on:
-        problem["hangs_on"] = operand_values.causes(launch, values, _failing(runs, origin, at), "bf")
+        problem["depends_on"] = operand_values.causes(launch, values, _failing(runs, origin, at), "bf")
     if origin == "uninitialised":
         _name_memory(runs, values, problem, lambda seen: bool((_not_finite(seen[at]) & wrong).any()))
         if not passes_on:
@@ -525,7 +525,7 @@ def _different(runs: _Runs, values: list[Any], results: list[Any], zeroed: list[
         problem = _of_result(launch, at, results[at] != zeroed[at])
         problem["differs"] = True
         problem["always"] = bool(launch.guessed) and _depends(runs, at, other)
-        problem["hangs_on"] = operand_values.causes(launch, values, partial(_depends, runs, at), "bf")
+        problem["depends_on"] = operand_values.causes(launch, values, partial(_depends, runs, at), "bf")
 
         def shows(seen: list[Any], at: int = at) -> bool:
             return bool((seen[at] != zeroed[at]).any())

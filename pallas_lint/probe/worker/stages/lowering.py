@@ -40,7 +40,7 @@ class Unfinished(Exception):
 
 
 def needs_mesh(error: BaseException) -> bool:
-    """Whether this was raised for want of the shard_map around the launch."""
+    """Whether this was raised because the shard_map around the launch is missing."""
     return _UNBOUND.search(str(error)) is not None
 
 

@@ -18,9 +18,9 @@ _SMALL, _LARGE = 2.0**-10, (2.0, 8.0)
 
 
 def causes(launch: Launch, values: list[Any], fails: Callable[[list[Any]], bool | None], kinds: str) -> list[str]:
-    """The names of the made-up operands on whose `values` a fault hangs; none where it stays on all that are tried.
+    """The names of the made-up operands on whose `values` a fault depends; none where it stays on all that are tried.
 
-    Where there is no time to try all, it may hang on those that are left.
+    Where there is no time to try all, it may depend on those that are left.
 
     `fails` returns whether the fault is there on other values, None where that is not known. `kinds`: of the operands
     that are filled otherwise, "b" for booleans, "i" for integers, "f" for floating-point numbers.

@@ -68,7 +68,7 @@ def _in_a_hurry(wanted: bool) -> Iterator[None]:
         options = original(*arguments, **named)
         options.executable_build_options.debug_options.xla_backend_optimization_level = 0
         if (0, 7) <= environment.version() < (0, 11):
-            # The other emitter knows no levels and takes twice as long. Before it is not used, from then on alone.
+            # The other emitter has no levels and takes twice as long. Before it is not used, from then on alone.
             options.env_option_overrides = [*options.env_option_overrides, ("xla_cpu_use_fusion_emitters", False)]
         return options
 

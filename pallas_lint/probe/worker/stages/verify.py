@@ -85,7 +85,7 @@ def _on_gpu(launch: Launch) -> StageResult:
 
 
 def _looked_at(lines: EventTraces) -> str:
-    vague = f", {lines.vague} accesses hang on data and are left out" if lines.vague else ""
+    vague = f", {lines.vague} accesses depend on data and are left out" if lines.vague else ""
     return f"{lines.count} events, every order{vague}"
 
 
