@@ -23,7 +23,7 @@ from ..capture_protocol import CaptureRequest, read_capture
 from ..protocol import Event
 from . import device_targets, fingerprint, server
 from .budget import EachAlone
-from .examination import examine
+from .examination import Setup, examine
 from .launches import known
 from .launches.launch import describe
 from .launches.recorder import PRIMITIVES, LaunchRecorder, Record
@@ -175,15 +175,9 @@ class ProgramCapture:
             for at, events in enumerate((events for events in known if events is not None), len(fresh)):
                 for event in events:
                     server.send(replies, cast("Event", {**event, "launch": at}))
-            examine(
-                [Variants(records[at]) for at in fresh],
-                self.request,
-                tuple(self.request["stages"]),
-                emit,
-                skip=skip,
-                budget=EachAlone(_MAX_SECONDS),
-                elsewhere=CompileProcess(self.folder),
-            )
+            stages, budget = tuple(self.request["stages"]), EachAlone(_MAX_SECONDS)
+            setup = Setup(self.request, stages, emit, budget, skip=skip, compile_process=CompileProcess(self.folder))
+            examine([Variants(records[at]) for at in fresh], setup)
 
     def finish_late(self) -> None:
         """Finish while the interpreter shuts down: from Python 3.12 on, no thread can be started any more."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from ..chip_memory import SMEM
@@ -61,52 +60,46 @@ T = TypeVar("T")
 SPARSE = "tpu7x"  # a TPU that has SparseCores; not every one has
 
 
-def examine(
-    made: list[Variants],
-    terms: RequestOptions,
-    stages: tuple[str, ...],
-    emit: Emit,
-    *,
-    skip: Collection[str] = (),
-    failed: Collection[str] = (),
-    budget: TimeBudget,
-    elsewhere: CompileProcess | None = None,
-    whole: Callable[[bool], bool | None] | None = None,
-    compile: enclosing_program.Compile | None = None,
-    schedules: cost.Schedules | None = None,
-    together: on_devices.Run | None = None,
-    totals: Mapping[str, Callable[[], StageResult]] = MappingProxyType({}),
-) -> None:
-    """Take every launch through the stages; `elsewhere` where this process must not die.
+@dataclass(frozen=True)
+class EnclosingFunction:
+    """What can be done with the function that makes the launches; None where there is no such function.
 
-    Tasks to `skip` are over, those that `failed` among them. `budget` has the time that is left for the others.
-
-    `whole` returns whether the function that made the launches returns finite numbers only, given whether they do;
-    `compile` compiles it; `schedules` has what compilers write while they compile, where the cost of launches is
-    requested; `together` runs the function, the kernels that stand in a `shard_map` with the parameters of an
-    interpreter that it is given; `totals` predicts what the whole function costs, by target.
+    `compile`: compile it for a target. `is_finite`: whether it returns finite numbers only, given whether its launches
+    do. `run`: run it, with the kernels in a `shard_map` under an interpreter with these parameters. `costs`: predict
+    its cost, by target.
     """
-    emit({"event": "parts", "parts": environment.parts()})
-    emit({"event": "files", "files": imported()})
-    launches = [
-        _Examination(
-            at,
-            describe(each.record),
-            each,
-            terms,
-            stages,
-            emit,
-            elsewhere,
-            budget,
-            whole,
-            compile,
-            schedules,
-            together,
-        )
-        for at, each in enumerate(made)
-    ]
+
+    compile: enclosing_program.Compile | None = None
+    is_finite: Callable[[bool], bool | None] | None = None
+    run: on_devices.Run | None = None
+    costs: Mapping[str, Callable[[], StageResult]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the launches of a request are examined with.
+
+    `budget`: the time that is left. `skip`: tasks that are over, those that `failed` among them. `compile_process`:
+    compiles where this process must not die. `schedules`: what compilers write, if the cost of launches is requested.
+    """
+
+    options: RequestOptions
+    stages: tuple[str, ...]
+    emit: Emit
+    budget: TimeBudget
+    skip: Collection[str] = ()
+    failed: Collection[str] = ()
+    compile_process: CompileProcess | None = None
+    schedules: cost.Schedules | None = None
+    function: EnclosingFunction = field(default_factory=EnclosingFunction)
+
+
+def examine(made: list[Variants], setup: Setup) -> None:
+    """Take every launch through the stages."""
+    setup.emit({"event": "parts", "parts": environment.parts()})
+    setup.emit({"event": "files", "files": imported()})
+    launches = [_Examination(at, describe(each.record), each, setup) for at, each in enumerate(made)]
     for launch in launches:
-        launch.skip, launch.failed = skip, failed
         launch.begin()
     # What is cheap and certain comes first, for all launches. Of those to interpret, the smallest come first.
     lowerings = [task for each in launches for task in each.lowerings()]
@@ -117,12 +110,12 @@ def examine(
         *(task for each in shortest for task in each.executions()),
         *(task for each in launches for task in each.executions_here()),
     ]
-    tasks = [task for task in (*lowerings, *others) if task.name not in skip]
+    tasks = [task for task in (*lowerings, *others) if task.name not in setup.skip]
     parts = shares([task.of.stage for task in tasks])
     first = sum(task.of.stage == "lower" for task in tasks)
-    _run(zip(tasks[:first], parts), budget)
-    _predict(totals, launches, skip, budget, emit)  # before all that takes long: it is what costs are requested for
-    _run(zip(tasks[first:], parts[first:]), budget)
+    _run(zip(tasks[:first], parts), setup.budget)
+    _predict(launches, setup)  # before all that takes long: it is what costs are requested for
+    _run(zip(tasks[first:], parts[first:]), setup.budget)
 
 
 def _run(tasks: Iterable[tuple[_Task, float]], budget: TimeBudget) -> None:
@@ -132,16 +125,14 @@ def _run(tasks: Iterable[tuple[_Task, float]], budget: TimeBudget) -> None:
         task.run(share)
 
 
-def _predict(
-    totals: Mapping[str, Callable[[], StageResult]], launches: list[_Examination], skip: Collection[str],
-    budget: TimeBudget, emit: Emit,
-) -> None:  # fmt: skip
+def _predict(launches: list[_Examination], setup: Setup) -> None:
     """Predict what the whole function costs on each target."""
-    left = [text for text in totals if f"function:{text}" not in skip]
+    costs = setup.function.costs
+    left = [text for text in costs if f"function:{text}" not in setup.skip]
     for at, text in enumerate(left):
-        budget.share = (WHOLE if launches else 1.0) / (len(left) - at)
-        work = partial(_total, totals[text], launches, device_targets.parse(text))
-        stage(emit, f"function:{text}", work, share=budget.share)
+        setup.budget.share = (WHOLE if launches else 1.0) / (len(left) - at)
+        work = partial(_total, costs[text], launches, device_targets.parse(text))
+        stage(setup.emit, f"function:{text}", work, share=setup.budget.share)
 
 
 def _total(
@@ -173,22 +164,12 @@ class _Task:
 
 @dataclass
 class _Examination:
-    """One launch."""
+    """One launch, its tasks, and what they have found."""
 
     at: int
     launch: Launch
     variants: Variants
-    terms: RequestOptions
-    stages: tuple[str, ...]
-    emit: Emit
-    elsewhere: CompileProcess | None
-    budget: TimeBudget
-    whole: Callable[[bool], bool | None] | None
-    compile: enclosing_program.Compile | None
-    schedules: cost.Schedules | None
-    together: on_devices.Run | None
-    skip: Collection[str] = ()
-    failed: Collection[str] = ()
+    setup: Setup
     grid: grid.EvaluatedGrid | None = None
     costs: list[Cost] = field(default_factory=list)  # that were predicted
     computed: bool = False  # whether results were NaN when it was run, not caused by unwritten memory
@@ -199,7 +180,7 @@ class _Examination:
 
     def begin(self) -> None:
         """Describe the launch, with its grid where stages need it."""
-        if self.stages == ("trace",):
+        if self.setup.stages == ("trace",):
             self._emit_launch(None)
         else:
             self._grid()
@@ -210,28 +191,28 @@ class _Examination:
             yield from (task for task in tasks() if task.of.stage != "cost")
 
     def lowerings(self) -> Iterator[_Task]:
-        for target in map(device_targets.parse, self._targets()) if {"lower", "compile"} & {*self.stages} else ():
+        for target in map(device_targets.parse, self._targets()) if {"lower", "compile"} & {*self.setup.stages} else ():
             yield self._task("lower", partial(self._lower, target), target)
 
     def compilations(self) -> Iterator[_Task]:
-        for target in map(device_targets.parse, self._targets()) if "compile" in self.stages else ():
+        for target in map(device_targets.parse, self._targets()) if "compile" in self.setup.stages else ():
             lowers = partial(self._went, "lower", target)
             yield self._task("compile", partial(self._compile, target), target, lowers)
-            if self.schedules is not None and target.backend == "tpu":
-                yield self._task("cost", partial(self._cost, target, self.schedules), target)
+            if self.setup.schedules is not None and target.backend == "tpu":
+                yield self._task("cost", partial(self._cost, target, self.setup.schedules), target)
 
     def models(self) -> Iterator[_Task]:
-        if "verify" in self.stages and verify.concerns(self.launch):
+        if "verify" in self.setup.stages and verify.concerns(self.launch):
             yield self._task("verify", self._verify)
 
     def executions(self) -> Iterator[_Task]:
-        if "interpret" in self.stages:
+        if "interpret" in self.setup.stages:
             yield self._task("interpret", self._interpret)
-        if "checks" in self.stages:
+        if "checks" in self.setup.stages:
             yield self._task("checks", self._checks)
 
     def executions_here(self) -> Iterator[_Task]:
-        if self.terms["real"]:
+        if self.setup.options["real"]:
             yield self._task("run", self._run_here)
 
     # -- events ----------------------------------------------------------------------------------------------------
@@ -239,8 +220,8 @@ class _Examination:
     def _targets(self) -> list[str]:
         if self.variants.targets is not None:
             return [*self.variants.targets]
-        if self.terms["targets"]:
-            return self.terms["targets"]
+        if self.setup.options["targets"]:
+            return self.setup.options["targets"]
         own = self.launch.backend
         if own is not None:
             device = "" if own != "tpu" else f":{SPARSE if self.launch.sparse else 'v5e'}"
@@ -250,7 +231,7 @@ class _Examination:
     def _emit_launch(self, picture: Picture | None) -> None:
         launch = self.launch
         constants = self.grid.constants() if self.grid is not None else {}
-        self.emit(
+        self.setup.emit(
             {
                 "event": "launch",
                 "launch": self.at,
@@ -270,11 +251,11 @@ class _Examination:
                 "waits": launch.waits,
                 "guessed": launch.guessed,
                 "stages": [(task.of.stage, task.of.target) for task in self._tasks()],
-                "targets_guessed": not self.terms["targets"] and launch.backend is None,
+                "targets_guessed": not self.setup.options["targets"] and launch.backend is None,
                 "memory": self._memory(constants),
                 "operands": [self._operand(at, operand) for at, operand in enumerate(launch.operands)],
                 "picture": picture,
-                "causes": causes.causes(launch, self.grid) if self.schedules is not None else None,
+                "causes": causes.causes(launch, self.grid) if self.setup.schedules is not None else None,
             }
         )
 
@@ -334,7 +315,7 @@ class _Examination:
         text, task = target.text if target else None, self._name(name, target)
         work = _not_judged if self.launch.stands_for_others else work
         return _Task(
-            task, StageOf(self.at, name, text), work, self.emit, partial(self._ended, task), applies,
+            task, StageOf(self.at, name, text), work, self.setup.emit, partial(self._ended, task), applies,
             self._on(target) if target else self.launch,
         )  # fmt: skip
 
@@ -347,7 +328,7 @@ class _Examination:
     def _went(self, name: StageName, target: device_targets.DeviceTarget | None = None) -> bool:
         """Whether a stage did not fail, in this process or in an earlier one."""
         task = self._name(name, target)
-        return task not in self.failed and self.outcomes.get(task) is not False
+        return task not in self.setup.failed and self.outcomes.get(task) is not False
 
     @cached_property
     def _hangs(self) -> bool:
@@ -374,15 +355,16 @@ class _Examination:
             picture = {str(at): self.grid.picture(at) for at in self.grid.starts}
             reasons = sorted(set(self.grid.unknown.values()))
             detail = "; ".join(reasons) or None
-        targets = self._targets() if self.terms["targets"] or self.launch.backend else []  # not for a guessed one
+        is_guessed = not self.setup.options["targets"] and self.launch.backend is None
+        targets = [] if is_guessed else self._targets()
         over = [*filter(None, map(self._over_budget, map(device_targets.parse, targets)))]
-        if "compile" in self.stages:  # which shows what becomes of the others
+        if "compile" in self.setup.stages:  # which shows what becomes of the others
             over = [each for each in over if not each["alone"]]
         if over:
             ok, problems = False, [*problems, *over]
         self._emit_launch(picture)
-        if "grid" in self.stages and f"grid:{self.at}" not in self.skip:
-            self.emit(
+        if "grid" in self.setup.stages and f"grid:{self.at}" not in self.setup.skip:
+            self.setup.emit(
                 {"event": "end", "task": f"grid:{self.at}", "launch": self.at, "stage": "grid", "target": None,
                  "ok": ok, "seconds": time.perf_counter() - begun, "problems": problems, "detail": detail}
             )  # fmt: skip
@@ -400,9 +382,9 @@ class _Examination:
 
     @cached_property
     def _verified(self) -> StageResult:
-        targets = [device_targets.parse(text).device for text in self.terms["targets"]]
+        targets = [device_targets.parse(text).device for text in self.setup.options["targets"]]
         two_cores = not targets or any(device in device_targets.TWO_CORES for device in targets)
-        modelled = self.terms["promela"]
+        modelled = self.setup.options["promela"]
         return self._as_made(lambda: verify.examine(self.launch, modelled=modelled, two_cores=two_cores))
 
     def _interpret(self) -> StageResult:
@@ -410,13 +392,13 @@ class _Examination:
             raise device_targets.Missing("this jax's core_map can only be run with the function around it")
         if self._hangs:
             raise device_targets.Missing("not run: it waits for ever")
-        if self.launch.record.axes and self.together is None:
+        run = self.setup.function.run if self.launch.record.axes else None
+        if self.launch.record.axes and run is None:
             raise device_targets.Missing("a kernel in a `shard_map` is run only with the function around it")
         if self.launch.sparse and self.launch.gathers:
             raise device_targets.Missing("jax's interpreter does not copy rows that another reference names")
-        together = self.together
-        if self.launch.record.axes and together is not None:
-            found, how = on_devices.examine(self.launch, together)
+        if run is not None:
+            found, how = on_devices.examine(self.launch, run)
             return {"ok": not found, "problems": [*found], "detail": how}
         found, how = self._within(self._interpreted)
         found = [problem for problem in found if not self._starts_as_operand(problem)]
@@ -426,8 +408,9 @@ class _Examination:
                 raise device_targets.Missing(interpret.one_subcore(self.launch))
             return {"ok": False, "problems": [*outside], "detail": how}
         nan = [problem for problem in found if problem["kind"] == "nan"]
-        if any(problem["origin"] != "unknown" for problem in nan) and self.whole is not None:
-            reaches = self.whole(all(problem.get("differs") for problem in nan))
+        is_finite = self.setup.function.is_finite
+        if any(problem["origin"] != "unknown" for problem in nan) and is_finite is not None:
+            reaches = is_finite(all(problem.get("differs") for problem in nan))
             for problem in nan:
                 problem["reaches"] = None if reaches is None else not reaches
             # Random operands may be none that the function around the kernel makes.
@@ -437,8 +420,9 @@ class _Examination:
         return {"ok": all(map(_is_harmless, found)), "problems": [*found], "detail": how}
 
     def _interpreted(self) -> tuple[list[RunProblem], str]:
+        process = self.setup.compile_process
         with bounds.watched() as accesses:
-            found, how = interpret.examine(self.launch, plain=self.elsewhere is not None and self.elsewhere.stuck)
+            found, how = interpret.examine(self.launch, plain=process is not None and process.stuck)
         self.stays_inside = accesses.inside and not found and how == interpret.ON_TPU and self.launch.cores == 1
         return found, how
 
@@ -490,20 +474,19 @@ class _Examination:
     def _run_here(self) -> StageResult:
         if self._hangs:
             raise device_targets.Missing("not run: it waits for ever")
-        outcome = device_run.examine(self.launch, self.costs)
-        return (
-            sanitizer.beside(outcome, cast("FunctionRequest", self.terms), self.at) if "file" in self.terms else outcome
-        )
+        outcome, options = device_run.examine(self.launch, self.costs), self.setup.options
+        return sanitizer.beside(outcome, cast("FunctionRequest", options), self.at) if "file" in options else outcome
 
     def _within(self, execute: Callable[[], Any]) -> Any:
         """The result of `execute`, which interprets the kernel. Raises TooLong where there is not the time for that."""
-        if self.launch.points > _MEASURED * self.budget.seconds():
+        if self.launch.points > _MEASURED * self.setup.budget.seconds():
             if self.step_seconds is None:
                 self.step_seconds = self._as_made(lambda: interpret_time.seconds_a_step(self.launch))
             if self.step_seconds is not None:
-                self.budget.check(self.launch.points, self.step_seconds)
+                self.setup.budget.check(self.launch.points, self.step_seconds)
         run = partial(self._as_made, execute)
-        return run() if self.elsewhere is None else self.elsewhere.within(self.budget, self.launch, run)
+        process = self.setup.compile_process
+        return run() if process is None else process.within(self.setup.budget, self.launch, run)
 
     def _as_made(self, work: Callable[[], T]) -> T:
         """The result of `work`, done with the settings of jax that the launch was made under."""
@@ -514,36 +497,39 @@ class _Examination:
         device_targets.check_known(target)
         lowered = self._as_made(lambda: lowering.lower(self._on(target), target))
         over = self._over_budget(target)
-        if self.elsewhere is not None and "compile" in self.stages and (over is None or over["alone"]):
+        process = self.setup.compile_process
+        if process is not None and "compile" in self.setup.stages and (over is None or over["alone"]):
             with contextlib.suppress(device_targets.Missing):  # which the stage `compile` reports
-                self.emit(self.elsewhere.leave(self.at, self.launch, target, lowered, over))
+                self.setup.emit(process.leave(self.at, self.launch, target, lowered, over))
         return {}
 
     def _compile(self, target: device_targets.DeviceTarget) -> StageResult:
         over = self._over_budget(target)
         if over is not None and not over["alone"]:
             return {"ok": False, "problems": [over]}
-        if self.elsewhere is not None:
+        if self.setup.compile_process is not None:
             if self.outcomes.get(self._name("lower", target)) is None:
                 raise device_targets.Missing("not judged: it is not lowered, for the reason given there")
             boundary.check(self.launch)
             raise device_targets.Missing("left to another process")
-        if over is not None and self.compile is not None:
-            return enclosing_program.judge_in(self._on(target), target, over, self.compile)
+        compile_function = self.setup.function.compile
+        if over is not None and compile_function is not None:
+            return enclosing_program.judge_in(self._on(target), target, over, compile_function)
         try:
             return self._compile_alone(target)
         except Exception as error:
-            if self.compile is None or target.backend != "tpu" or not enclosing_program.is_overflow(error):
+            if compile_function is None or target.backend != "tpu" or not enclosing_program.is_overflow(error):
                 raise
-            return enclosing_program.judge_in(self._on(target), target, problem(error, self._on(target)), self.compile)
+            overflow = problem(error, self._on(target))
+            return enclosing_program.judge_in(self._on(target), target, overflow, compile_function)
 
     def _compile_alone(self, target: device_targets.DeviceTarget) -> StageResult:
-        if self.schedules is None:
+        if self.setup.schedules is None:
             return {"figures": self._compiled(target)}
         if target.backend == "tpu":
-            with self.schedules.kept(self.at, target) as alone:
+            with self.setup.schedules.kept(self.at, target) as alone:
                 return {"figures": self._compiled(target, alone)}
-        assembly = Assembly(self.schedules.folder_of(self.at, target))
+        assembly = Assembly(self.setup.schedules.folder_of(self.at, target))
         alone = lowering.Alone(assembly.options, lambda _: None)
         with assembly.dumping():
             figures = self._compiled(target, alone)

@@ -24,7 +24,7 @@ from ..cost.results import FunctionCost
 from ..protocol import Culprit, Emit, FunctionRequest, Place, Problem, StageResult
 from . import dependencies, device_stand_ins, device_targets, environment
 from .budget import TimeBudget
-from .examination import SPARSE, examine
+from .examination import SPARSE, EnclosingFunction, Setup, examine
 from .inputs import arguments, other_functions, placements, refusals, unsaved
 from .inputs.toplevel import compiler_options
 from .launches import known, locate
@@ -97,20 +97,29 @@ class _Job:
         elif "variant" in self.request:
             stage(self.emit, "reference", partial(self._varied, function))
         else:
-            timeout = self.request["timeout"]
-            examine(
-                made, self.request, self.stages, self.emit, skip=self.skip,
-                failed=set(self.request.get("failed", ())),
-                budget=TimeBudget(self.request.get("left", timeout), timeout),
-                whole=cache(partial(self._is_finite, function, records)),
-                compile=cache(partial(self._compile, function, records)),
-                schedules=self.schedules, together=partial(self._together, function),
-                totals=self._totals(function, records),
-            )  # fmt: skip
+            examine(made, self._setup(function, records))
             if self.request.get("reference"):
                 self._reference(function)
 
-    def _totals(self, function: Any, records: list[Record]) -> dict[str, Callable[[], StageResult]]:
+    def _setup(self, function: Any, records: list[Record]) -> Setup:
+        timeout = self.request["timeout"]
+        return Setup(
+            self.request,
+            self.stages,
+            self.emit,
+            TimeBudget(self.request.get("left", timeout), timeout),
+            skip=self.skip,
+            failed=set(self.request.get("failed", ())),
+            schedules=self.schedules,
+            function=EnclosingFunction(
+                compile=cache(partial(self._compile, function, records)),
+                is_finite=cache(partial(self._is_finite, function, records)),
+                run=partial(self._run_on_devices, function),
+                costs=self._costs(function, records),
+            ),
+        )
+
+    def _costs(self, function: Any, records: list[Record]) -> dict[str, Callable[[], StageResult]]:
         """By target TPU: predicts the cost of the whole function there, and of the one that it is compared with."""
         if not self.request["whole"] or self.schedules is None or _are_of_gpus(records):
             return {}
@@ -230,8 +239,8 @@ class _Job:
             found = self._run_with(changes, function, *self._filled())
         return [np.asarray(result) for result in jax.tree_util.tree_leaves(found)]
 
-    def _together(self, function: Callable[..., Any], params: Any) -> list[Any]:
-        """What the whole function returns, kernels that talk to each other interpreted with these parameters."""
+    def _run_on_devices(self, function: Callable[..., Any], params: Any) -> list[Any]:
+        """The results of the whole function, with kernels that communicate interpreted with these parameters."""
         import jax
         import numpy as np
 
