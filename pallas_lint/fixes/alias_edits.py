@@ -190,7 +190,7 @@ def _aliases(node: nodes.Call, piece: Piece, pairs: Sequence[tuple[int, int]]) -
             if not present.value.elements:
                 return [Edit(piece.span(present.value), f"{{{text}}}")]
             return [_after(piece, present.value.elements[-1].value, f", {text}")]
-        if isinstance(present.value, nodes.Name) and present.value.value == "None":
+        if nodes.is_name(present.value, "None"):
             return [Edit(piece.span(present.value), f"{{{text}}}")]
         return None
     argument = _out_shape(node)

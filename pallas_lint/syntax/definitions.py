@@ -31,14 +31,18 @@ def sole_definition(read: nodes.Name, site: Site) -> Definition | None:
     stack: list[nodes.Node] = [function]
     while stack:
         node = stack.pop()
-        if isinstance(node, nodes.Assign) and len(node.targets) == 1 and _is_name(node.targets[0].target, read.value):
+        if (
+            isinstance(node, nodes.Assign)
+            and len(node.targets) == 1
+            and nodes.is_name(node.targets[0].target, read.value)
+        ):
             values.append(node.value)
             stack.append(node.value)
             continue
         if isinstance(node, nodes.Attribute):
             stack.append(node.value)
-            if _is_name(node.value, read.value):
-                reads.append((node.value, node))  # type: ignore[arg-type]
+            if nodes.is_name(node.value, read.value):
+                reads.append((node.value, node))
                 stack.pop()
             continue
         if isinstance(
@@ -47,7 +51,7 @@ def sole_definition(read: nodes.Name, site: Site) -> Definition | None:
             target = getattr(node, "target", None) or getattr(node, "name", None)
             others += _mentions(target, read.value)
         for child in node.children:
-            if isinstance(child, nodes.Name) and child.value == read.value:
+            if nodes.is_name(child, read.value):
                 if not (isinstance(node, nodes.Arg) and child is node.keyword):
                     reads.append((child, node))
             else:
@@ -58,19 +62,11 @@ def sole_definition(read: nodes.Name, site: Site) -> Definition | None:
 
 
 def _function_around(node: nodes.Node, site: Site) -> nodes.FunctionDef | None:
-    module = site.piece.module
-    stack: list[tuple[nodes.Node, nodes.FunctionDef | None]] = [] if module is None else [(module, None)]
-    while stack:
-        current, function = stack.pop()
-        if current is node:
-            return function
-        inside = current if isinstance(current, nodes.FunctionDef) else function
-        stack.extend((child, inside) for child in current.children)
-    return None
-
-
-def _is_name(node: nodes.Node, name: str) -> bool:
-    return isinstance(node, nodes.Name) and node.value == name
+    parents = site.piece.parents
+    around = parents.get(node)
+    while around is not None and not isinstance(around, nodes.FunctionDef):
+        around = parents.get(around)
+    return around
 
 
 def _mentions(node: nodes.Node | None, name: str) -> int:
@@ -79,7 +75,7 @@ def _mentions(node: nodes.Node | None, name: str) -> int:
     stack, count = [node], 0
     while stack:
         current = stack.pop()
-        count += _is_name(current, name)
+        count += nodes.is_name(current, name)
         if not isinstance(current, nodes.Subscript | nodes.Attribute):
             stack.extend(current.children)
     return count

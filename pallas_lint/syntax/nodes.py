@@ -6,7 +6,7 @@ around it. It is made by `pallas_lint.syntax.reading`, and is what it is: two no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -809,3 +809,8 @@ class MatchCase(Node):
 class Match(BaseStatement):
     subject: BaseExpression
     cases: Sequence[MatchCase]
+
+
+def is_name(node: Node, name: str) -> TypeGuard[Name]:
+    """Whether a node is this name."""
+    return isinstance(node, Name) and node.value == name

@@ -7,6 +7,7 @@ libcst then parses only the pieces that are needed.
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pallas_lint.finding import Position
@@ -167,12 +168,7 @@ def _add_statements(
                 previous, done = taken, last
                 continue
         if previous is not None and shares_line:
-            # `a = 1; b = 2`: statements that share a line are one piece.
-            previous.extend(last)
-            previous.names += _bound_names(node)
-            previous.suspect |= node.has_error
-            if previous.kind not in ("block", "other"):
-                previous.kind = "block" if _kind(node) != previous.kind else previous.kind
+            _add_to_line(previous, node, last)
             _add_imports(result, previous, node, nested)
             continue
         piece = Piece(source, _kind(node), first, last, _bound_names(node), nested=nested, suspect=node.has_error)
@@ -185,10 +181,8 @@ def _add_statements(
         if node.has_error and not nested and piece.problem is not None:
             # Text between two broken tokens may contain whole functions: split it where a statement seems to begin.
             # Indented statements after it belong to it.
-            below = at + 1
-            while below < len(nodes) and nodes[below].start_point.column > 0:
-                last = max(last, last_line(nodes[below]))
-                below += 1
+            indented = takewhile(lambda each: each.start_point.column > 0, nodes[at + 1 :])
+            last = max((last, *map(last_line, indented)))
             _recover(result, source, (first, last))
             previous, done = pieces[-1], last
             continue
@@ -199,6 +193,15 @@ def _add_statements(
                 piece.members[-1].extend(last)
         pieces.append(piece)
         previous = piece
+
+
+def _add_to_line(previous: Piece, node: tree_sitter.Node, last: int) -> None:
+    """Make a statement part of the piece that begins on its line: `a = 1; b = 2` is one piece."""
+    previous.extend(last)
+    previous.names += _bound_names(node)
+    previous.suspect |= node.has_error
+    if previous.kind not in ("block", "other", _kind(node)):
+        previous.kind = "block"
 
 
 def _take_over(result: Outline, piece: Piece, pieces: list[Piece]) -> None:

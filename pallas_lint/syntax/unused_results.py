@@ -30,7 +30,7 @@ def is_unread(site: Site) -> bool:
     if isinstance(parent, nodes.Assign) and len(parent.targets) == 1:
         target, function = parent.targets[0].target, _function_around(site.piece, parent)
         if isinstance(target, nodes.Name) and function is not None:
-            named = [each for each in walk(function) if isinstance(each, nodes.Name) and each.value == target.value]
+            named = [each for each in walk(function) if nodes.is_name(each, target.value)]
             return len(named) == 1
     return isinstance(parent, nodes.Expr) and isinstance(site.node, nodes.Subscript)
 

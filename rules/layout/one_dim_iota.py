@@ -264,7 +264,7 @@ def _new_axis(outer: nodes.Node | None, call: nodes.Call) -> int | None:
     kinds = []
     for element in outer.slice:
         part = element.slice
-        if isinstance(part, nodes.Index) and isinstance(part.value, nodes.Name) and part.value.value == "None":
+        if isinstance(part, nodes.Index) and nodes.is_name(part.value, "None"):
             kinds.append("new")
         elif isinstance(part, nodes.Slice) and part.lower is part.upper is part.step is None:
             kinds.append("all")

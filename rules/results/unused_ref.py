@@ -266,7 +266,7 @@ def _place(ref: Ref, func: Func) -> tuple[Site, str] | None:
     if not isinstance(star, nodes.Param) or number is None or func.bound:
         return None
     at = int(number[1])
-    uses = [node for node in walk(func.node.body) if isinstance(node, nodes.Name) and node.value == star.name.value]
+    uses = [node for node in walk(func.node.body) if nodes.is_name(node, star.name.value)]
     for node in walk(func.node.body):
         if not isinstance(node, nodes.Assign) or len(uses) != 1 or node.value is not uses[0]:
             continue

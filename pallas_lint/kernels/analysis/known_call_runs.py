@@ -125,10 +125,7 @@ def line_of(piece: Piece, node: nodes.FunctionDef) -> str:
 
 
 def _is_static(func: Func) -> bool:
-    return any(
-        isinstance(decorator.decorator, nodes.Name) and decorator.decorator.value == "staticmethod"
-        for decorator in getattr(func.node, "decorators", ())
-    )
+    return any(nodes.is_name(decorator.decorator, "staticmethod") for decorator in getattr(func.node, "decorators", ()))
 
 
 def _arguments(interp: Interpreter, module: Module, func: Func, known_call: KnownCall) -> Arguments | None:

@@ -369,13 +369,9 @@ def use_of(launch: Launch, output: int) -> Literal["whole", "part", "dropped"] |
     assert launch.site.piece.module is not None
     own = {*walk(statement)}
     rest = [node for node in walk(launch.site.piece.module) if node not in own]
-    if any(isinstance(node, nodes.Subscript) and _is_name(node.value, target.value) for node in rest):
+    if any(isinstance(node, nodes.Subscript) and nodes.is_name(node.value, target.value) for node in rest):
         return "part"
-    return "whole" if any(_is_name(node, target.value) for node in rest) else "dropped"
-
-
-def _is_name(node: nodes.Node, name: str) -> bool:
-    return isinstance(node, nodes.Name) and node.value == name
+    return "whole" if any(nodes.is_name(node, target.value) for node in rest) else "dropped"
 
 
 def operand_call(launch: Launch) -> nodes.Call | None:
@@ -390,7 +386,7 @@ def operand_call(launch: Launch) -> nodes.Call | None:
     uses: list[nodes.Node] = []
     calls: list[nodes.Call] = []
     for node in (inner for statement in launch.site.piece.body for inner in walk(statement)):
-        if isinstance(node, nodes.Name) and node.value == target.value and node is not target:
+        if nodes.is_name(node, target.value) and node is not target:
             uses.append(node)
         elif isinstance(node, nodes.Call):
             calls.append(node)

@@ -425,7 +425,7 @@ def _mentions(index_map: IndexMap, axis: int, rank: int) -> bool:
         name = star.name.value
     else:
         return True
-    return any(isinstance(node, nodes.Name) and node.value == name for node in walk(index_map.func.node.body))
+    return any(nodes.is_name(node, name) for node in walk(index_map.func.node.body))
 
 
 def symbols_in(values: Iterable[Value]) -> set[Sym]:

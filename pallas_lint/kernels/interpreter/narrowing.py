@@ -41,12 +41,12 @@ def narrowed(interp: Tracer, test: nodes.BaseExpression, env: Env) -> tuple[Bind
     if isinstance(test, nodes.UnaryOperation) and isinstance(test.operator, nodes.Not):
         holds, fails = narrowed(interp, test.expression, env)
         return fails, holds
-    if isinstance(test, nodes.Call) and isinstance(test.func, nodes.Name) and test.func.value == "isinstance":
+    if isinstance(test, nodes.Call) and nodes.is_name(test.func, "isinstance"):
         return _instance(interp, test, env)
     if isinstance(test, nodes.Comparison) and len(test.comparisons) == 1:
         operator, right = test.comparisons[0].operator, test.comparisons[0].comparator
         value = _local(test.left, env)
-        if isinstance(right, nodes.Name) and right.value == "None" and isinstance(value, OneOf):
+        if nodes.is_name(right, "None") and isinstance(value, OneOf):
             assert isinstance(test.left, nodes.Name)
             none: Bindings = {test.left.value: NONE}
             other: Bindings = {test.left.value: _of([option for option in value.options if option != NONE], value)}
@@ -129,7 +129,7 @@ def _is_plain(node: nodes.BaseExpression) -> bool:
 
 
 def _is_length(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name) and node.func.value == "len"
+    return isinstance(node, nodes.Call) and nodes.is_name(node.func, "len")
 
 
 def facts_of_unpacking(shape: Sym, parts: list[Value]) -> Facts:
