@@ -24,6 +24,7 @@ from pallas_lint.kernels.model.values import (
     Seq,
     Sym,
     Value,
+    spelled_size,
 )
 from pallas_lint.launch_summary import LaunchSummary, in_order
 from pallas_lint.syntax import nodes
@@ -150,11 +151,9 @@ def _grid(launch: Launch) -> str:
     return "no grid" if launch.has_grid is False else "grid not known"
 
 
-def _size(value: object, longest: int = _MAX_SIZE_LENGTH) -> str:
-    if isinstance(value, Sym):
-        text = value.text[1:-1] if value.operation is not None and value.text.startswith("(") else value.text
-        return text if len(text) <= longest else "?"
-    return str(getattr(value, "value", "?"))
+def _size(value: Value, longest: int = _MAX_SIZE_LENGTH) -> str:
+    text = spelled_size(value)
+    return text if len(text) <= longest else "?"
 
 
 def _operands(launch: Launch) -> list[Value]:

@@ -18,7 +18,7 @@ from pallas_lint.report.wrapping import width_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pallas_lint.compat.question import Question
 
@@ -130,8 +130,7 @@ def _briefly(match: dict[str, Any]) -> Iterator[str]:
         yield f"{match['name']} (primitive): {', '.join(dict.fromkeys(lowered)) or 'nowhere'}"
     elif match["kind"] == "list":
         for member in match["members"]:
-            where = ", ".join(f"{_dashed(each)} {_STATUS[status]}" for each, status in member["status"].items())
-            yield f"{short(member['name'])}: {where}"
+            yield f"{short(member['name'])}: {_statuses(member['status'])}"
     elif match["kind"] == "dtype":
         for backend, counts in match["backends"].items():
             yield f"{match['name']} {_dashed(backend)}: {'can' if counts['loads'] else 'cannot'} be loaded and stored"
@@ -180,6 +179,11 @@ def _cell(state: str) -> str:
 
 def _dashed(backend: str) -> str:
     return backend.replace("_", "-")
+
+
+def _statuses(by_backend: Mapping[str, str]) -> str:
+    """ "tpu yes, triton no"."""
+    return ", ".join(f"{_dashed(backend)} {_STATUS[status]}" for backend, status in by_backend.items())
 
 
 def _sentence(shown: dict[str, Any], version: str) -> str:
@@ -251,8 +255,7 @@ class _Printer:
         for dtype in parsed["unmeasured"]:
             self.line(f"{dtype} was not measured: `pallas-lint probe` lowers and compiles your own kernel")
         for form, by_backend in parsed["forms"].items():
-            statuses = ", ".join(f"{_dashed(backend)} {_STATUS[status]}" for backend, status in by_backend.items())
-            self.line(f"{self.escape(form)}: {statuses}")
+            self.line(f"{self.escape(form)}: {_statuses(by_backend)}")
         speaking = {shown["measured_at"] for shown in match["backends"].values()} - {versions[-1]}
         if speaking and compat.unmeasured(versions[-1]):
             self.line(f"jax {versions[-1]} was not measured: {', '.join(sorted(speaking))} is used for it")
@@ -265,9 +268,7 @@ class _Printer:
 
     def briefly(self, match: dict[str, Any]) -> None:
         """One line on a function that is one of several of its name."""
-        statuses = ", ".join(
-            f"{_dashed(backend)} {_STATUS[shown['status']]}" for backend, shown in match["backends"].items()
-        )
+        statuses = _statuses({backend: shown["status"] for backend, shown in match["backends"].items()})
         self.line(f"also [bold]{self.escape(short(match['name']))}[/bold]: {statuses}")
 
     def _table(self, rows: list[tuple[str, str, list[str]]], versions: Sequence[str]) -> bool:
@@ -307,9 +308,7 @@ class _Printer:
             f"[bold]{self.escape(match['name'])}[/bold]: {len(match['members'])} names, in jax {match['version']}"
         )
         for member in match["members"]:
-            statuses = ", ".join(
-                f"{_dashed(backend)} {_STATUS[status]}" for backend, status in member["status"].items()
-            )
+            statuses = _statuses(member["status"])
             name = short(member["name"])
             self.line(f"  {self.escape(name)}{f': {statuses}' if statuses else ''}", 4)
         self.line("[dim]yes: in every form that was tried; some: in some; `pallas-lint support NAME` has more[/dim]")

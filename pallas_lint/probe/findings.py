@@ -165,12 +165,7 @@ class _ExceptionFindings(FindingBuilder):
                 device=_device(stage),
             )
         known = messages.understand(problem, at)
-        places, mapping = problem["places"], problem.get("in_index_map")
-        if known is not None and known.code in messages.ABOUT_THE_KERNEL:
-            # The launch is where it is noticed; the kernel is where it is.
-            places = sorted(places, key=lambda place: "mentioned" not in place)
-        elif mapping and known is not None and known.code in ("PAL302", "PAL303"):
-            places = [mapping, *places]
+        places = _places_of(problem, known)
         code = known.code if known is not None else _FALLBACK[at]
         backend, device = (_backend(stage), _device(stage)) if stage is not None else (None, None)
         where = f" for {backend}" if backend is not None else ""
@@ -185,10 +180,8 @@ class _ExceptionFindings(FindingBuilder):
             severity, advice = Severity.INFO, "not judged: it needs a device that is not there where the probe runs"
         elif problem.get("alone"):
             severity, advice = Severity.WARNING, _ALONE
-        elif at == "trace" and problem["type"] == "AssertionError" and known is None:
-            # Without words it is not known what it asserts.
-            wordless = problem["message"].partition(" ")[0] in ("", "assert")
-            severity = Severity.WARNING if wordless else Severity.ERROR
+        elif at == "trace" and known is None and _is_bare_assertion(problem):
+            severity = Severity.WARNING
         return self.finding_at(
             places,
             code,
@@ -198,6 +191,20 @@ class _ExceptionFindings(FindingBuilder):
             backend=backend,
             device=None if at == "lower" else device,
         )
+
+
+def _places_of(problem: Raised, known: messages.MessageMeaning | None) -> list[Place]:
+    """The places of an exception, the most informative first."""
+    places, mapping = problem["places"], problem.get("in_index_map")
+    if known is not None and known.code in messages.ABOUT_THE_KERNEL:
+        # jax notices it at the launch; what is wrong is in the kernel.
+        return sorted(places, key=lambda place: "mentioned" not in place)
+    return [mapping, *places] if mapping and known is not None and known.code in ("PAL302", "PAL303") else places
+
+
+def _is_bare_assertion(problem: Raised) -> bool:
+    """Whether it is an assertion without a message: it is not known what it is about."""
+    return problem["type"] == "AssertionError" and problem["message"].partition(" ")[0] in ("", "assert")
 
 
 def _help(known: messages.MessageMeaning | None, primitive: str | None) -> str:

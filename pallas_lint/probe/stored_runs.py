@@ -124,8 +124,7 @@ def _own_paths(finding: Finding, cwd: Path, file: Path) -> Finding:
         path = (cwd / span.path).resolve()
         return evolve(span, path="" if path == file else str(path))
 
-    related = tuple(evolve(each, span=moved(each.span)) for each in finding.related)
-    return evolve(finding, span=moved(finding.span), related=related, fixes=())
+    return evolve(finding.moved(moved), fixes=())
 
 
 def _lines(launches: Sequence[LaunchResult], findings: Sequence[Finding], file: Path) -> Iterator[tuple[str, int]]:
@@ -258,57 +257,58 @@ def fitting(
 
 
 def _moved(run: StoredRun, path: str, where: Mapping[str, Mapping[str, int]]) -> StoredRun:
-    def line(file: str, number: int) -> int:
-        for statement in run.rests_on:
-            if statement.file == file and statement.first <= number <= statement.last:
-                return number - statement.first + where[file][statement.digest]
-        return number
-
-    def place(known: Place | None) -> Place | None:
-        if known is None:
-            return None
-        own = Path(known["file"]) in launching
-        file = "" if own else known["file"]
-        moved = known.copy()
-        moved["file"], moved["line"] = path if own else file, line(file, known["line"])
-        end = known.get("end_line")
-        if end:
-            moved["end_line"] = line(file, end)
-        return moved
-
-    def moved_line(known: LineCost) -> LineCost:
-        if known["path"] is None:
-            return known
-        own = Path(known["path"]) in launching
-        return {
-            **known,
-            "path": path if own else known["path"],
-            "line": line("" if own else known["path"], known["line"]),
-        }
-
-    def span(known: Span) -> Span:
-        start, end = (each._replace(line=line(known.path, each.line)) for each in (known.start, known.end))
-        return Span(known.path or path, start, end)
-
-    launching = {Path(launch.place["file"]) for launch in run.launches if launch.place is not None}
+    own = frozenset(Path(launch.place["file"]) for launch in run.launches if launch.place is not None)
+    now = _Relocation(run, path, own, where)
     launches = tuple(
         LaunchResult(
             {
                 **launch.facts,
-                "place": place(launch.facts["place"]),
-                "kernel_place": place(launch.facts["kernel_place"]),
+                "place": now.place(launch.facts["place"]),
+                "kernel_place": now.place(launch.facts["kernel_place"]),
             },
             launch.stages,
-            [{**cost, "lines": [moved_line(each) for each in cost["lines"]]} for cost in launch.costs],
+            [{**cost, "lines": list(map(now.cost_line, cost["lines"]))} for cost in launch.costs],
         )
         for launch in run.launches
     )
-    findings = tuple(
-        evolve(
-            finding,
-            span=span(finding.span),
-            related=tuple(evolve(each, span=span(each.span)) for each in finding.related),
-        )
-        for finding in run.findings
-    )
-    return evolve(run, launches=launches, findings=findings)
+    return evolve(run, launches=launches, findings=tuple(finding.moved(now.span) for finding in run.findings))
+
+
+@frozen
+class _Relocation:
+    """The lines of a stored run as they are now: of its own file, which had the paths `own`, and of others."""
+
+    run: StoredRun
+    path: str
+    own: frozenset[Path]
+    where: Mapping[str, Mapping[str, int]]
+
+    def line(self, file: str, number: int) -> int:
+        for statement in self.run.rests_on:
+            if statement.file == file and statement.first <= number <= statement.last:
+                return number - statement.first + self.where[file][statement.digest]
+        return number
+
+    def place(self, known: Place | None) -> Place | None:
+        if known is None:
+            return None
+        own = Path(known["file"]) in self.own
+        file = "" if own else known["file"]
+        moved = known.copy()
+        moved["file"], moved["line"] = self.path if own else file, self.line(file, known["line"])
+        end = known.get("end_line")
+        if end:
+            moved["end_line"] = self.line(file, end)
+        return moved
+
+    def cost_line(self, known: LineCost) -> LineCost:
+        path = known["path"]
+        if path is None:
+            return known
+        own = Path(path) in self.own
+        line = self.line("" if own else path, known["line"])
+        return {**known, "path": self.path if own else path, "line": line}
+
+    def span(self, known: Span) -> Span:
+        start, end = (each._replace(line=self.line(known.path, each.line)) for each in (known.start, known.end))
+        return Span(known.path or self.path, start, end)

@@ -186,13 +186,10 @@ def discover(
             if (len(found), len(result.errors)) == before and not any(walk.folder(path)):
                 result.notes.append(f"no Python files in {shown_path(path, cwd)}")
         else:
-            settings = walk.settings(path.parent)
-            left_out = force_exclude and settings is not None and walk.leaves_out(normal(path))
-            if settings is not None and not left_out:
-                # One named twice, or named and in a folder, is linted once.
-                file = InputFile(normal(path), shown_path(normal(path), cwd), settings)
-                if found.setdefault(_identity(path), file) is file and _is_unlike_python(path):
-                    unlike.append(file.shown)
+            named_file = walk.file(path, force_exclude=force_exclude)
+            # One named twice, or named and in a folder, is linted once.
+            if named_file is not None and found.setdefault(_identity(path), named_file) is named_file:
+                unlike += [named_file.shown] if _is_unlike_python(path) else []
     result.files = sorted(found.values(), key=lambda file: file.shown)
     result.errors = list(dict.fromkeys(result.errors))
     if unlike:
@@ -257,7 +254,14 @@ class _Walk:
             self.result.errors.append(settings.jax.problem)
         return settings
 
-    def leaves_out(self, file: Path) -> bool:
+    def file(self, path: Path, *, force_exclude: bool) -> InputFile | None:
+        """A file that was named; None where its settings are bad, or it is left out after all."""
+        settings, file = self.settings(path.parent), normal(path)
+        if settings is None or (force_exclude and self._leaves_out(file)):
+            return None
+        return InputFile(file, shown_path(file, self.cwd), settings)
+
+    def _leaves_out(self, file: Path) -> bool:
         """Whether a search of the folder of the run would not come to `file`; bad settings on the way are noted."""
         if not file.is_relative_to(self.cwd):
             return False

@@ -14,9 +14,11 @@ def count_of(number: int, noun: str) -> str:
 
 
 def plural(noun: str, number: int) -> str:
-    """The noun as it follows a number; "info" has no plural."""
+    """The noun as it follows a number: "launches", "axes"; "info" has no plural."""
     if number == 1 or noun == "info":
         return noun
+    if noun.endswith("is"):
+        return f"{noun[:-2]}es"
     return f"{noun}{'es' if noun.endswith('ch') else 's'}"
 
 

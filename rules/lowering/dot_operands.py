@@ -386,37 +386,57 @@ def _ranks_on_tpu(product: MatrixProduct) -> Iterator[_Refusal]:
 def _dtypes_on_tpu(op: Op, product: MatrixProduct, device: str | None, *, full: bool) -> Iterator[_Refusal]:
     pair = _dtypes(product)
     result = op.result.dtype if isinstance(op.result, Array) else None
-    if pair is None:
-        return
-    names = " and ".join(dict.fromkeys(map(long_name, pair)))
-    narrow = result is not None and bits(result) < 32
-    if narrow and result is not None and (pair[0] != pair[1] or bits(pair[0]) >= 32):
+    if pair is not None:
+        yield from _not_lowered_on_tpu(pair, result)
+        if full:
+            yield from _precisions_on_tpu(pair, result, device)
+        yield from _not_compiled_on_tpu(pair, result, device, unsigned=_unsigned(product) is not None)
+
+
+# Of what the compiler refuses, all was measured for v5e with 0.4.35 and for v5e and v6e with 0.12.0.1.
+_MEASURED_TPUS = (None, "v5e", "v6e")
+
+
+def _named(pair: tuple[str, str]) -> str:
+    return " and ".join(dict.fromkeys(map(long_name, pair)))
+
+
+def _not_lowered_on_tpu(pair: tuple[str, str], result: str | None) -> Iterator[_Refusal]:
+    if result is not None and bits(result) < 32 and (pair[0] != pair[1] or bits(pair[0]) >= 32):
         wide = "float32" if is_float(result) else "int32"
-        what = f"of {names} accumulates in {long_name(result)}: TPU products need 32 bits"
+        what = f"of {_named(pair)} accumulates in {long_name(result)}: TPU products need 32 bits"
         yield _Refusal(what, f"pass `preferred_element_type=jnp.{wide}`", _ALWAYS)
     if pair == ("bool", "bool") and result == "bool":
         yield _Refusal(
             "of booleans does not lower on TPU", "cast both operands: `.astype(jnp.bfloat16)`", _since("0.5.3")
         )
-    # What the compiler refuses: measured for v5e with 0.4.35 and for v5e and v6e with 0.12.0.1.
-    severity = Severity.ERROR if device in (None, "v5e", "v6e") else Severity.WARNING
-    refused = _ALWAYS
-    if full and set(pair) == {"bf16"}:
+
+
+def _precisions_on_tpu(pair: tuple[str, str], result: str | None, device: str | None) -> Iterator[_Refusal]:
+    if set(pair) == {"bf16"}:
         what = "of bfloat16 operands takes no precision above the default on TPU"
-        yield _Refusal(what, "leave `precision` out: bfloat16 products are exact", refused, severity)
-    elif full and all(map(is_float, pair)) and set(pair) != {"f32"} and "f16" not in pair:
+        severity = Severity.ERROR if device in _MEASURED_TPUS else Severity.WARNING
+        yield _Refusal(what, "leave `precision` out: bfloat16 products are exact", _ALWAYS, severity)
+    elif all(map(is_float, pair)) and set(pair) != {"f32"} and "f16" not in pair:
         # Compiled by 0.6.2 to 0.12.0.1 for v5e, v6e and, from 0.8.3 on, tpu7x: every mix, in either order.
-        what = f"of {names} takes no precision above the default on TPU: that needs float32 on both sides"
-        sure = Severity.ERROR if device in (None, "v5e", "v6e", "tpu7x") else Severity.WARNING
-        yield _Refusal(what, "cast both operands, `.astype(jnp.float32)`, or leave `precision` out", refused, sure)
-    elif full and _takes_no_precision(pair, result, device):
-        what = f"of {names} takes no precision above the default on {'TPU7x' if device == 'tpu7x' else 'TPU'}"
-        yield _Refusal(what, "leave `precision` out, or cast both operands: `.astype(jnp.float32)`", refused)
+        what = f"of {_named(pair)} takes no precision above the default on TPU: that needs float32 on both sides"
+        severity = Severity.ERROR if device in (*_MEASURED_TPUS, "tpu7x") else Severity.WARNING
+        yield _Refusal(what, "cast both operands, `.astype(jnp.float32)`, or leave `precision` out", _ALWAYS, severity)
+    elif _takes_no_precision(pair, result, device):
+        what = f"of {_named(pair)} takes no precision above the default on {'TPU7x' if device == 'tpu7x' else 'TPU'}"
+        yield _Refusal(what, "leave `precision` out, or cast both operands: `.astype(jnp.float32)`", _ALWAYS)
+
+
+def _not_compiled_on_tpu(
+    pair: tuple[str, str], result: str | None, device: str | None, *, unsigned: bool
+) -> Iterator[_Refusal]:
+    names = _named(pair)
+    severity = Severity.ERROR if device in _MEASURED_TPUS else Severity.WARNING
     if "f16" in pair:
         yield _Refusal(
             "of float16 operands does not compile on TPU",
             "cast both operands: `.astype(jnp.bfloat16)`",
-            refused,
+            _ALWAYS,
             severity,
         )
     if device == "v4" and pair == ("i8", "i8"):
@@ -435,18 +455,18 @@ def _dtypes_on_tpu(op: Op, product: MatrixProduct, device: str | None, *, full: 
         return
     if converts and device is None:
         severity = Severity.WARNING
-    if integers and pair[0] == pair[1] and bits(pair[0]) >= 16 and _unsigned(product) is None:
-        yield _Refusal(f"of {names} does not compile on TPU", "cast to int8 or bfloat16", refused, severity)
-    elif integers and pair[0] != pair[1] and _unsigned(product) is None:
+    if integers and pair[0] == pair[1] and bits(pair[0]) >= 16 and not unsigned:
+        yield _Refusal(f"of {names} does not compile on TPU", "cast to int8 or bfloat16", _ALWAYS, severity)
+    elif integers and pair[0] != pair[1] and not unsigned:
         yield _Refusal(
-            f"of {names} does not compile on TPU", "cast both operands: `.astype(jnp.int8)`", refused, severity
+            f"of {names} does not compile on TPU", "cast both operands: `.astype(jnp.int8)`", _ALWAYS, severity
         )
     elif integers and result == "f32":
         what = f"of {names} does not accumulate in float32 before tpu7x"
-        yield _Refusal(what, "pass `preferred_element_type=jnp.int32`", refused, severity)
+        yield _Refusal(what, "pass `preferred_element_type=jnp.int32`", _ALWAYS, severity)
     elif (all(map(is_float, pair)) or mixed) and result == "i32":
         what = f"of {names} does not accumulate in int32 before tpu7x"
-        yield _Refusal(what, "pass `preferred_element_type=jnp.float32`", refused, severity)
+        yield _Refusal(what, "pass `preferred_element_type=jnp.float32`", _ALWAYS, severity)
 
 
 def _takes_no_precision(pair: tuple[str, str], result: str | None, device: str | None) -> bool:

@@ -44,6 +44,7 @@ from pallas_lint.kernels.grid.index_ranges import (
 from pallas_lint.kernels.model.known_names import PROGRAM_ID
 from pallas_lint.kernels.model.trace import conditions_in
 from pallas_lint.kernels.model.values import Shape, as_tuple
+from pallas_lint.text.wording import plural
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.grid.index_ranges import IndexRange, SliceUse
@@ -561,7 +562,7 @@ def _at_one_place(
             part.access.site,
             f"on {at} of {' x '.join(map(str, axes.values()))} the {part.noun} ends at {first + size}, but dimension"
             f" {part.axis} of `{part.ref.parameter}` has size {length}",
-            help=f"divide the size by that of the axis{'' if len(axes) == 1 else 'es'}, or guard it with `pl.when`",
+            help=f"divide the size by that of the {plural('axis', len(axes))}, or guard it with `pl.when`",
         )
     return None
 

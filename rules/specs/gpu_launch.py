@@ -24,6 +24,7 @@ from pallas_lint.compat.versions import parse
 from pallas_lint.kernels.model.compiler_params import compiler_param
 from pallas_lint.kernels.model.known_names import PALLAS, integer
 from pallas_lint.kernels.model.launch import block_spec
+from pallas_lint.text.wording import count_of
 
 _KERNEL = f"{PALLAS}.mosaic_gpu.kernel"
 _MAX_THREADS, _MAX_AXES, _MAX_BLOCKS = 16, 3, 16
@@ -256,7 +257,7 @@ def _axes(launch: Launch, of: str) -> Iterator[tuple[str, str]]:
     if sizes is None or names is None:
         return
     if len(sizes) != len(names):
-        axes = f"{len(sizes)} ax{'is' if len(sizes) == 1 else 'es'}"
+        axes = count_of(len(sizes), "axis")
         yield f"`{of}` has {axes}, but `{of}_names` has {len(names)}", f"name every axis in `{of}_names`"
     if of != "cluster":
         return

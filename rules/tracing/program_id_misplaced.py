@@ -26,6 +26,7 @@ from pallas_lint.kernels.facts.named_axes import AXIS_INDEX, gpu_axes
 from pallas_lint.kernels.facts.subcores.mesh import axes_of_subcores
 from pallas_lint.kernels.library.operands import leaves
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID, is_integer, is_tensorcore_mesh
+from pallas_lint.text.wording import count_of
 
 _PROGRAM_ID = re.compile("program_id")
 _MAPPED = re.compile(r"\b[vpx]map\b")
@@ -202,7 +203,7 @@ class ProgramIdMisplaced(Rule):
         if rank is None:
             return None
         if axis.value >= rank:
-            limit = "there is no grid" if rank == 0 else f"the grid has {rank} ax{'is' if rank == 1 else 'es'}"
+            limit = "there is no grid" if rank == 0 else f"the grid has {count_of(rank, 'axis')}"
             return context.finding(
                 op.site,
                 f"`pl.{_short(op)}({axis.value})`, but {limit}",

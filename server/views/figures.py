@@ -14,8 +14,9 @@ from pallas_lint.kernels.facts.memory_budget import budgets_of
 from pallas_lint.kernels.facts.shared_memory import SHARED, shared_memory
 from pallas_lint.kernels.model.dtypes import canonical
 from pallas_lint.kernels.model.known_names import is_spec
-from pallas_lint.kernels.model.values import NONE, Array, Sym, Value, options
+from pallas_lint.kernels.model.values import NONE, Array, Value, options, spelled_dim, spelled_size
 from pallas_lint.probe.byte_sizes import format_bytes
+from pallas_lint.text.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,7 +62,7 @@ def _grid(launch: Launch, probed: LaunchResult | None) -> str | None:
     known = _probed_grid(probed)
     if known is not None or launch.grid is None:
         return known
-    sizes = ", ".join(_size(item) for item in launch.grid.items)
+    sizes = ", ".join(map(spelled_size, launch.grid.items))
     return f"grid ({sizes}{', …' if launch.grid.open else ''})"
 
 
@@ -214,12 +215,12 @@ def steps(launch: Launch, probed: LaunchResult | None) -> int | None:
 def steps_text(launch: Launch, probed: LaunchResult | None) -> str | None:
     """ "1 step", "4,096 steps"; None where that is not known."""
     number = steps(launch, probed)
-    return None if number is None else f"{number:,} step{'' if number == 1 else 's'}"
+    return None if number is None else f"{number:,} {plural('step', number)}"
 
 
 def aval(shape: Shape | None, dtype: str | None) -> str:
     """ "f32[8, n]"; what is not known is left out, and a dimension "_": "[8, _]", "f32", "" where nothing is."""
-    sizes = "" if shape is None else f"[{', '.join('_' if size is None else _dim(size) for size in shape)}]"
+    sizes = "" if shape is None else f"[{', '.join('_' if size is None else spelled_dim(size) for size in shape)}]"
     return f"{dtype or ''}{sizes}"
 
 
@@ -244,16 +245,6 @@ def brief_verdicts(launches: Iterable[LaunchResult]) -> str:
             elif stage.target and stage.ok and not found.get(name, "").startswith("✗"):
                 found[name] = f"✓ {stage.target}" + ("" if stage.stage == "compile" else f" ({stage.stage})")
     return "  ".join(found.values()) if found else "✓"
-
-
-def _size(value: object) -> str:
-    if isinstance(value, Sym):
-        return value.text[1:-1] if value.operation is not None and value.text.startswith("(") else value.text
-    return str(getattr(value, "value", "?"))
-
-
-def _dim(size: int | Sym) -> str:
-    return size.text if isinstance(size, Sym) else str(size)
 
 
 def bracketed(sizes: list[int]) -> str:

@@ -12,7 +12,7 @@ from pallas_lint.kernels.library.products import PRODUCTS, contracted, operands,
 from pallas_lint.kernels.model.dtypes import long_name
 from pallas_lint.kernels.model.known_names import integer
 from pallas_lint.kernels.model.symbols import default_of
-from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, SymbolOwner, shape_of, spelled_shape
+from pallas_lint.kernels.model.values import Array, Const, Seq, Sym, SymbolOwner, shape_of, spelled_dim, spelled_shape
 from pallas_lint.records import evolve, frozen
 from pallas_lint.syntax.nesting import spelled_function
 from pallas_lint.text.wording import listed
@@ -289,9 +289,12 @@ def _named_broadcast(args: list[Value]) -> ShapeMismatch | None:
         turned = len(pairs) == 2 and pairs[0] == pairs[1][::-1]
     if not pairs or not turned:
         return None
-    spelled = " and ".join(f"{_spelled(a)} is {_spelled(b)}" for a, b in pairs)
-    reason = f"shapes {_listed((left, right))} broadcast only where {spelled}"
+    reason = f"shapes {_listed((left, right))} broadcast only where {_equalities(pairs)}"
     return ShapeMismatch(reason, "transpose one of the operands", pairs)
+
+
+def _equalities(pairs: Iterable[tuple[Dim, Dim]]) -> str:
+    return " and ".join(f"{spelled_dim(one)} is {spelled_dim(other)}" for one, other in pairs)
 
 
 def _named_lost(part: Shape, whole: Shape) -> ShapeMismatch | None:
@@ -300,8 +303,7 @@ def _named_lost(part: Shape, whole: Shape) -> ShapeMismatch | None:
     lost = [at for at in range(1, len(whole)) if (*whole[:at], *whole[at + 1 :]) == part]
     if not pairs or not lost or len(set(part)) < len(part):
         return None
-    spelled = " and ".join(f"{_spelled(a)} is {_spelled(b)}" for a, b in pairs)
-    reason = f"shapes {_listed((whole, part))} broadcast only where {spelled}"
+    reason = f"shapes {_listed((whole, part))} broadcast only where {_equalities(pairs)}"
     return ShapeMismatch(reason, f"give it a dimension of size 1 at place {lost[0]}: `x[:, None]`", pairs)
 
 
@@ -313,7 +315,7 @@ def _named_product(pairs: Sequence[tuple[Dim, Dim]] | None, left: Shape, right: 
     exchanged = (one, other) == (left[1], right[0]) and right[1] == left[0] and _are_unlike(one, other)
     if one == other or not (free == one or exchanged) or left == right:  # of one shape they are square
         return None
-    reason = f"shapes {_listed((left, right))}: {_spelled(one)} is summed with {_spelled(other)}"
+    reason = f"shapes {_listed((left, right))}: {spelled_dim(one)} is summed with {spelled_dim(other)}"
     instead = _TRANSPOSE_FACTOR if free == one else "exchange the operands: the sizes fit the other way round"
     return ShapeMismatch(reason, instead, ((one, other),))
 
@@ -341,7 +343,7 @@ def _named_einsum(args: list[Value], keywords: dict[str, Value]) -> ShapeMismatc
     turned = [(left, right[:-2] + right[:-3:-1]), (left[:-2] + left[:-3:-1], right)]
     if not pairs or all(_unequal_letters(letters, shapes) for letters in turned):
         return None
-    reason = f"shapes {_listed(shapes)}: {_spelled(pairs[0][0])} is summed with {_spelled(pairs[0][1])}"
+    reason = f"shapes {_listed(shapes)}: {spelled_dim(pairs[0][0])} is summed with {spelled_dim(pairs[0][1])}"
     return ShapeMismatch(reason, _TRANSPOSE_FACTOR, pairs)
 
 
@@ -410,10 +412,6 @@ def _is_more_than_one(size: Dim) -> bool:
 
 def _broadcasts(one: Shape, other: Shape) -> bool:
     return all(a == b or 1 in (a, b) for a, b in zip(one, other, strict=True))
-
-
-def _spelled(size: Dim) -> str:
-    return size.text if isinstance(size, Sym) else str(size)
 
 
 def default_mismatch(op: Op) -> tuple[ShapeMismatch, dict[Sym, int]] | None:

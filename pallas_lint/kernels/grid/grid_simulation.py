@@ -13,7 +13,7 @@ from pallas_lint.kernels.grid.grid_points import Point, axes_in, axis_of, terms_
 from pallas_lint.kernels.model.known_names import NUM_PROGRAMS, PROGRAM_ID
 from pallas_lint.kernels.model.values import Array, Const, OneOf, Sym, Value
 from pallas_lint.records import define, field, frozen
-from pallas_lint.text.wording import listed
+from pallas_lint.text.wording import listed, plural
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -330,7 +330,7 @@ def tested_axes(guards: tuple[Guard, ...], grid: Grid) -> tuple[int, ...]:
 
 def axes_text(axes: tuple[int, ...]) -> str:
     """ "axis 2", "axes 1 and 2"."""
-    return f"{'axis' if len(axes) == 1 else 'axes'} {listed([*map(str, axes)])}"
+    return f"{plural('axis', len(axes))} {listed([*map(str, axes)])}"
 
 
 def step_text(point: Point) -> str:

@@ -103,16 +103,18 @@ def run_custom(interp: Tracer, func: Func, arguments: Arguments) -> None:
     inner = evolve(interp.frame, stack=(*interp.frame.stack, func))  # which brings these derivatives
     with interp.inside(inner), sharding.within(interp, traced):
         result = interp.call_function(forward, Arguments(given, named))
-        if isinstance(result, Seq) and len(result.items) == 2 and not result.open:
-            output, residuals = result.items
-            taken = backward.node.params
-            if len(taken.positional) == len(static) + 2 or taken.star_arg is not None:
-                returned = interp.call_function(backward, Arguments([*static, residuals, like(output)]))
-                names = func.node.params.positional_names
-                if len(names) == len(given) and not (named or interp.frame.fails_on_purpose or interp.frame.is_caught):
-                    kept = [at for at in range(len(names)) if at not in (func.nondiff or ())]
-                    parameters, wanted = tuple(names[at] for at in kept), tuple(given[at] for at in kept)
-                    interp.effects.cotangents.append(Cotangents(backward, parameters, wanted, returned))
+        if not isinstance(result, Seq) or len(result.items) != 2 or result.open:
+            return
+        output, residuals = result.items
+        taken = backward.node.params
+        if len(taken.positional) != len(static) + 2 and taken.star_arg is None:
+            return
+        returned = interp.call_function(backward, Arguments([*static, residuals, like(output)]))
+        names = func.node.params.positional_names
+        if len(names) == len(given) and not (named or interp.frame.fails_on_purpose or interp.frame.is_caught):
+            kept = [at for at in range(len(names)) if at not in (func.nondiff or ())]
+            parameters, wanted = tuple(names[at] for at in kept), tuple(given[at] for at in kept)
+            interp.effects.cotangents.append(Cotangents(backward, parameters, wanted, returned))
 
 
 def _default(interp: Tracer, func: Func, name: str) -> Value:

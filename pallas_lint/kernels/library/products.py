@@ -274,23 +274,19 @@ class MatrixProduct:
 def product_of(name: str, args: list[Value], keywords: Keywords) -> MatrixProduct | None:
     """What `name(*args, **keywords)` multiplies; None for what is no product of two arrays."""
     short = last_part(name)
-    pattern: tuple[list[str], str] | None = None
-    if short == "einsum":
-        pattern = subscripts(args[0] if args else keywords.get("subscripts"))
-        factors = args[1:]
-    else:
-        factors = operands(args, keywords)
+    factors = args[1:] if short == "einsum" else operands(args, keywords)
     if len(factors) != 2:
         return None
     left, right = factors
     if not isinstance(left, Array) or not isinstance(right, Array):
         return None
     if short == "einsum":
+        pattern = subscripts(args[0])
         counts = (None, None) if pattern is None else _einsum_counts(*pattern)
         return MatrixProduct(left, right, *counts)
-    ranks = (left.rank, right.rank)
-    if short in ("vdot",):
+    if short == "vdot":
         return MatrixProduct(Array((None,), left.element), Array((None,), right.element), 1, 0)
+    ranks = (left.rank, right.rank)
     if ranks[0] is None or ranks[1] is None:
         return MatrixProduct(left, right, None, None)
     if 0 in ranks:

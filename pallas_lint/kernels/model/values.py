@@ -546,10 +546,21 @@ def shape_of(value: Value) -> Shape | None:
     return None
 
 
+def spelled_dim(size: Dim) -> str:
+    """ "8", "n", as a message spells it; "?" is a size of which nothing is known."""
+    return str(size) if isinstance(size, int) else size.text if isinstance(size, Sym) else "?"
+
+
 def spelled_shape(sizes: Shape) -> str:
-    """ "(8, n)", as a message spells it; "?" is a size of which nothing is known."""
-    spelled = [str(size) if isinstance(size, int) else size.text if isinstance(size, Sym) else "?" for size in sizes]
-    return f"({', '.join(spelled)}{',' if len(spelled) == 1 else ''})"
+    """ "(8, n)"."""
+    return f"({', '.join(map(spelled_dim, sizes))}{',' if len(sizes) == 1 else ''})"
+
+
+def spelled_size(value: Value) -> str:
+    """A size of a grid: "8", "n // bm" without parentheses around it; "?" for what is no size."""
+    if isinstance(value, Sym):
+        return value.text[1:-1] if value.operation is not None and value.text.startswith("(") else value.text
+    return str(value.value) if isinstance(value, Const) else "?"
 
 
 def truth(value: Value) -> bool | None:
