@@ -1,4 +1,4 @@
-"""How well the predicted order of a Triton kernel's configurations agrees with an H100.
+"""The predicted order of a Triton kernel's configurations, compared with an H100.
 
     python benchmarks/gpu_order.py predict order.json   # no GPU; the running Python has jax's CUDA plugin and ptxas
     python benchmarks/gpu_order.py measure order.json   # on an H100; nothing but jax is needed there

@@ -151,7 +151,7 @@ def _one(seconds: float) -> str:
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:
-    """In milliseconds."""
+    """The percentile in milliseconds."""
     if len(values) == 1:
         return values[0] * 1000
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1] * 1000

@@ -11,5 +11,5 @@ _KIND_OF = {
 
 
 def kind_of(memory: str | None) -> str | None:
-    """One of these kinds; None for a memory that is not known."""
+    """The kind of a memory, one of `KINDS`; None for an unknown memory."""
     return _KIND_OF.get(memory) if memory is not None else None

@@ -69,7 +69,7 @@ def _read(page: Path) -> _Reader:
 
 
 def _dead_end(page: Path, link: str) -> str | None:
-    """Where a link leads, if nothing is there."""
+    """The target of a link, if nothing is there."""
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return None

@@ -1,4 +1,4 @@
-"""For readers that are programs: each page as Markdown beside its HTML, and `llms.txt`, which lists them."""
+"""Pages as Markdown for programs, each beside its HTML, and `llms.txt`, which lists them."""
 
 from __future__ import annotations
 

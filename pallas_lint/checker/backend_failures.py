@@ -31,7 +31,7 @@ BACKENDS: dict[str, str] = {"tpu": "TPU", "triton": "Triton", "mosaic_gpu": "Mos
 
 @frozen
 class Failure:
-    """Where something fails. `backends` are several only where the backend is not known."""
+    """The backends and jax versions where something fails; several `backends` only for an unknown one."""
 
     backends: tuple[str, ...]
     versions: tuple[str, ...]  # the checked versions in which it fails

@@ -40,7 +40,7 @@ _CUSTOMARY = {
 
 @define
 class Context:
-    """One rule on one file, and where it applies, on one launch, kernel and target."""
+    """What a rule is run on: a file; for most rules also one launch, kernel and target."""
 
     rule: type[Rule]
     module: Module

@@ -61,7 +61,7 @@ def write(pieces: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def _writing() -> Iterator[None]:
-    """For what writes to standard output: that fails for no reader, and what else is wrong is kept for `finish`."""
+    """Context for writing to standard output: a reader that is gone is no error; others are kept for `finish`."""
     try:
         yield
     except BrokenPipeError:

@@ -26,7 +26,7 @@ _TITLE = "pass a pre-allocated operand for each output and alias it"
 
 
 def alias_triton_outputs(call: ForeignCall, kernel: TritonKernel, context: Context) -> Fix | None:
-    """For `triton_call`: the buffers follow the operands, their parameters go before those of the outputs."""
+    """The fix of a `triton_call`: buffers follow the operands, their parameters go before those of the outputs."""
     node, piece = call.site.node, call.site.piece
     taken, outputs = aliased_outputs(call), output_leaves(call)
     if not isinstance(node, nodes.Call) or taken is None or outputs is None or call.operands is None:
@@ -66,7 +66,7 @@ def alias_triton_outputs(call: ForeignCall, kernel: TritonKernel, context: Conte
 
 
 def alias_pallas_outputs(launch: Launch, trace: KernelTrace, context: Context) -> Fix | None:
-    """For `pallas_call`: as above, and each buffer gets a spec where there are specs."""
+    """The fix of a `pallas_call`: like that of a `triton_call`, with a spec for each buffer where there are specs."""
     node, piece = launch.site.node, launch.site.piece
     taken, outputs, operands = aliased_outputs(launch), output_leaves(launch), operand_leaves(launch)
     passed = operand_call(launch)

@@ -67,7 +67,7 @@ class Migration:
         return self._with_alias_gone(text) or [self.edit(self.name.node, text), *imports]
 
     def _with_alias_gone(self, text: str) -> list[Edit] | None:
-        """Where every use of the alias moves to another module: all of them at once, and the alias's import goes."""
+        """Edits of all uses of the alias that also remove its import; None where a use has to stay."""
         use = self.name.use
         alias = use.alias
         if not all(self._may_go(name) for name in use.names_under_alias):

@@ -193,7 +193,7 @@ def replacing(migration: Migration) -> Fix | None:
 
 
 def _without_alias(migration: Migration, made: Fix) -> Fix | None:
-    """Where the alias has only uses that are rewritten: all of them at once, and its import goes."""
+    """A fix of all uses of the alias that also removes its import; None where a use has to stay."""
     use = migration.name.use
     alias = use.alias
     if not all(any(prefix in REWRITES for prefix in prefixes(name)) for name in use.names_under_alias):

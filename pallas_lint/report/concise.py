@@ -30,7 +30,7 @@ def render(report: Report) -> Iterator[str]:
 
 
 def circumstances(finding: Finding) -> list[str]:
-    """For what the finding holds: kernel, backend with device, jax version, dtype, as far as known."""
+    """What a finding holds for: kernel, backend with device, jax version, dtype, as far as known."""
     backend = (finding.backend or "").replace("_", "-")
     if finding.device:
         backend = f"{backend}:{finding.device}" if backend else finding.device

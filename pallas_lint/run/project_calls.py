@@ -177,7 +177,7 @@ class ProjectCalls:
             callers.invalidate(file)
 
     def invalidate(self) -> None:
-        """Where modules lie may have changed: all calls are to be found out again."""
+        """Forget all calls: modules may have moved."""
         self._folders.clear()
         for callers in self._callers.values():
             callers.invalidate_all()

@@ -259,7 +259,7 @@ class Piece:
 
     @cached_property
     def parents(self) -> dict[nodes.Node, nodes.Node]:
-        """By each node the one of which it is a part."""
+        """The parent of each node."""
         found: dict[nodes.Node, nodes.Node] = {}
         stack: list[nodes.Node] = [] if self.module is None else [self.module]
         while stack:

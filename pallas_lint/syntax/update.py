@@ -335,7 +335,7 @@ class _Gone:
                 self._present.update((same, *same.members))
 
     def _other(self, piece: Piece) -> Piece | None:
-        """One that has become the piece, with other comments and blank lines."""
+        """An earlier piece that is now this one, with other comments and blank lines."""
         code = _code(_code_of(self._tree, piece)) if self._alike_left else None
         gone = None if code is None else self._alike_left.get(code)
         if gone is None or gone.piece in self._present or not self._alike.take_over(gone.piece, piece, gone.lines):

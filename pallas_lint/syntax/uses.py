@@ -260,7 +260,7 @@ class Uses:
 
     @property
     def all(self) -> list[Use]:
-        """In order of position; only names under a module that the file imports, and those imports themselves."""
+        """All uses in order of position: names under a module that the file imports, and these imports."""
         self.full_reads += 1
         return self._all
 

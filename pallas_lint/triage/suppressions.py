@@ -180,7 +180,7 @@ def _ends(finding: Finding) -> tuple[int, int]:
 
 
 class _Places:
-    """Where the findings of one rule are."""
+    """The places of the findings of one rule."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         ends = list(map(_ends, findings))

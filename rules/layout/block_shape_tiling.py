@@ -322,7 +322,7 @@ def _rounded_default(
 
 
 def _default_of(name: str, value: int, launch: Launch) -> Site | None:
-    """Where the nearest function around a launch with a parameter of this name has this default."""
+    """The default of the parameter of this name of the nearest function around a launch, if it is `value`."""
     for function in reversed(launch.path.callers):
         every = function.node.params
         for parameter in every.named:

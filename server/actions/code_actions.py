@@ -120,7 +120,7 @@ def quick_fixes(request: ActionRequest) -> list[lsp.CodeAction]:
 
 
 def _tuning(request: ActionRequest, here: Sequence[Finding]) -> Iterator[lsp.CodeAction]:
-    """To try block sizes, where they may mend what a launch costs."""
+    """The action that tries block sizes, where these may lower the cost of a launch."""
     finding = next((each for each in here if each.code in _OF_BLOCKS and each.origin == "probe"), None)
     if finding is not None:
         arguments = {"uri": request.state.uri, "line": finding.span.start.line - 1}
@@ -136,7 +136,7 @@ def _title(fix: Fix) -> str:
 
 
 def _all_of_a_rule(request: ActionRequest, offered: Sequence[tuple[Finding, Fix]]) -> Iterator[lsp.CodeAction]:
-    """For a rule that can be fixed in several places of the document: all of them at once."""
+    """The action that fixes all findings of a rule in the document, where there are several."""
     path = request.state.source.path
     candidates = [
         (finding, fix)

@@ -29,7 +29,7 @@ async def status(ls: PallasServer, params: Any) -> dict[str, Any]:
 
 
 def _status(folder: Folder, file: Path, probe_allowed: bool) -> dict[str, Any]:
-    """By what a file is judged: versions, settings, targets; and the first thing that is wrong with the settings."""
+    """What a file is checked for: versions, settings, targets; and the first problem of the settings."""
     problem = next(iter(folder.client.problems), None)
     interpreter = None
     try:

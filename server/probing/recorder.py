@@ -161,7 +161,7 @@ class _TestRun:
 
 
 def _signal(process: subprocess.Popen[bytes], sent: signal.Signals) -> None:
-    """To a program and all that it started, if any of them still run."""
+    """Send a signal to a program and all that it started, if any of them still run."""
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, sent)

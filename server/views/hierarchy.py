@@ -37,7 +37,7 @@ class _Call:
 
     @property
     def places(self) -> list[Site]:
-        """Where, in the caller."""
+        """The places of the calls in the caller."""
         if self.launch is not None:
             return [self.launch.called_at]
         piece, name = self.caller.piece, self.callee.name.rpartition(".")[2]

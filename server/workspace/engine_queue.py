@@ -241,7 +241,7 @@ class EngineQueue:
             work.result.set_result(None)
 
     def _move_quick(self) -> None:
-        """Where work holds up others, have a new thread do those."""
+        """Where work holds up others, let it go on as slow work, and have a new thread do the others."""
         quick = self._quick
         if quick is None or quick.work is None or quick.work.movable is None or not self._holds_up(quick, quick.work):
             return

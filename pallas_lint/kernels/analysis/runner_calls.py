@@ -226,7 +226,7 @@ def _parametrized(given: Arguments) -> list[Row]:
 
 
 def _case(case: Value, names: list[str], *, named: bool = False) -> Row:
-    """One of absl's: a dictionary by name, a tuple by position."""
+    """A case of absl's `parameterized`: a dictionary by name, a tuple by position."""
     if isinstance(case, Dictionary):
         return {key.value: value for key, value in case.items if isinstance(key, Const) and isinstance(key.value, str)}
     parts = items_of(case) if isinstance(case, Seq) else (case,)

@@ -116,7 +116,7 @@ class Copies:
 
     @cached_property
     def _by_semaphore(self) -> dict[tuple[str, object] | None, dict[tuple[int, ...], list[BarrierSignal]]]:
-        """By buffer (None: not known) and slot (empty: the whole, or not known): a kernel may have thousands."""
+        """The signals by buffer (None: not known) and slot (empty: the whole, or not known): there may be thousands."""
         found: dict[tuple[str, object] | None, dict[tuple[int, ...], list[BarrierSignal]]] = {}
         for signal in self.signals:
             buffer = None if signal.ref is None else signal.ref.buffer

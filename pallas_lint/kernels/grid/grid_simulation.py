@@ -358,7 +358,7 @@ FaultKind = Literal["unset", "lost", "unwritten", "late"]
 
 
 class Visit(NamedTuple):
-    """One step: the memory that the buffer is in there, and the block of the results that are worked on."""
+    """A step of the grid, the memory that the buffer is in there, and the block of results that the step computes."""
 
     point: Point
     memory: object

@@ -209,7 +209,7 @@ def call_scoped(interp: Tracer, made: CallResult, arguments: Arguments, node: no
 
 
 def _on_first_core(interp: Tracer, body: Value, made: CallResult, node: nodes.Node) -> Value:
-    """Where there are several cores, as `pl.when` does it for the first."""
+    """Run a body on the first of several cores, as by `pl.when`."""
     mesh = None if interp.kernel is None else interp.kernel.launch.argument("mesh")
     if is_tensorcore_mesh(mesh) and mesh.argument("num_cores", 1) == Const(1):
         return interp.call(body, Arguments(), node)

@@ -107,7 +107,7 @@ def name_of(value: Value | None) -> str:
 
 
 def is_integer(value: Value | None) -> TypeGuard[Const]:
-    """The value of a Python integer or boolean constant."""
+    """Whether the value is a Python integer or boolean."""
     return isinstance(value, Const) and isinstance(value.value, int)
 
 

@@ -30,7 +30,7 @@ class Unsteady(Exception):
 
 
 class Bound:
-    """For how many stretches all that was seen so far is the same."""
+    """The number of stretches for which all comparisons so far have the same outcome."""
 
     def __init__(self) -> None:
         self.stretches = _UNLIMITED

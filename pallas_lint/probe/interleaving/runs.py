@@ -20,14 +20,14 @@ class Runs:
         self._holds: dict[tuple[EventIndex, Part, bool], HeldCopy] = {}
 
     def held(self, copy: EventIndex, part: Part, *, sure: bool) -> RunEnd:
-        """Where a run ends in which a part of a copy does not complete."""
+        """The end of a run in which a part of a copy does not complete."""
         held = self.hold(copy, part, sure=sure)
         if held not in self._made:
             self._made[held] = self.system.run(held=held)
         return self._made[held]
 
     def hold(self, copy: EventIndex, part: Part, *, sure: bool) -> HeldCopy:
-        """What of a copy is held back: of one with a single semaphore reading and writing end together."""
+        """The copy with the part that is held back; with a single semaphore, reading and writing end together."""
         key = (copy, part, sure)
         if key not in self._holds:
             event = self.lines.event(copy)
@@ -37,8 +37,9 @@ class Runs:
         return self._holds[key]
 
     def _behind(self, copy: EventIndex, event: Copy) -> Iterator[EventIndex]:
-        """For each other line its first work of the same unit that is sure to begin later; what tells that a line's
-        works are done does not wait for those of others.
+        """The first work of the same unit in each other line that is sure to begin later.
+
+        The signal that a line's work is done does not wait for the work of other lines.
         """
         lines = enumerate(self.lines.lines) if event.reads or event.writes else ()
         for line, events in lines:
@@ -49,7 +50,7 @@ class Runs:
                     break
 
     def stopped(self, moment: EventIndex) -> RunEnd:
-        """Where a run ends in which a line stops before one of its events."""
+        """The end of a run in which a line stops before one of its events."""
         if moment not in self._made:
             self._made[moment] = self.system.run(stop=moment)
         return self._made[moment]

@@ -44,17 +44,17 @@ class Trial:
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """The least and the most of that."""
+        """The least and the most microseconds, by target."""
         return {target: (low, high) for target, (_, low, high) in self.outcome.took.items()}
 
     @property
     def clocks(self) -> Mapping[str, float]:
-        """By which choices are put in order for a GPU, by target."""
+        """Predicted clocks by target, which put choices for a GPU in order."""
         return self.outcome.clocks
 
     @property
     def why(self) -> dict[str, str]:
-        """Why it has neither, by target."""
+        """Why it has neither microseconds nor clocks, by target."""
         return {target: why for target, (_, why) in self.outcome.why.items()}
 
     @property
@@ -198,7 +198,7 @@ def _reason(stage: Stage) -> str | None:
 
 
 def _clocks(result: ProbeResult, why: dict[str, str]) -> dict[str, float]:
-    """By GPU target, of all launches together; adds to `why` what keeps a launch from having them."""
+    """The clocks of all launches together, by GPU target; adds to `why` the reason where a launch has none."""
     found: dict[str, float] = {}
     for launch, stage in ((each, stage) for each in result.launches for stage in each.stages):
         target = stage.target

@@ -32,7 +32,7 @@ _BESIDE, _ONE_AHEAD = 4, 1.7
 
 
 def clocks(figures: Mapping[str, int], work: BlockWork) -> float | None:
-    """By which configurations of one kernel on the same arrays are compared; None where figures are missing."""
+    """Predicted clocks, to compare configurations of one kernel on the same arrays; None where figures are missing."""
     resident = occupancy(figures)
     if resident is None or not resident.blocks:
         return None

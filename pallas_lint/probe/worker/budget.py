@@ -36,7 +36,7 @@ class TimeBudget:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
 
     def seconds(self) -> float:
-        """For the stage that runs now."""
+        """The seconds that the current stage may take."""
         return max(self._left - used(self._wall, self._cpu), 0.0) * self.share
 
     def check(self, steps: int, seconds_a_step: float) -> None:

@@ -120,7 +120,7 @@ class ProgramCapture:
         return {"compiler_options_kvs": ()} if launched and jax.default_backend() == "cpu" else {}
 
     def _pretend(self, module: ModuleType) -> None:
-        """Where no TPU is there, programs that query it get the target's properties: they go on, interpreted."""
+        """Give programs that query a TPU, where none is there, the target's properties: they go on, interpreted."""
         if module.__name__ == "jax._src.pallas.mosaic.core":
             _count_cores()
         if "get_device_kind" not in vars(module) or not hasattr(module, "get_tpu_info"):

@@ -120,7 +120,7 @@ class _Job:
         )
 
     def _costs(self, function: Any, records: list[Record]) -> dict[str, Callable[[], StageResult]]:
-        """By target TPU: predicts the cost of the whole function there, and of the one that it is compared with."""
+        """By target TPU: a function that predicts the cost of the whole function, and of the one to compare it with."""
         if not self.request["whole"] or self.schedules is None or _are_of_gpus(records):
             return {}
         tpu = any(describe(record).backend in (None, "tpu") for record in records)

@@ -113,7 +113,7 @@ class Unroller:
 
     @property
     def step(self) -> str:
-        """Where in grid and loops it is."""
+        """The current step of the grid and turn of the loops, as text."""
         parts = [f"step {', '.join(map(str, self.point))}"] if len(self.point) and math.prod(self.grid) > 1 else []
         return ", ".join(parts + self._loops)
 

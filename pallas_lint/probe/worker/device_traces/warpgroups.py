@@ -230,7 +230,7 @@ def _left_out(run: Unroller, given: Given, barrier: Semaphore, share: int, *, al
 
 
 def _share(view: View, at: int, count: int) -> View:
-    """One of so many parts of a reference, which blocks fetch for each other."""
+    """The part number `at` of `count` equal ones of a reference, which blocks fetch for each other."""
     box = list(view.box)
     for dim, (start, size, stride) in enumerate(box):
         if size % count == 0 and start is not None:

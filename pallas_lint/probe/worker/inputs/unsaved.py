@@ -26,7 +26,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Finder:
-    """Where the path leads to one of the files, the module comes with its text."""
+    """Finds modules whose files have unsaved texts, and loads them from these."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = texts

@@ -79,7 +79,7 @@ def _made_by(program: Any, records: list[Record]) -> list[Record | None]:
 
 
 def _among(records: list[Record], made: list[Record | None]) -> list[Record]:
-    """Each once, in the order of the records."""
+    """The records that are in `made`, each once, in the order of the records."""
     return [record for record in records if any(record is each for each in made)]
 
 

@@ -52,7 +52,7 @@ def mapped(function: Callable[..., Any], mesh: Any) -> Callable[..., Any]:
 
 
 def everywhere(mesh: Any, memory: str | None = None) -> Any:
-    """Where an operand lies that every device of a mesh has, in one of its memories."""
+    """The sharding of an operand that every device of a mesh has, in one of its memories."""
     import jax
 
     memories = {} if memory is None else {"memory_kind": memory}

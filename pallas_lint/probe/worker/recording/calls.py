@@ -201,7 +201,7 @@ def _qualified(code: CodeType) -> str | None:
 
 
 def _on(params: dict[str, Any]) -> str:
-    """Where the launch was to run."""
+    """What the launch was to run on: "interpret", or a platform."""
     import jax
 
     config = sys.modules.get("jax._src.config")

@@ -27,7 +27,7 @@ _MAX_POINTS = 100_000
 
 
 def causes(launch: Launch, grid: EvaluatedGrid | None) -> Causes:
-    """All of them in a launch; `grid` is None where it was not evaluated."""
+    """All causes in a launch; `grid` is None where it was not evaluated."""
     found: Causes = {"products": [], "narrow": [], "rows": [], "order": None, "traffic": []}
     if grid is not None and 0 < launch.points <= _MAX_POINTS:
         moves = _Moves(grid)

@@ -110,7 +110,7 @@ def _beside(name: str, predicted: Iterable[Cost]) -> str:
 
 
 def compare(work: Callable[[], Any], wanted: Any) -> list[Problem]:
-    """Where what a function returns on the device is not what is wanted.
+    """The differences between a function's results on the device and the expected ones.
 
     Raises Missing where there is no device, and what the device raises.
     """

@@ -94,7 +94,7 @@ _TOLERANCE = {"float64": 1e-7, "float32": 2e-3, "float16": 2e-2, "bfloat16": 5e-
 
 
 def differences(got: Any, wanted: Any, *, lenient: bool = False) -> list[Difference]:
-    """Where two results are not the same up to rounding. `lenient`: what was NaN may be anything."""
+    """The differences of two results beyond rounding. `lenient`: what was NaN may be anything."""
     import jax
     import numpy as np
 
@@ -207,7 +207,7 @@ def _refusal(found: list[RunProblem]) -> Raised | None:
 
 
 def _unfounded(launch: Launch, found: list[RunProblem]) -> Raised | None:
-    """Where the interpreter refuses to come back to a block that the pipeline would fetch again: it has no modes."""
+    """The problem where the interpreter refuses to come back to a block that a TPU would fetch again."""
     outs = [each for each in launch.operands if each.role == "out"]
     for problem in found:
         output = _REVISITED.search(problem["message"]) if problem["kind"] == "revisited" else None

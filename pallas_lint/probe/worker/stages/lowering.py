@@ -285,7 +285,7 @@ def _compiled_with(lowered: Any, options: dict[str, Any]) -> Any:
 
 
 def _row_major(aval: Any, place: Any) -> Any:
-    """Where an operand is, and that its last dimension lies together; jax has a word for it from 0.6 on."""
+    """The placement of an operand in row-major layout, for which jax has a class from 0.6 on."""
     layouts = environment.optional("jax.experimental.layout")
     if not hasattr(layouts, "Format") or not aval.shape:
         return place
@@ -302,7 +302,7 @@ def _struct(aval: Any, device: Any, memory: str | None) -> Any:
 
 
 def _place(device: Any, memory: str | None = None) -> Any:
-    """Where an operand lies that is in a memory of a device: its own by default."""
+    """The sharding of an operand in a memory of a device: its own by default."""
     import jax
 
     memories = {} if memory is None else {"memory_kind": memory}

@@ -125,7 +125,7 @@ class _Predictions:
 
     @cached_property
     def _written(self) -> dict[tuple[object, ...], str]:
-        """By its code, the name of an operation that has a schedule."""
+        """The names of operations that have a schedule, by their code."""
         return {
             self.program.code(each, types): each.name
             for name, operations in self.program.computations.items()
