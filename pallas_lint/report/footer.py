@@ -51,7 +51,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _assumption(assumed: Assumed) -> str:
-    """The files without a known jax version, and the one that was taken: "… for 2 of 12 files, a.py, b.py (no …): …"."""
+    """The files without a known jax version, and the version taken: "… for 2 of 12 files, a.py, b.py (no …): …"."""
     where = ""
     if assumed.files:
         named = ", ".join(map(visible_file, assumed.files[:_MAX_PLACES]))

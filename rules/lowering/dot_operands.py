@@ -393,7 +393,7 @@ def _dtypes_on_tpu(op: Op, product: MatrixProduct, device: str | None, *, full: 
         yield from _not_compiled_on_tpu(pair, result, device, unsigned=_unsigned(product) is not None)
 
 
-# Of what the compiler refuses, all was measured for v5e with 0.4.35 and for v5e and v6e with 0.12.0.1.
+# What the compiler refuses was measured for these: v5e with 0.4.35, v5e and v6e with 0.12.0.1. None: any of them.
 _MEASURED_TPUS = (None, "v5e", "v6e")
 
 

@@ -26,7 +26,7 @@ def taken_over(grid: tuple[int, ...], point: tuple[int, ...]) -> list[tuple[int,
 
 @rule("try_cluster_cancel")
 def _try_cancel(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    """All warpgroups of a cluster arrive, the first one queries, and the answer goes to all of its blocks."""
+    """All warpgroups of a cluster arrive, the first one queries, and the response goes to all of its blocks."""
     given = Given(run, equation, values, 2)
     work, core = work_of(run, given.place), run.core
     response = given.view(0, "result_transforms_tree")
@@ -36,13 +36,13 @@ def _try_cancel(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     alone |= {core.axis} if core.count > 1 else set()
     if axes is not None and not alone <= set(axes):  # to 0.10 all of them do it together
         raise Unmodelled("several threads that each cancel a cluster", given.place)
-    work.responses[response.region()] = work.questions
-    work.questions += 1
+    work.responses[response.region()] = work.requests
+    work.requests += 1
     own, size = work.barrier(barrier, given.place), work.cluster.size
     if core.number:
         run.emit(Signal(given.place, run.step, own, size))
         return []
-    if work.block:  # it arrives, and so does the answer
+    if work.block:  # it arrives, and so does the response
         run.emit(Signal(given.place, run.step, own, 1))
         return []
     for block in range(size):
@@ -62,7 +62,7 @@ def _query_cancel(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
     cluster = work_of(run, given.place).cluster
     number = work_of(run, given.place).responses.get(response.region())
     if number is None:
-        raise Unmodelled("an answer without a request", given.place)
+        raise Unmodelled("a response without a request", given.place)
     if number >= len(cluster.others):
         return [*[UNKNOWN] * len(given.params["grid_names"]), np.bool_(False)]
     at = dict(zip(cluster.grid_axes, cluster.others[number]))
@@ -71,7 +71,7 @@ def _query_cancel(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
 
 @rule("inline_mgpu", "inline_mgpu_p")
 def _inline(run: Unroller, equation: Any, values: list[Any]) -> list[Any]:
-    """What only gives values orders nothing; what gives none may wait for other warpgroups, or be a fence."""
+    """Code that only returns values orders nothing; other code may wait for other warpgroups, or be a fence."""
     if _is_fence(equation.params.get("mgpu_fn")):
         return []
     if not equation.outvars or any(isinstance(value, Buffer | View) for value in values):

@@ -21,7 +21,7 @@ from .unroller import Core, Home, Unroller, rule
 
 _LOADS, _STORES, _WGMMA, _TCGEN05 = "loads", "stores", "wgmma", "tcgen05"
 CANCELS = "cancels"
-# Who is done in order: with wgmma each warpgroup's products, in tensor memory all of a block.
+# Whose work is done in order: with wgmma each warpgroup's products, in tensor memory all of a block.
 _ORDERED: dict[str, Literal["", "line", "device"]] = {
     _LOADS: "", _STORES: "", CANCELS: "", _WGMMA: "line", _TCGEN05: "device"
 }  # fmt: skip
@@ -89,8 +89,8 @@ class Work:
     groups: list[list[tuple[Semaphore, Semaphore]]] = field(default_factory=list)
     products: list[Semaphore] = field(default_factory=list)
     numbers: Any = field(default_factory=itertools.count)
-    responses: dict[Region, int] = field(default_factory=dict)  # for others' work: where which answer is
-    questions: int = 0
+    responses: dict[Region, int] = field(default_factory=dict)  # to requests for other clusters' work, by number
+    requests: int = 0
 
     def semaphore(self, line: int, name: str) -> Semaphore:
         """A new one, of a single work."""
