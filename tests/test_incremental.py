@@ -268,7 +268,7 @@ def test_comments_give_the_findings_from_scratch(texts: list[str]) -> None:
 
 
 def test_a_comment_repeats_the_analysis() -> None:
-    project, text = Project(Path("/nonexistent"), incremental=True), composed(250)
+    project, text = Project(Path("/nonexistent"), incremental=True), composed(120)
     before = judged(text, project)
     commented = text.replace("\n    o_ref[...] = ", "\n    # typed\n    o_ref[...] = ", 1)
     assert judged(text.replace("\n", "  # typed\n", 1), project).analysis is before.analysis
@@ -278,7 +278,7 @@ def test_a_comment_repeats_the_analysis() -> None:
 
 
 def test_other_settings_after_a_repeated_analysis() -> None:
-    project, text, other = Project(Path("/nonexistent"), incremental=True), composed(250), chosen("PAL4")
+    project, text, other = Project(Path("/nonexistent"), incremental=True), composed(120), chosen("PAL4")
     wanted = {
         settings: judged(text, Project(Path("/nonexistent")), settings).result.findings for settings in (CHOSEN, other)
     }
@@ -374,7 +374,7 @@ def test_equal_statements_are_distinguished(edited: str) -> None:
 
 def test_an_edit_in_one_kernel_reruns_only_its_roots() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
-    text = composed(250)
+    text = composed(120)
     every, _ = runs(text, project)
     assert every > 5
     made, again = runs(text.replace("\n    o_ref[...]", "\n    n = 1\n    o_ref[...]", 1), project)
@@ -524,7 +524,7 @@ def test_nothing_accumulates_over_edits() -> None:
 
 def test_an_undone_edit_reruns_nothing() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
-    text = composed(250)
+    text = composed(120)
     every, _ = runs(text, project)
     for typed in (" + (", " + (1", " + (1)"):
         edited = text.replace("\n    o_ref[...] = ", f"\n    o_ref[...]{typed} = ", 1)
@@ -607,7 +607,7 @@ def test_launches_that_share_top_level_values_are_cached_separately() -> None:
 
 def test_an_outdated_analysis_is_abandoned() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
-    text = composed(250)
+    text = composed(120)
     source = Source(FILE.as_posix(), text)
     project.overlay = {FILE: source}
     requested = iter([False] * 4 + [True] * 1000)
@@ -619,7 +619,7 @@ def test_an_outdated_analysis_is_abandoned() -> None:
 
 def test_two_distant_edits_rerun_only_their_roots() -> None:
     project = Project(Path("/nonexistent"), incremental=True)
-    text = composed(250)
+    text = composed(120)
     result(text, project)
     head, _, tail = text.rpartition("\n    o_ref[...]")
     edited = f"{head}\n    x_ref\n    o_ref[...]{tail}".replace("\n    o_ref[...]", "\n    x_ref\n    o_ref[...]", 1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {
@@ -111,11 +111,18 @@ def imports(name: str) -> tuple[frozenset[str], frozenset[str]]:
     return _imported_by(name, run), _imported_by(name, [each for node in checked for each in node.body])
 
 
-def _imported_by(name: str, statements: Sequence[ast.AST]) -> frozenset[str]:
-    found = set()
-    stack = [*statements]
+def statements(among: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All statements in these, with those inside of others."""
+    stack = [*among]
     while stack:
         node = stack.pop()
+        yield node
+        stack += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+
+
+def _imported_by(name: str, among: Iterable[ast.AST]) -> frozenset[str]:
+    found = set()
+    for node in statements(among):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -126,7 +133,6 @@ def _imported_by(name: str, statements: Sequence[ast.AST]) -> frozenset[str]:
             found |= whole
             if len(whole) < len(node.names):
                 found.add(node.module or "")
-        stack += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
     return frozenset(found - {name})
 
 
@@ -220,7 +226,7 @@ def test_what_is_barred(package: str) -> None:
 def test_the_worker_needs_nothing_but_jax() -> None:
     allowed = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy", "sitecustomize"}
     for file in (*WORKER.rglob("*.py"), *(MODULES[name] for name in SHARED)):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in statements([ast.parse(file.read_text(encoding="utf-8"))]):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
