@@ -280,6 +280,27 @@ def test_sizes_that_a_function_of_another_file_reads(tmp_path: Path, write: Writ
     assert launch.shapes is known
 
 
+def test_what_a_launcher_of_another_file_returns(tmp_path: Path, write: Write) -> None:
+    """Its launch is judged in its own file, and the shape of its result is known here."""
+    flip = """
+def flip_kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...].T
+
+def flip(x):
+    return pl.pallas_call(flip_kernel, out_shape=jax.ShapeDtypeStruct(x.shape[::-1], x.dtype))(x)
+"""
+    write(
+        flips=KERNEL[: KERNEL.index("def kernel")] + flip,
+        kern="from flips import flip\n"
+        + KERNEL.replace("    m, n = x.shape\n", "    x = flip(x)\n    m, n = x.shape\n"),
+        tests__test_kern=f"{HEAD}from kern import rows\ndef test_rows():\n    rows(jnp.ones((128, 256)))\n",
+    )
+    files = discover(["."], SettingsFinder(Overrides({"jax-version": "0.10.2"}), tmp_path), cwd=tmp_path).files
+    launches = {launch.path: launch for launch in run(files, cwd=tmp_path, jobs=1).launches}
+    assert sorted(launches) == ["flips.py", "kern.py"]
+    assert launches["kern.py"].types == "f32[256,128] → f32[256,128]" and launches["flips.py"].shapes
+
+
 def test_a_kernel_given_to_a_launcher_of_another_file(tmp_path: Path, write: Write) -> None:
     """A test that hands its own kernel to a launcher is a caller of the launcher, as any other."""
     write(

@@ -448,8 +448,9 @@ class Interpreter:
         if self.kernel is None and func.module is not self.root and not is_worth_entering(self, func, arguments):
             if func.piece.has(FORMS.over_blocks):
                 self.effects.not_entered.append((func, self.frame.stack))
-                if self.frame.sharding_context.shard_map is not None and not self.frame.sharding_context.hidden:
-                    with sharding.within(self, evolve(self.frame.sharding_context, in_other_module=True)):
+                context = self.frame.sharding_context
+                if self.run.as_called or (context.shard_map is not None and not context.hidden):
+                    with sharding.within(self, evolve(context, in_other_module=True)):
                         return self._calls.call(self, func, arguments)
             return UNKNOWN
         result = self._calls.call(self, func, arguments)

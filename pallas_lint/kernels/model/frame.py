@@ -55,7 +55,7 @@ class ShardingContext:
     sure: bool = True  # independent of branches that the text does not decide
     traced: bool = False  # only traced, not run, as by `jax.eval_shape`
     mesh: Value | None = None  # the one that `jax.set_mesh` has set; None: not here
-    in_other_module: bool = False  # the code is of another module, entered only to find its launches
+    in_other_module: bool = False  # the code is of another module, with whose launches its own analysis deals
 
 
 @frozen(eq=False)

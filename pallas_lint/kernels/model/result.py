@@ -61,7 +61,7 @@ class Effects:
     differentiated: list[tuple[Func, str, Site]] = field(factory=list)  # functions passed to `jax.grad` and its like
     cotangents: list[Cotangents] = field(factory=list)  # of calls of functions with derivatives of their own
     not_entered: list[tuple[Func, tuple[Func, ...]]] = field(factory=list)  # launchers of other modules, their callers
-    launches_elsewhere: list[Launch] = field(factory=list)  # of other modules, in a `shard_map` of this one
+    launches_elsewhere: list[Launch] = field(factory=list)  # of other modules: of known calls, and in a `shard_map`
     outside: list[tuple[Op, tuple[Func, ...]]] = field(factory=list)  # calls outside kernels that only kernels may make
     reinterpreted: set[nodes.Node] = field(factory=set)  # where specs for subclasses of Pallas's classes are made
     derived: set[nodes.Node] = field(factory=set)  # functions with custom derivatives
