@@ -120,6 +120,8 @@ class Context:
         may end the known call before the launch; it is a backend's, and the known call may run in interpret mode; the
         backend is only guessed from imports, or inferred; the verdict holds `only_in` some versions, and none is
         configured; a compiler refuses it, and none was run for this device.
+
+        Related places are the `related` ones, the calls that lead to `op` in a helper, innermost first, and the launch.
         """
         launch, span = self.launch, _span(where)
         message, help = (" ".join(text.split()) if "\n" in text else text for text in (message, help))  # code has lines

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pallas_lint.api import Context, Example, Finding, KernelTrace, Op, Rule, Severity
 from pallas_lint.kernels.facts.agreements import disagreement
 from pallas_lint.kernels.facts.operand_shapes import (
-    OUTER_PRODUCT_HELP,
     comes_of_mismatch,
     default_mismatch,
-    described_outer_product,
     dtype_mismatch,
     lost_dimension,
     named_mismatch,
@@ -195,14 +193,14 @@ class ShapeMismatch(Rule):
 def _refused(op: Op, reason: str, instead: str, context: Context, severity: Severity = Severity.ERROR) -> Finding:
     """Shapes that jax refuses: the operation, or the product that gave an operand dimensions too many."""
     message = f"`{spelled_function(op.site)}`: {reason}"
-    product = outer_product(op.args)
-    if product is None:
+    growth = outer_product(op.args)
+    if growth is None:
         return context.finding(op.site, message, help=instead, op=op, severity=severity)
     return context.finding(
-        product.site,
-        described_outer_product(product) + message,
-        help=OUTER_PRODUCT_HELP,
-        op=product,
+        growth.op.site,
+        f"{growth.reason}: {message}",
+        help=growth.instead,
+        op=growth.op,
         severity=severity,
         related=[(op.site, "where it does not fit")],
     )

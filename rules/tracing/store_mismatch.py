@@ -26,9 +26,8 @@ from pallas_lint.api import (
 from pallas_lint.checker.backend_failures import within
 from pallas_lint.kernels.facts.copy_ends import started_by, unequal_ends
 from pallas_lint.kernels.facts.operand_shapes import (
-    OUTER_PRODUCT_HELP,
     comes_of_mismatch,
-    described_outer_product,
+    outer_broadcast,
     outer_product,
 )
 from pallas_lint.kernels.facts.ref_indexing import RefIndexing
@@ -60,6 +59,8 @@ class StoreMismatch(Rule):
 
     Nor do asynchronous copies on TPU: both ends have one shape and one dtype, or the compiler refuses the copy
     (`'tpu.enqueue_dma' op DMA source and target element type mismatch`). Interpret mode takes other shapes.
+
+    Where one operation made too much of its operands, `(n, n)` of `(n, 1)` and `(n,)`, the finding is there.
 
     ## How to fix
 
@@ -228,19 +229,20 @@ def _check(access: Access, *, strict: bool, context: Context) -> Iterator[Findin
 
 
 def _shape_finding(access: Access, target: Shape, given: Shape, severity: Severity, context: Context) -> Finding:
-    """A store of another shape, at the store, or at the product that gave the value dimensions too many."""
+    """A store of another shape, at the store, or at the operation that made too much of its operands."""
     name = access.ref.parameter
     message = (
         f"shape {spelled_shape(given)} is stored where `{name}` has {spelled_shape(target)}: stores do not broadcast"
     )
-    product = outer_product([access.value]) if len(given) > len(target) else None
-    if product is not None:
+    larger = len(given) > len(target)
+    growth = outer_product([access.value]) if larger else outer_broadcast(access.value, target)
+    if growth is not None:
         return context.finding(
-            product.site,
-            described_outer_product(product) + message,
-            help=OUTER_PRODUCT_HELP,
+            growth.op.site,
+            f"{growth.reason}: {message}",
+            help=growth.instead,
             severity=severity,
-            op=product,
+            op=growth.op,
             related=[(access.site, "where it does not fit")],
         )
     return context.finding(

@@ -148,6 +148,16 @@ def test_dot_of_three_dimensions_is_no_batched_product() -> None:
     assert "(4, 8, 4, 128)" in finding.message and "jnp.matmul" in finding.help
 
 
+def test_a_broadcast_of_both_operands_is_found_itself() -> None:
+    body = "x = jnp.max(x_ref[...], axis=1, keepdims=True)\ny = x + jnp.sum(x_ref[...], axis=1)\no_ref[...] = 2 * y"
+    source = module(("(8, 1)", "float32", body)).replace("128", "8")
+    (finding,) = (each for each in lint(source, "0.12.0.1") if each.code == "PAL506")
+    lines = source.splitlines()
+    assert lines[finding.span.start.line - 1].strip().startswith("y = x + ")
+    assert lines[finding.related[0].span.start.line - 1].strip() == "o_ref[...] = 2 * y"
+    assert "`+` makes (8, 8) of (8, 1) and (8,): " in finding.message and "keepdims" in finding.help
+
+
 @pytest.mark.parametrize(
     ("used", "code"),
     [("o_ref[...] = y * 2", "PAL506"), ("o_ref[...] = x + jnp.max(y, axis=-1, keepdims=True)", "PAL509")],

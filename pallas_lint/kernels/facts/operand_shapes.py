@@ -18,7 +18,7 @@ from pallas_lint.syntax.nesting import spelled_function
 from pallas_lint.text.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pallas_lint.kernels.model.trace import Op
     from pallas_lint.kernels.model.values import Dim, Shape, Value
@@ -37,8 +37,6 @@ _OUTER_PRODUCTS = frozenset({"jax.numpy.dot", "jax.lax.dot", "jax.numpy.tensordo
 _REDUCTIONS = frozenset(
     f"jax.numpy.{name}" for name in "sum prod max min mean std var any all argmax argmin cumsum cumprod".split()
 )
-
-OUTER_PRODUCT_HELP = "multiply batches of matrices one by one: `jnp.matmul`"
 
 
 @frozen
@@ -487,11 +485,46 @@ def comes_of_mismatch(value: Value) -> bool:
     return False
 
 
-def outer_product(values: Iterable[Value]) -> Op | None:
+@frozen
+class Growth:
+    """An operation that makes more of its operands than fits where the result is used."""
+
+    op: Op
+    how: str  # "of each matrix with each"
+    instead: str
+
+    @property
+    def reason(self) -> str:
+        made = spelled_shape(shape(self.op.result) or ())
+        return f"`{spelled_function(self.op.site)}` makes {made} {self.how}"
+
+
+def outer_product(values: Iterable[Value]) -> Growth | None:
     """The `jnp.dot` of operands with three dimensions and more that gave one of these values dimensions too many.
 
     It multiplies each matrix of the left with each of the right. Followed are operations that keep its dimensions.
     """
+    for op in _made_with_equal_rank(values):
+        if op.name in _OUTER_PRODUCTS:
+            ranks = [len(shape(factor) or ()) for factor in operands(list(op.args), dict(op.keywords))]
+            if min(ranks, default=0) > 2 and len(shape(op.result) or ()) > max(ranks):
+                return Growth(op, "of each matrix with each", "multiply batches of matrices one by one: `jnp.matmul`")
+    return None
+
+
+def outer_broadcast(value: Value, wanted: Shape) -> Growth | None:
+    """The operation that broadcast both its operands, `(n, 1)` and `(n,)`, where one has the shape that is wanted."""
+    for op in _made_with_equal_rank([value]):
+        shapes = [shape(operand) for operand in op.args if isinstance(operand, Array)]
+        if promotes(op.name) and len(shapes) == 2 and wanted in shapes and shape(op.result) not in (wanted, *shapes):
+            of_each = " and ".join(spelled_shape(each or ()) for each in shapes)
+            instead = "keep the dimension of a reduction: `keepdims=True`, or put it back: `x[:, None]`"
+            return Growth(op, f"of {of_each}", instead)
+    return None
+
+
+def _made_with_equal_rank(values: Iterable[Value]) -> Iterator[Op]:
+    """The operations that made these values, and their operands of as many dimensions, the last ones first."""
     seen: set[Op] = set()
     pending = [*values]
     while pending and len(seen) < _MAX_FOLLOWED:
@@ -500,16 +533,6 @@ def outer_product(values: Iterable[Value]) -> Op | None:
         if op is None or op in seen:
             continue
         seen.add(op)
+        yield op
         rank = len(shape(op.result) or ())
-        if op.name in _OUTER_PRODUCTS:
-            ranks = [len(shape(factor) or ()) for factor in operands(list(op.args), dict(op.keywords))]
-            if min(ranks, default=0) > 2 and rank > max(ranks):
-                return op
         pending += [value for value in op.args if len(shape(value) or ()) == rank]
-    return None
-
-
-def described_outer_product(product: Op) -> str:
-    """What an outer product makes, before what does not fit."""
-    made = spelled_shape(shape(product.result) or ())
-    return f"`{spelled_function(product.site)}` makes {made}, of each matrix with each: "
