@@ -265,3 +265,29 @@ def run(x):
 def test_numpy_arrays_as_indices(made: str, captured: bool, read: str) -> None:
     code = NUMPY_INDEX.replace("{made}", made).replace("{read}", read)
     assert bool(lint(code, "0.10.2", select="PAL501")) is captured
+
+
+@pytest.mark.parametrize(("where", "found"), [("run", []), ("__init__", ["error"])])
+def test_an_attribute_that_a_method_of_the_base_class_sets(where: str, found: list[str]) -> None:
+    code = module("""
+        class Base:
+            def load(self, table):
+                self.tile = table[...] + 1
+
+        class Kernel(Base):
+            def load(self, table):
+                super().load(table)
+
+            def __init__(self, table):
+                ...
+
+            def run(self, x_ref, o_ref):
+                table = x_ref
+                ...
+                o_ref[...] = x_ref[...] + self.tile
+
+        def launch(x):
+            return pl.pallas_call(Kernel(TABLE).run, OUT)(x)
+        """)
+    before, method, after = code.partition(f"def {where}(")
+    assert levels(before + method + after.replace("...\n", "self.load(table)\n", 1)) == found

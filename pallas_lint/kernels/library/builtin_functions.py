@@ -35,6 +35,7 @@ from pallas_lint.kernels.model.values import (
     shape_of,
     truth,
 )
+from pallas_lint.records import evolve
 
 if TYPE_CHECKING:
     from pallas_lint.kernels.library.operands import Model
@@ -307,7 +308,7 @@ def _super(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) ->
     if isinstance(method_of, Instance) and method_of.cls.bases:
         base = method_of.cls.bases[0]
         if isinstance(base, Class):
-            return Instance(base, method_of.attributes, method_of.made_by)
+            return evolve(method_of, cls=base)  # the same object: what it sets is set in both
     return UNKNOWN
 
 

@@ -423,7 +423,8 @@ ENUM_MEMBER = "a member of an enumeration"  # what makes an instance that is the
 class Instance:
     """An object of a class of the project.
 
-    `order`: of a named tuple, the names of its items; `set_in_kernels`: the attributes that a kernel sets.
+    `order`: of a named tuple, the names of its items; `set_in_kernels`: the attributes that a kernel sets. These and
+    `attributes` change in place, as in Python: by `Interpreter.set_attributes`, once the object is made.
     """
 
     cls: Class
