@@ -127,7 +127,7 @@ class FunctionSupport:
                 found.append(OtherBackend(other, since, status))
         return tuple(found)
 
-    def was_compiled(self, version: str, dtype: str, device: str | None = None) -> bool:
+    def was_compiled(self, version: str, dtype: str, device: str | None) -> bool:
         """Whether this dtype was compiled for TPU at this version; else a verdict is based on lowering."""
         index, _ = _speaking("tpu", version)
         if index is None:

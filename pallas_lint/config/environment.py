@@ -58,7 +58,7 @@ class Evidence:
         return " or ".join(self.specs) or "any version"
 
 
-def find_jax(folder: Path, python: str | None = None, *, isolated: bool = False) -> Evidence | None:
+def find_jax(folder: Path, python: str | None, *, isolated: bool) -> Evidence | None:
     """The best evidence for code in `folder`, or None.
 
     Raises InterpreterError for a `python` that is not there, UnreadableError for a file that is nothing to read.

@@ -68,7 +68,7 @@ def _nearest(word: str, parser: argparse.ArgumentParser) -> str:
 
 
 @cache  # the command line is looked through before it is parsed
-def lint_parser(epilog: str | None = None) -> argparse.ArgumentParser:
+def lint_parser(epilog: str | None) -> argparse.ArgumentParser:
     """The flags of linting; `epilog` ends what `--help` prints."""
     parser = Parser(
         "pallas-lint",

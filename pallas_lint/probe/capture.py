@@ -127,7 +127,7 @@ def _as_python(command: Sequence[str]) -> tuple[str | None, list[str]]:
     return (match[1], [found, *command[1:]]) if match else (None, [])
 
 
-def write_request(folder: Path, terms: RequestOptions, recording: Recording | None = None) -> None:
+def write_request(folder: Path, terms: RequestOptions, recording: Recording | None) -> None:
     """Leave for the captured processes what to examine, and what to record."""
     request: CaptureRequest = {**terms, "record": recording.terms if recording is not None else None}
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")

@@ -152,7 +152,7 @@ def discover(
     paths: Sequence[str | Path],
     finder: SettingsFinder,
     *,
-    cwd: Path | None = None,
+    cwd: Path,
     exclude: Sequence[str] = (),
     force_exclude: bool = False,
 ) -> Discovery:
@@ -160,7 +160,6 @@ def discover(
 
     `exclude` are patterns relative to `cwd`. Missing paths and folders with bad settings become errors.
     """
-    cwd = cwd or Path.cwd()
     found: dict[str, InputFile] = {}
     unlike: list[str] = []
     result = Discovery()
@@ -209,7 +208,7 @@ def _is_unlike_python(path: Path) -> bool:
     return not (first.startswith(b"#!") and b"python" in first)
 
 
-def is_excluded(path: Path, top: Path, finder: SettingsFinder, *, exclude: Sequence[str] = ()) -> bool:
+def is_excluded(path: Path, top: Path, finder: SettingsFinder, *, exclude: Sequence[str]) -> bool:
     """Whether a search of the folder `top` would leave out `path` below it, .gitignore files aside.
 
     `exclude` are patterns relative to `top`. Raises SettingsError.

@@ -159,7 +159,7 @@ def _adopted(
     found: list[Piece],
     kept: dict[Piece, Piece],
     alike: _Alike,
-    taken: Container[Piece] = (),
+    taken: Container[Piece],
 ) -> list[Piece]:
     """`found` with earlier pieces in place of those with the same text, wherever they were; the reused ones are moved.
 

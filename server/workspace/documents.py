@@ -173,8 +173,8 @@ class Documents:
         known = self._texts.get(uri)
         return known[1] if known is not None else None
 
-    def reload(self, below: Path | None = None) -> None:
-        """Settings, or what they rest on, have changed for the files in a folder: judge those that are open again."""
+    def reload(self, below: Path | None) -> None:
+        """Settings, or what they depend on, have changed below a folder (None: any): check open documents again."""
         self._queue.submit(self._forget_requirements)
         for uri in filter(self.is_code, self._texts):
             if below is None or self.path(uri).is_relative_to(below):

@@ -70,7 +70,7 @@ class DeviceLines:
 
 
 def device_lines(
-    trace: KernelTrace, shared: int | None = None, symbols: Mapping[Sym, int] | None = None
+    trace: KernelTrace, shared: int | None, symbols: Mapping[Sym, int] | None = None
 ) -> DeviceLines | None:
     """The kernel on each device of its mesh; on each of two cores where these share an axis of the grid.
 

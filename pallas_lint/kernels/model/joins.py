@@ -58,7 +58,7 @@ def chosen_anew(value: Value) -> Value:
     return evolve(value, items=tuple(map(chosen_anew, value.items))) if isinstance(value, Seq) else value
 
 
-def join_arrays(first: Array, second: Array, *, looped: bool = False) -> Array:
+def join_arrays(first: Array, second: Array, *, looped: bool) -> Array:
     element = join_elements(first.element, second.element)
     if first.dtype == second.dtype and evolve(second, dtype=first.element) == first:
         # They are equal but for better known kinds of one: the first is returned, as for equal values.

@@ -577,7 +577,7 @@ def _culprit(primitive: str, places: list[Place]) -> Culprit:
     return culprit
 
 
-def load_module(file: str, texts: dict[str, str], roots: Sequence[str] = ()) -> Any:
+def load_module(file: str, texts: dict[str, str], roots: Sequence[str]) -> Any:
     """Import the user's file under the name that it has in its package; `texts` go before what is on disk."""
     file = os.path.abspath(file)
     if texts:

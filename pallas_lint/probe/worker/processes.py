@@ -89,7 +89,7 @@ def _read(pid: int) -> Process | None:
     return Process(pid, parent, started, pages * os.sysconf("SC_PAGE_SIZE"), cpu, state in (b"Z", b"X"))
 
 
-def end_descendants(spared: int | None = None) -> bool:
+def end_descendants(spared: int | None) -> bool:
     """Kill every process below this one, also where they keep starting others; False where none can be listed.
 
     The status of the child `spared` is left to read.
@@ -114,7 +114,7 @@ def end_descendants(spared: int | None = None) -> bool:
     return True
 
 
-def reap(found: Iterable[Process], spared: int | None = None) -> None:
+def reap(found: Iterable[Process], spared: int | None) -> None:
     """Release adopted children that have ended, but not `spared`, whose status is still to be read."""
     for process in found:
         if process.ended and process.parent == os.getpid() and process.pid != spared:

@@ -11,8 +11,8 @@ from .. import environment
 from ..device_targets import Missing
 
 
-def mesh_of(axes: dict[str, int], devices: Sequence[Any] | None = None) -> Any:
-    """A mesh with these axes, of these devices; by default, of those of this process. Raises Missing."""
+def mesh_of(axes: dict[str, int], devices: Sequence[Any] | None) -> Any:
+    """A mesh with these axes, of these devices; None: of those of this process. Raises Missing."""
     import jax
     import numpy as np
 
