@@ -248,6 +248,17 @@ def test_what_is_only_traced(call: str) -> None:
     assert all(launch.only_traced for launch in launches(code) if launch.known_call is not None)
 
 
+def test_what_is_only_traced_inside_a_shard_map() -> None:
+    code = """
+def test_it():
+    rows = jax.sharding.PartitionSpec("x")
+    mapped = jax.shard_map(twice, mesh=jax.make_mesh((2,), ("x",)), in_specs=rows, out_specs=rows)
+    jax.eval_shape(mapped, jax.ShapeDtypeStruct((24, 384), jnp.float32))
+"""
+    assert shapes(code) == [(12, 384)]
+    assert all(launch.only_traced for launch in launches(code) if launch.known_call is not None)
+
+
 def test_arrays_made_one_by_one() -> None:
     code = "x, y = [jax.random.normal(k, (24, 384)) for k in jax.random.split(jax.random.key(0), 2)]\ntwice(y)\n"
     assert shapes(code) == [(24, 384)]

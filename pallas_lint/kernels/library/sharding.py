@@ -157,13 +157,7 @@ def call_mapped(interp: Tracer, made: CallResult, arguments: Arguments, node: no
     """Call what `shard_map(f, ...)` returned: `f` sees parts of the arguments."""
     interp.run.mapped_functions.pop(ById(made), None)
     context = interp.frame.sharding_context
-    mapped = ShardingContext(
-        context.program,
-        made,
-        nested=context.shard_map is not None or context.hidden,
-        mesh=context.mesh,
-        in_other_module=context.in_other_module,
-    )
+    mapped = evolve(context, shard_map=made, nested=context.shard_map is not None or context.hidden, hidden=False)
     function, mesh = made.argument("f", 0) or UNKNOWN, _mesh_of(interp, made)
     given = shards.local_arguments(made, mesh, arguments)
     with within(interp, mapped):
