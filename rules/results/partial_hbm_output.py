@@ -33,7 +33,7 @@ from pallas_lint.kernels.facts.loaded_values import uses_loaded
 from pallas_lint.kernels.facts.writes import all_seen, outputs_of
 from pallas_lint.kernels.grid.index_ranges import number, reach_of
 from pallas_lint.kernels.model.symbols import item_of
-from pallas_lint.kernels.model.trace import is_full_index
+from pallas_lint.kernels.model.trace import LOOP_INDEX, is_full_index
 from pallas_lint.kernels.model.values import as_tuple
 
 if TYPE_CHECKING:
@@ -378,10 +378,27 @@ def _are_too_few(writes: list[tuple[Op, Ref]], output: Ref, launch: Launch) -> b
         steps = [number(size) for size in launch.grid.items]
     if total is None or steps is None or not launch.form.is_over_blocks:
         return False
-    if any(guard.kind == "loop" for op, _ in writes for guard in op.guards):
+    looped = [_iterations(op) for op, _ in writes]
+    sizes, times, rounds = ([each for each in known if each is not None] for known in (counts, steps, looped))
+    if len(sizes) < len(counts) or len(times) < len(steps) or len(rounds) < len(looped):
         return False
-    sizes, times = ([each for each in known if each is not None] for known in (counts, steps))
-    return len(sizes) == len(counts) and len(times) == len(steps) and sum(sizes) * prod(times) < total
+    return sum(size * each for size, each in zip(sizes, rounds, strict=True)) * prod(times) < total
+
+
+def _iterations(op: Op) -> int | None:
+    """How often an operation is run at most in one step of the grid; None where that is not known."""
+    count = 1
+    for guard in op.guards:
+        if guard.kind != "loop" or guard.exact:
+            continue
+        index = guard.condition.origin if isinstance(guard.condition, Array) else None
+        if index is None or index.name != LOOP_INDEX:
+            return None
+        first, end = (number(bound) for bound in index.args[:2])
+        if first is None or end is None:
+            return None
+        count *= max(end - first, 0)
+    return count
 
 
 def _is_one_part(writes: list[tuple[Op, Ref]], launch: Launch) -> bool:
