@@ -112,6 +112,8 @@ def test_sizes_of_a_mesh(mesh: str) -> None:
     assert shapes(f"mesh = {mesh}\ntwice(jnp.ones(({sizes})))\n") == [(4, 2, 8, 2)]
     other = "mesh = jax.make_mesh((n, 4), ('a', 'b'))"
     assert shapes(f"from sizes import n\n{other}\ntwice(jnp.ones(({sizes})))\n") == [(4, None, None, 2)]
+    of_parameter = f"def run(n):\n    {other}\n    return twice(jnp.ones(({sizes})))\n"
+    assert (4, 8, 32, 2) in shapes(f"{of_parameter}\nrun(8)\n")
 
 
 @pytest.mark.parametrize("decorator", ["", "@functools.cache", "@functools.lru_cache(maxsize=None)"])

@@ -9,7 +9,19 @@ from pallas_lint.kernels.library.host.trees import as_arrays, map_leaves
 from pallas_lint.kernels.library.operands import tree_leaves
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.known_names import integer
-from pallas_lint.kernels.model.values import NONE, UNKNOWN, Array, CallResult, Const, Dictionary, Dim, Seq, Value
+from pallas_lint.kernels.model.symbols import arithmetic
+from pallas_lint.kernels.model.values import (
+    NONE,
+    UNKNOWN,
+    Array,
+    CallResult,
+    Const,
+    Dictionary,
+    Dim,
+    Seq,
+    Value,
+    from_dim,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,22 +108,24 @@ def mesh_axes(mesh: Value | None) -> dict[str, int | None] | None:
     axes = _axes(names) if names is not None else None
     if axes is None:
         return None
-    sizes: tuple[object, ...] = ()
-    if mesh.short in ("make_mesh", "AbstractMesh"):
-        given = mesh.argument("axis_shapes", 0) or mesh.argument("axis_sizes", 0)
-        sizes = tuple(map(integer, given.items)) if isinstance(given, Seq) and not given.open else ()
-    elif mesh.short == "Mesh":
-        devices = mesh.argument("devices", 0)
-        if isinstance(devices, CallResult) and devices.short == "create_device_mesh":
-            given = devices.argument("mesh_shape", 0)
-            sizes = tuple(map(integer, given.items)) if isinstance(given, Seq) and not given.open else ()
-        elif isinstance(devices, Seq):
-            sizes = () if devices.open else (len(devices.items),)
-        else:
-            sizes = devices.shape or () if isinstance(devices, Array) else ()
+    sizes = _sizes(mesh)
     if len(axes) != len(sizes):
         return dict.fromkeys(axes)
-    return {axis: size if isinstance(size, int) else None for axis, size in zip(axes, sizes, strict=True)}
+    return {axis: integer(size) for axis, size in zip(axes, sizes, strict=True)}
+
+
+def _sizes(mesh: CallResult) -> tuple[Value, ...]:
+    """The sizes of the axes of a mesh as they are given; none where that is not seen."""
+    if mesh.short in ("make_mesh", "AbstractMesh"):
+        given = mesh.argument("axis_shapes", 0) or mesh.argument("axis_sizes", 0)
+        return given.items if isinstance(given, Seq) and not given.open else ()
+    devices = mesh.argument("devices", 0) if mesh.short == "Mesh" else None
+    if isinstance(devices, CallResult) and devices.short == "create_device_mesh":
+        given = devices.argument("mesh_shape", 0)
+        return given.items if isinstance(given, Seq) and not given.open else ()
+    if isinstance(devices, Seq):
+        return () if devices.open else (Const(len(devices.items)),)
+    return tuple(map(from_dim, devices.shape or ())) if isinstance(devices, Array) else ()
 
 
 def mesh_attribute(mesh: CallResult, name: str) -> Value | None:
@@ -121,10 +135,15 @@ def mesh_attribute(mesh: CallResult, name: str) -> Value | None:
         return None
     if name == "axis_names":
         return Seq(tuple(map(Const, axes)))
+    sizes = _sizes(mesh)
+    if len(sizes) != len(axes):
+        sizes = (UNKNOWN,) * len(axes)
     if name == "shape":
-        return Dictionary(tuple((Const(axis), UNKNOWN if size is None else Const(size)) for axis, size in axes.items()))
-    sizes = [size for size in axes.values() if size is not None]
-    return Const(prod(sizes)) if len(sizes) == len(axes) else UNKNOWN
+        return Dictionary(tuple(zip(map(Const, axes), sizes, strict=True)))
+    total: Value = Const(1)
+    for size in sizes:
+        total = arithmetic("*", total, size)
+    return total
 
 
 def _axis_sizes(mesh: Value) -> dict[str, int]:
