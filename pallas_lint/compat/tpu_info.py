@@ -19,10 +19,13 @@ _UNKNOWN: Field = -1  # no field is negative
 def field_of(name: str, chips: Iterable[str], versions: Iterable[str]) -> tuple[Field, ...]:
     """The value that all these chips have with all these releases of jax; empty where they differ or it is not known.
 
+    Without chips it is the value of all that are known, as of `num_lanes`: the code runs on one of them.
     Those of parts are `sparse_core.num_lanes` and, by the bits of the dtype, `get_sublane_tiling.16`.
     """
     every = list(versions)
-    found = {value for chip in chips for version in every for value in _values(name, chip, version)}
+    found = {
+        value for chip in list(chips) or _data()["chips"] for version in every for value in _values(name, chip, version)
+    }
     return () if _UNKNOWN in found or len(found) != 1 else tuple(found)
 
 

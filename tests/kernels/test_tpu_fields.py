@@ -66,13 +66,14 @@ def test_block_sizes_of_the_target(rows: str, on_v6e: str, on_v7x: str) -> None:
         assert [message.partition(" of VMEM")[0].rpartition("least ")[2] for message in found] == [size][: bool(size)]
 
 
-def test_without_a_chip_nothing_is_known() -> None:
+def test_without_a_chip_only_what_all_have_is_known() -> None:
+    assert messages("info.num_lanes * 64", "tpu")
     assert not messages("info.mxu_column_size * 32", "tpu")
     assert not messages("info.mxu_column_size * 32", "tpu:v6e", "0.8.0")  # which has no such function
 
 
 def test_chips_that_agree() -> None:
-    assert field_of("num_lanes", ("v5e", "tpu8t"), ("0.12.0.1",)) == (128,)
+    assert field_of("num_lanes", ("v5e", "tpu8t"), ("0.12.0.1",)) == (128,) == field_of("num_lanes", (), ("0.12.0.1",))
     assert field_of("mxu_column_size", ("v6e", "tpu7x"), ("0.9.0", "0.12.0.1")) == (256,)
     assert field_of("mxu_column_size", ("v5e", "v6e"), ("0.12.0.1",)) == ()
     assert field_of("sparse_core", ("v5e",), ("0.12.0.1",)) == (None,)

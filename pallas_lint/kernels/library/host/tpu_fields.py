@@ -1,4 +1,4 @@
-"""Fields of `pltpu.get_tpu_info()`, where the chips are known that the code is for."""
+"""Fields of `pltpu.get_tpu_info()`: of the chips that the code is for, or those in which all known chips agree."""
 
 from __future__ import annotations
 
