@@ -441,7 +441,7 @@ class Interpreter:
         return UNKNOWN if result is NEVER else result
 
     def _result_of(self, func: Func, arguments: Arguments) -> Value:
-        running = sum(other.node is func.node for other in self.frame.stack)
+        running = [other.node for other in self.frame.stack].count(func.node)
         if len(self.frame.stack) >= _MAX_DEPTH or (running >= 2 and not (self.kernel is None and _ends(arguments))):
             self.frame.mark_untracked()
             return UNKNOWN
