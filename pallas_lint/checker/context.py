@@ -126,9 +126,8 @@ class Context:
         launch, span = self.launch, _span(where)
         message, help = (" ".join(text.split()) if "\n" in text else text for text in (message, help))  # code has lines
         places = [Related(_span(place), text) for place, text in related]
-        places += [
-            Related(call.span, "called here") for call in (reversed(op.calls[-_MAX_CALLS:]) if op is not None else ())
-        ]
+        calls = () if op is None else op.calls[-_MAX_CALLS:]
+        places += [Related(call.span, "called here") for call in reversed(calls)]
         if launch is not None and (launch.called_at.span.start, launch.called_at.span.path) != (span.start, span.path):
             places.append(Related(launch.called_at.span, "launched here"))
         if launch is not None and launch.path.assumptions:

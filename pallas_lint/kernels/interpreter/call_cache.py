@@ -182,7 +182,7 @@ class CallCache:
         self, interp: Tracer, func: Func, arguments: Arguments, same: Hashable, parts: _Parts, held: _Held
     ) -> Value:
         """A call outside kernels. Its launches are kept once more for a second call, and for other callers."""
-        ways = (same, tuple([caller.node for caller in interp.frame.stack]))
+        ways = (same, tuple([caller.node for caller in interp.frame.stack]))  # a generator takes twice as long
         anyhow, alike = self._known.get(same), self._known.get(ways)
         if anyhow is not None and anyhow.mutations == interp.mutations:
             known = anyhow if anyhow.is_plain or anyhow.times >= _MAX_TRACED_ANYHOW else alike

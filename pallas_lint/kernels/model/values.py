@@ -548,12 +548,12 @@ def shape_of(value: Value) -> Shape | None:
 
 
 def spelled_dim(size: Dim) -> str:
-    """ "8", "n", as a message spells it; "?" is a size of which nothing is known."""
+    """The text of a size in a message: "8", "n"; "?" where nothing is known of it."""
     return str(size) if isinstance(size, int) else size.text if isinstance(size, Sym) else "?"
 
 
 def spelled_shape(sizes: Shape) -> str:
-    """ "(8, n)"."""
+    """The text of a shape in a message: "(8, n)"."""
     return f"({', '.join(map(spelled_dim, sizes))}{',' if len(sizes) == 1 else ''})"
 
 

@@ -116,16 +116,16 @@ def mesh_axes(mesh: Value | None) -> dict[str, int | None] | None:
 
 def _sizes(mesh: CallResult) -> tuple[Value, ...]:
     """The sizes of the axes of a mesh as they are given; none where that is not seen."""
+    given, devices = None, mesh.argument("devices", 0) if mesh.short == "Mesh" else None
     if mesh.short in ("make_mesh", "AbstractMesh"):
         given = mesh.argument("axis_shapes", 0) or mesh.argument("axis_sizes", 0)
-        return given.items if isinstance(given, Seq) and not given.open else ()
-    devices = mesh.argument("devices", 0) if mesh.short == "Mesh" else None
-    if isinstance(devices, CallResult) and devices.short == "create_device_mesh":
+    elif isinstance(devices, CallResult) and devices.short == "create_device_mesh":
         given = devices.argument("mesh_shape", 0)
-        return given.items if isinstance(given, Seq) and not given.open else ()
-    if isinstance(devices, Seq):
+    elif isinstance(devices, Seq):
         return () if devices.open else (Const(len(devices.items)),)
-    return tuple(map(from_dim, devices.shape or ())) if isinstance(devices, Array) else ()
+    elif isinstance(devices, Array):
+        return tuple(map(from_dim, devices.shape or ()))
+    return given.items if isinstance(given, Seq) and not given.open else ()
 
 
 def mesh_attribute(mesh: CallResult, name: str) -> Value | None:
