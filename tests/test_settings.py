@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +27,7 @@ from pallas_lint.finding import Severity
 from pallas_lint.ruleset.registry import all_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -268,31 +268,38 @@ def test_which_rules_are_enabled(root: Path, config: str, values: dict[str, Any]
     assert finder.for_folder(root).enabled == frozenset(changes)
 
 
+@pytest.fixture
+def _fresh_selectors() -> Iterator[None]:
+    """What selectors stand for is kept: neither before nor after a test with other rules."""
+    kept = (selection._resolved, pallas_lint.ruleset.registry.codes_of, pallas_lint.ruleset.registry.all_rules)
+    for cached in kept:
+        cached.cache_clear()
+    yield
+    for cached in kept:
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("_fresh_selectors")
 def test_opt_in_rules_are_used_when_selected(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = {code: SimpleNamespace(opt_in=code == "PAL002", preview=False) for code in ("PAL001", "PAL002")}
-    monkeypatch.setattr(pallas_lint.ruleset.registry, "all_rules", lambda: rules)
-    assert selection.enabled([]) == {"PAL001"}
-    assert selection.enabled([Layer(), Layer(extend=("PAL002",))]) == {"PAL001", "PAL002"}
+    monkeypatch.setattr(pallas_lint.ruleset.registry, "OPT_IN", frozenset({"PAL002"}))
+    assert "PAL002" not in selection.enabled([])
+    assert {"PAL001", "PAL002"} <= selection.enabled([Layer(), Layer(extend=("PAL002",))])
     assert selection.enabled([Layer(select=("PAL0",))]) == {"PAL001", "PAL002", "PAL003"}
 
 
+@pytest.mark.usefixtures("_fresh_selectors")
 def test_rules_in_preview_are_used_with_preview_or_by_their_whole_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pallas_lint.ruleset.registry, "PREVIEW", frozenset({"PAL002"}))
-    pallas_lint.ruleset.registry.all_rules.cache_clear()
-    try:
-        default = DEFAULT - {"PAL002"}
-        assert selection.enabled([]) == selection.enabled([Layer(select=("ALL",), ignore=("PAL608",))]) == default
-        assert selection.enabled([], preview=True) == DEFAULT
-        assert selection.enabled([Layer(select=("PAL00",))]) == {"PAL001", "PAL003"}
-        assert selection.enabled([Layer(select=("PAL00",))], preview=True) == {"PAL001", "PAL002", "PAL003"}
-        for selector in ("PAL002", "pal002", "unused-suppression"):
-            assert selection.enabled([Layer(extend=(selector,))]) == DEFAULT
-        assert selection.enabled([Layer(select=("PAL00", "PAL002"))]) == {"PAL001", "PAL002", "PAL003"}
-        assert selection.enabled([Layer(extend=("PAL002",)), Layer(select=("PAL0",))]) == {"PAL001", "PAL003"}
-        assert selection.enabled([Layer(ignore=("PAL00",))], preview=True) == DEFAULT - {"PAL001", "PAL002", "PAL003"}
-    finally:
-        monkeypatch.undo()
-        pallas_lint.ruleset.registry.all_rules.cache_clear()
+    default = DEFAULT - {"PAL002"}
+    assert selection.enabled([]) == selection.enabled([Layer(select=("ALL",), ignore=("PAL608",))]) == default
+    assert selection.enabled([], preview=True) == DEFAULT
+    assert selection.enabled([Layer(select=("PAL00",))]) == {"PAL001", "PAL003"}
+    assert selection.enabled([Layer(select=("PAL00",))], preview=True) == {"PAL001", "PAL002", "PAL003"}
+    for selector in ("PAL002", "pal002", "unused-suppression"):
+        assert selection.enabled([Layer(extend=(selector,))]) == DEFAULT
+    assert selection.enabled([Layer(select=("PAL00", "PAL002"))]) == {"PAL001", "PAL002", "PAL003"}
+    assert selection.enabled([Layer(extend=("PAL002",)), Layer(select=("PAL0",))]) == {"PAL001", "PAL003"}
+    assert selection.enabled([Layer(ignore=("PAL00",))], preview=True) == DEFAULT - {"PAL001", "PAL002", "PAL003"}
 
 
 def test_per_file_ignores(root: Path) -> None:

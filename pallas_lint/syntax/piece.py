@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pallas_lint.finding import Position, Span
 from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.syntax import nodes
-from pallas_lint.syntax.scopes import Scopes
+from pallas_lint.syntax.scopes import Scopes, changed_names
 from pallas_lint.text.source import SyntaxProblem
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Piece:
     """Lines `first` to `last` (from 1, inclusive) of a source.
 
     `names` are what the statement binds at its level, the mesh that it sets among them; empty for a "block" (if, try,
-    with, for), whose bindings are only known once it is parsed. `members` are a class's own statements; a class with
+    with, for): parsing it gives what is `bound`. `members` are a class's own statements; a class with
     members is never parsed whole.
     """
 
@@ -81,8 +81,15 @@ class Piece:
         return found
 
     def may_bind(self, name: str) -> bool:
-        """Whether the statement may bind a name at its level; for a block, any name in it."""
-        return name in self.names or (self.kind == "block" and name in self.words)
+        """Whether the statement may bind a name at its level, or change its value in place if it is a block."""
+        return name in self.names or (self.kind == "block" and name in self.words and name in self.bound)
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """What the statement may bind at its level; of a block also what it may change in place. It is parsed."""
+        if self.kind != "block":
+            return frozenset(self.names)
+        return self.words if self.module is None else frozenset(changed_names(self.body))
 
     @property
     def header(self) -> str:
@@ -100,7 +107,7 @@ class Piece:
         """Take in what follows down to a line: it belongs to a line of this piece, which may have been read."""
         self.last, self.in_file = max(self.last, last), None
         self.forget_text()
-        for kept in ("_read", "_parsed", "_concrete"):
+        for kept in ("_read", "_parsed", "_concrete", "bound"):
             vars(self).pop(kept, None)
 
     def may_have_text(self, text: str, before: str = "", after: str = "") -> bool:

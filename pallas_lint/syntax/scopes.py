@@ -1,4 +1,4 @@
-"""Names in a function: all references to its parameters, in nested functions too."""
+"""Names in code: all references to a function's parameters, in nested functions too, and what statements bind."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pallas_lint.syntax.piece import Piece
 
 Function = nodes.FunctionDef | nodes.Lambda
+_BINDERS = nodes.AssignTarget | nodes.AugAssign | nodes.AnnAssign | nodes.NamedExpr | nodes.For | nodes.Del
 _Comprehension = nodes.ListComp | nodes.SetComp | nodes.GeneratorExp | nodes.DictComp
 
 
@@ -104,6 +105,41 @@ def _bound_by(node: nodes.Node) -> Iterator[str]:
         yield from target_names(node.target)
     elif isinstance(node, nodes.AsName):
         yield from target_names(node.name)
+
+
+def changed_names(statements: Iterable[nodes.Node]) -> Iterator[str]:
+    """The names that statements may bind or change in place, but for what functions and classes in them do."""
+    stack = list(statements)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
+            yield node.name.value
+            continue
+        if isinstance(node, _BINDERS):
+            yield from _changed_roots(node.target)
+        elif isinstance(node, nodes.AsName):
+            yield from target_names(node.name)
+        elif isinstance(node, nodes.ImportAlias) and node.asname is None:
+            yield from _changed_roots(node.name)
+        elif isinstance(node, nodes.MatchPattern | nodes.MatchStar):
+            yield from target_names(node)
+        elif isinstance(node, nodes.Expr) and isinstance(node.value, nodes.Call):
+            # `names.append(name)`, `fill(names)`
+            for changed in (node.value.func, *(argument.value for argument in node.value.args)):
+                if changed is not node.value.func or not isinstance(changed, nodes.Name):
+                    yield from _changed_roots(changed)
+        stack += node.children
+
+
+def _changed_roots(target: nodes.Node) -> Iterator[str]:
+    """The names of what an assignment to a target changes: `a` and `b` for `a.x, b[i] = ...`."""
+    if isinstance(target, nodes.Attribute | nodes.Subscript):
+        yield from _changed_roots(target.value)
+    elif isinstance(target, nodes.Name):
+        yield target.value
+    elif not isinstance(target, nodes.Call):
+        for child in target.children:
+            yield from _changed_roots(child)
 
 
 def _loop_names(loop: nodes.CompFor | None) -> Iterator[str]:

@@ -81,7 +81,8 @@ class SlicePastEnd(Rule):
     count to the size itself, and buffers of one block that are indexed by the offset in the whole array,
     `buf[pl.ds(i * block, block)]`, are checked; anything else is silent, as are accesses under a condition that is not
     computed of loop and grid indices alone, loads with a mask, and sizes that the code takes a remainder of somewhere,
-    or a remainder by the block, which is how one checks that a block divides.
+    or a remainder by the block, which is how one checks that a block divides. Where a known call has all sizes, a block
+    that need not divide them is an info: what that call does is judged with its numbers.
 
     ## References
 
@@ -429,8 +430,19 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
         f"the last {part.noun} reaches past the end of `{part.ref.parameter}` where {spelled} does not divide dimension"
         f" {part.axis}",
         help=_PADDING,
-        severity=Severity.WARNING,
+        severity=Severity.INFO if _is_called_with_sizes(trace.launch, context) else Severity.WARNING,
     )
+
+
+def _is_called_with_sizes(launch: Launch, context: Context) -> bool:
+    """Whether a known call gives every operand's shape: where the slice passes the end there, that is reported."""
+    calls = (other for other in context.analysis.launches if other.known_call is not None)
+    return any(other.site.key == launch.site.key and _has_sizes(other) for other in calls)
+
+
+def _has_sizes(launch: Launch) -> bool:
+    shapes = [each.shape if isinstance(each, Array) else None for each in launch.operands or (None,)]
+    return all(shape is not None and all(isinstance(size, int) for size in shape) for shape in shapes)
 
 
 def _second_step(part: SliceUse, reach: IndexRange, trace: KernelTrace, context: Context) -> Finding | None:

@@ -110,6 +110,20 @@ class CollectiveId(Rule):
                 )(x)
             """
         ),
+        Example(
+            """
+            def double(x_ref, o_ref, *, devices):
+                devices.meet()
+                o_ref[...] = x_ref[...] * 2
+
+            def run(x, devices):
+                return pl.pallas_call(
+                    functools.partial(double, devices=devices),
+                    out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+                    compiler_params=pltpu.CompilerParams(collective_id=3),
+                )(x)
+            """
+        ),
     )
 
     def check_launch(self, launch: Launch, context: Context) -> Iterator[Finding]:
@@ -131,7 +145,9 @@ class CollectiveId(Rule):
                         related=[(launch.called_at, "launched here")],
                     )
             return
-        seen = all(trace.complete and trace.tracked_until is None for trace in launch.traces)
+        seen = all(
+            trace.complete and trace.tracked_until is None and not trace.runs_foreign_code for trace in launch.traces
+        )
         if is_integer(number) and not taken and seen and compiler_param(launch, _ALLOWED) in (None, NONE):
             yield context.finding(
                 launch.called_at,

@@ -164,6 +164,44 @@ def test_a_loop_binds_names_again() -> None:
     assert found(code.format(last=4096, of_x="rows + 128"), "PAL307") != []
 
 
+def test_a_loop_is_not_interrupted() -> None:
+    """What a loop looks up for the first time leaves its variables as they are, and runs no later loop with them."""
+    code = """
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[pl.ds(0, rows), :]
+    STEP = 4
+    table = jnp.ones((2, 2))
+    rows, size = 4, 1
+    for turn in (0, 1):
+        rows = rows + {step}
+        size = max(size, int(jnp.sum(table[turn])))
+    x = jnp.zeros((8, size))
+    for turn in range(1):
+        x = x.at[turn, 0].set(1)
+    pl.pallas_call(kernel, OUT)(x)
+    """
+    assert found(code.format(step=2), "PAL412") == []
+    assert found(code.format(step="STEP"), "PAL412") == ["o_ref[...] = x_ref[pl.ds(0, rows), :]"]
+    reader = code.replace("pl.ds(0, rows), :", ":, 1")
+    assert found(reader.format(step=2), "PAL412") == []
+    assert found(reader.replace("max(size, int(jnp.sum(table[turn])))", "1").format(step=2), "PAL412") != []
+
+
+def test_a_loop_needs_what_a_later_one_changes() -> None:
+    code = """
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[:, 1]
+    table = jnp.ones((2, 2))
+    size = 1
+    for turn in (0, 1):
+        size = size + int(table.shape[turn])
+    for turn in (0, 1):
+        table = jnp.zeros((8, size))
+    pl.pallas_call(kernel, OUT)(table)
+    """
+    assert found(code, "PAL412") == []
+
+
 @pytest.mark.parametrize(
     "filled",
     [

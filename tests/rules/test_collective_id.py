@@ -57,3 +57,30 @@ def test_collective_id_of_kernels_that_may_never_meet() -> None:
     [finding] = lint(apart, select="PAL312")
     assert finding.severity.value == "info"
     assert not lint(apart.replace("def other(", "def test_other("), select="PAL312")
+
+
+@pytest.mark.parametrize("call", ["devices.meet()", "comms.meet(devices)", "meet(devices)"])
+def test_a_barrier_in_code_that_is_not_there(call: str) -> None:
+    code = f"""
+import comms
+import functools
+import jax
+import jax.numpy as jnp
+from comms import meet
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+def kernel(x_ref, o_ref, *, devices):
+    {call}
+    o_ref[...] = x_ref[...]
+
+def run(x, devices):
+    shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    kept = functools.partial(kernel, devices=devices)
+    return pl.pallas_call(kept, out_shape=shape, compiler_params=pltpu.CompilerParams(collective_id=1))(x)
+"""
+    assert lint(code, select="PAL312") == []
+    assert lint(code.replace(call, "pass"), select="PAL312") != []
+    signals = code.replace(call, f"{call}; barrier = pltpu.get_barrier_semaphore(); pl.semaphore_wait(barrier, 1)")
+    assert lint(signals, select="PAL415") == []
+    assert lint(signals.replace(f"{call}; ", ""), select="PAL415") != []

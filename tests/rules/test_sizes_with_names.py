@@ -153,6 +153,7 @@ class TestOutputsNotCovered:
             {"grid": "(m // 16, n // 128)", "block": "(16, 128)", "out": "(m // 2, n)"},
             {"grid": "(m // 16, n // 128)", "block": "(16, 128)", "before": "assert m <= 8"},
             {"grid": "(m // 16, n // 128)", "block": "(16, 128)", "out_index": "(2 * i, j)"},
+            {"grid": "(m // 8, n // n)", "block": "(8, n)", "out_block": "(8, n)", "out_index": "(i, 0)"},
         ],
     )
     def test_silent(self, given: dict[str, str]) -> None:

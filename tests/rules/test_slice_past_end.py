@@ -147,6 +147,10 @@ def test_rounded_up(name: str) -> None:
     [finding] = lint(code, select="PAL412")
     assert finding.severity.value == "warning"
     assert finding.span.start.line == line_of(code, "x_ref[pl.ds")
+    block = ", 128" if "b" in rest.get("more", "") else ""
+    for sizes, severity in (("(512, 128)", "info"), ("(rows, 128)", "warning")):
+        called = f"{code}\ndef test(rows):\n    run(jnp.ones({sizes}){block})\n"
+        assert {finding.severity.value for finding in lint(called, select="PAL412")} == {severity}
 
 
 @pytest.mark.parametrize("name", SYMBOLIC)

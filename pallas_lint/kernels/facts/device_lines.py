@@ -103,7 +103,7 @@ class _Layout:
     def lines(self) -> DeviceLines:
         trace = self.trace
         grid = self._grid()
-        if not trace.complete or trace.tracked_until is not None:
+        if not trace.complete or trace.tracked_until is not None or trace.runs_foreign_code:
             raise _NotLaidOut
         copies = copies_of(trace)
         self.copied = copies.sites

@@ -122,7 +122,8 @@ def unbalanced(trace: KernelTrace) -> Iterator[Misuse]:
             if signalled < waited:
                 problem = f"this wait never ends: {problem}"
             yield Misuse(last, problem, _BACK_AT_ZERO, signalled < waited)
-    yield from _unbalanced_barrier(trace)
+    if not trace.runs_foreign_code:
+        yield from _unbalanced_barrier(trace)
 
 
 def _unbalanced_barrier(trace: KernelTrace) -> Iterator[Misuse]:

@@ -28,7 +28,7 @@ from pallas_lint.kernels.model.result import InterpreterResult
 from pallas_lint.kernels.model.run import TOP_LEVEL, OutOfBudget, Run
 from pallas_lint.kernels.model.scope import Env
 from pallas_lint.kernels.model.symbols import item_of
-from pallas_lint.kernels.model.trace import Allocation, Guard, Op, refs_in
+from pallas_lint.kernels.model.trace import FOREIGN_CALL, Allocation, Guard, Op, refs_in
 from pallas_lint.kernels.model.values import (
     MAX_WEIGHT,
     NEVER,
@@ -385,6 +385,7 @@ class Interpreter:
         if callee is UNKNOWN:
             self.effects.release_specs(arguments)
         if self.kernel is not None and isinstance(callee, Sym) and self.is_from_outside(callee):
+            self.frame.op(FOREIGN_CALL, node, Arguments(), UNKNOWN)
             return self.frame.opaque_call(callee.text, arguments, node)  # its result comes of the arguments
         return members.called_by_name(callee, arguments) if isinstance(callee, Sym) and not self.kernel else UNKNOWN
 

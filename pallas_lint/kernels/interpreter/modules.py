@@ -54,7 +54,7 @@ from pallas_lint.text.quick_patterns import statements_with
 from pallas_lint.text.source import Source, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Mapping, Set
+    from collections.abc import Collection, Hashable, Iterator, Mapping
 
     from pallas_lint.config.layout import Layout
     from pallas_lint.kernels.interpreter.wide_types import WideTypes
@@ -107,6 +107,7 @@ class Module:
     env: Env = field(init=False)
     _resolved: set[str] = field(factory=set, init=False)
     _done: set[Piece] = field(factory=set, init=False)  # pieces that ran
+    _running: list[Piece] = field(factory=list, init=False)  # ... of which these have not ended
     program_point: ProgramPoint | None = field(default=None, init=False)  # the current one; None: the end of the file
     _effects: dict[str, list[Effects]] = field(factory=dict, init=False)  # of evaluating a name
     is_changed: bool = field(default=False, init=False)  # a function bound one of its globals
@@ -203,12 +204,17 @@ class Module:
         if not self._rebound:
             yield
             return
-        before = self.program_point
+        before, known = self.program_point, {name: len(history) for name, history in self._history.items()}
+        # A block may be in the middle of changing them.
+        current = {name: value for name, value in self.env.vars.items() if name in known}
         self._move(program_point)
         try:
             yield
         finally:
             self._move(before)
+            for name, value in current.items():
+                if len(self._history[name]) == known[name]:
+                    self.env.vars[name] = value
 
     def _line_of(self, program_point: ProgramPoint | None) -> int | None:
         """The line that runs at a program point; None: all have run.
@@ -231,18 +237,22 @@ class Module:
     def _move(self, program_point: ProgramPoint | None) -> None:
         self.program_point = program_point
         now = self._line_of(program_point)
-        for name, history in self._history.items():
-            past = len(history) if now is None else bisect_left(history, now, key=_line)
-            self.env.vars[name] = history[max(past - 1, 0)][1]
+        for name in self._history:
+            self._set(name, now)
+        for piece in self._running:
+            if now is not None and piece.first < now:  # what it binds in the end is not known yet
+                bound = piece.bound & self._history.keys() - self.imported.keys()
+                self.env.vars.update(dict.fromkeys(bound, UNKNOWN))
+
+    def _set(self, name: str, now: int | None) -> None:
+        """Give a name the value that it has when a line runs; None: when all have."""
+        history = self._history[name]
+        past = len(history) if now is None else bisect_left(history, now, key=_line)
+        self.env.vars[name] = history[max(past - 1, 0)][1]
 
     def _remember(self, name: str, line: int) -> None:
         if name in self._rebound and name in self.env.vars:
             insort(self._history.setdefault(name, []), (line, self.env.vars[name]), key=_line)
-
-    @cached_property
-    def _imported_once(self) -> Set[str]:
-        """The names that only an import binds: no block does, which may only use them."""
-        return self.imported.keys() - self._rebound.keys()
 
     @cached_property
     def _blocks(self) -> list[Piece]:
@@ -315,7 +325,7 @@ class Module:
         known = self._binding.get(name)
         if known is None:
             every = self._binders.get(name, [])
-            blocks = [piece for piece in self._blocks if name in piece.words]
+            blocks = [piece for piece in self._blocks if piece.may_bind(name)]
             if blocks:
                 every = sorted((*every, *blocks), key=lambda piece: piece.first)
             known = self._binding[name] = tuple(every)
@@ -424,9 +434,13 @@ class Module:
             if piece not in self._done:
                 self._done.add(piece)
                 interpreter.count(len(self._history) // _MOVES_PER_STEP)
-                names = piece.words - self._imported_once if piece.kind == "block" else piece.names
+                names = piece.bound
                 with self.at(ProgramPoint(piece)), self._recording_effects(names, interpreter, piece):
-                    interpreter.run_piece(piece, self.env)
+                    self._running.append(piece)
+                    try:
+                        interpreter.run_piece(piece, self.env)
+                    finally:
+                        self._running.pop()
                     for rebound in self._rebound.keys() & names:
                         self._remember(rebound, piece.first)
         # `x, y = ...` ran for one of its names: later bindings of the other have to run too.
@@ -434,7 +448,7 @@ class Module:
         for other in sorted(together & self._rebound.keys()):
             self.lookup(other, interpreter)
         if name in self._history:
-            self._move(self.program_point)
+            self._set(name, self._line_of(self.program_point))
         if name not in self.env.vars:
             for star in self.outline.stars:
                 module = self.graph.find(star, self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,15 +21,16 @@ from pallas_lint.kernels.library.host.trees import TREES
 from pallas_lint.kernels.library.mosaic_gpu_functions import LAYOUTS, MOSAIC_GPU
 from pallas_lint.kernels.library.pallas_functions import PALLAS_FUNCTIONS, unmodelled
 from pallas_lint.kernels.library.wrappers import WRAPPERS, run_callbacks
+from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.known_names import PALLAS
 from pallas_lint.kernels.model.launch_forms import FOREIGN_FORMS, FORMS
+from pallas_lint.kernels.model.trace import FOREIGN_CALL
 from pallas_lint.kernels.model.values import UNKNOWN, Array, Dictionary, External, Instance, Seq, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pallas_lint.kernels.library.operands import Model
-    from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.tracer import Tracer
     from pallas_lint.syntax import nodes
 
@@ -72,6 +74,8 @@ def _of_jax(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -
 def _foreign(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> Value:
     """A function that is not modelled."""
     interp.escape(arguments, node)
+    if name.partition(".")[0] not in sys.stdlib_module_names:
+        interp.frame.op(FOREIGN_CALL, node, Arguments(), UNKNOWN)
     return interp.frame.opaque_call(name, arguments, node)
 
 

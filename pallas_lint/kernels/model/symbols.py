@@ -25,6 +25,7 @@ _FOLD: dict[str, Callable[..., object]] = {
     "min": min,
 }
 _COMMUTATIVE = frozenset((*"+*&|^", "max", "min"))
+_OF_EQUALS = {"-": 0, "%": 0, "//": 1}  # results of equal integers
 _NUMBERS = (int, float, complex, str)
 _MAX_INTEGER = 2**80
 _MAX_RANK = 16  # dimensions that are written out
@@ -43,8 +44,10 @@ def arithmetic(symbol: str, left: Value, right: Value) -> Value:
 
 def symbolic(symbol: str, left: Sym | Const, right: Sym | Const) -> Value:
     """A named expression; `a * b` and `b * a` get the same name, neutral elements vanish."""
-    if symbol in ("max", "min") and left == right:
+    if left == right and symbol in ("max", "min"):
         return left
+    if left == right and symbol in _OF_EQUALS and kind_of_number(left) is int:
+        return Const(_OF_EQUALS[symbol])
     if symbol in "+-" and right == Const(0):
         return left
     if symbol in ("*", "//") and right == Const(1):

@@ -170,6 +170,7 @@ class Agreement:
 
 Event = Op | Access | Capture | Concretization | Agreement
 
+FOREIGN_CALL = "foreign call"  # of a function whose code is not there
 LOOP_INDEX = "loop index"
 LOOP_CARRY = "loop carry"  # of what a loop carries from one iteration to the next, with what it starts with
 
@@ -246,6 +247,11 @@ class KernelTrace:
     def ops(self, *names: str) -> Iterator[Op]:
         self._sort()
         return iter([op for op in self._ops if op.name in names] if names else self._ops)
+
+    @property
+    def runs_foreign_code(self) -> bool:
+        """Whether it calls a function that may use the barrier semaphore, which no argument brings."""
+        return any(self.ops(FOREIGN_CALL))
 
     def agreements(self) -> Iterator[Agreement]:
         return (event for event in self.events if isinstance(event, Agreement))

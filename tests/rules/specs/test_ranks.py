@@ -249,3 +249,11 @@ def test_a_declared_shape_holds() -> None:
     made = "    x = jnp.zeros_like(x, shape=(4, 16, 128))\n"
     changed = code.replace("    return pl.pallas_call(", f"{made}    return pl.pallas_call(")
     assert lint(changed, "0.10.2", select="PAL310")
+
+
+def test_a_wrong_rank_is_reported_once() -> None:
+    """The number of blocks along a dimension means nothing where the block has another number of dimensions."""
+    code = _BLOCKS.format(
+        grid="grid=(4,),", spec="pl.BlockSpec((4,), lambda i: (i,))", use="run(jnp.ones((4, 4)), flag)"
+    )
+    assert codes(lint(code, "0.10.2", select="PAL3")) == {"PAL310"}

@@ -60,8 +60,7 @@ def class_member(interp: Tracer, cls: Class, name: str, depth: int = 0) -> Value
     if value is None:
         for member in cls.piece.members:
             if member.may_bind(name):
-                names = member.words if member.kind == "block" else member.names
-                with interp.memo.attribute_dependencies((MEMBER, cls.piece, bound) for bound in names):
+                with interp.memo.attribute_dependencies((MEMBER, cls.piece, bound) for bound in member.bound):
                     interp.run_piece(member, cls.env)
         value = cls.env.vars.get(name)
     if value is not None:
