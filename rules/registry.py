@@ -87,6 +87,7 @@ RULES: dict[str, tuple[str, str]] = {
     "PAL422": ("copy-order", "results.copy_order"),
     "PAL423": ("unscaled-accumulator", "results.unscaled_accumulator"),
     "PAL424": ("masked-load", "results.masked_load"),
+    "PAL425": ("shift-past-width", "results.shift_past_width"),
     "PAL501": ("captured-array", "tracing.captured_array"),
     "PAL502": ("python-control-flow", "tracing.python_control_flow"),
     "PAL503": ("kernel-returns-value", "tracing.kernel_returns_value"),

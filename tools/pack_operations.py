@@ -1,7 +1,7 @@
 """Pack what `measure/operations.py` wrote into compat's table of operations.
 
-Packed are the cases that fail, and of each release the devices that were measured. Dtypes of which blocks cannot be
-copied are left out: loads and stores report them, or "copy" where it alone gives wrong numbers.
+Packed are the cases that fail, and of each release the devices that were measured. Of dtypes of which blocks cannot be
+copied only "copy" is: loads and stores report them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def failures(path: Path, earlier: _Failures | None = None) -> _Failures:
         outcomes = packed.setdefault(device, {})
         into = operation.partition(":")[2]
         uncopied = [each for each in (dtype, into) if last.get(("copy", each, device), "ok") not in ("ok", "absent")]
-        if found in ("ok", "absent") or (uncopied and (operation, found) != ("copy", "wrong")):
+        if found in ("ok", "absent") or (uncopied and operation != "copy"):
             continue
         held = outcomes.setdefault(found, {})
         held[operation] = f"{held[operation]} {dtype}" if operation in held else dtype

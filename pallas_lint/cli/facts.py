@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pallas_lint.config.targets import Target
 
 _DTYPES = ("f32", "bf16", "f16", "i32", "i16", "i8", "u32", "u8", "f8_e4m3fn", "bool")
+_RARE_FLOATS = ("f8_e4m3", "f8_e4m3fnuz", "f8_e4m3b11fnuz", "f8_e5m2fnuz", "f8_e3m4", "f8_e8m0fnu", "f4_e2m1fn")
 _OPERATIONS = {"add": "+ -", "mul": "*", "max": "maximum minimum", "shift_left": "<<", "shift_right": ">>"}
 _MAX_NAMES = 60  # functions that are named without a substitute: all of them are `pallas-lint support NAME`'s
 _COMMON = ("jax.numpy.", "jax.lax.", "jax.nn.", "operator:", "index:")
@@ -79,11 +80,7 @@ def _of_tpu(target: Target, version: str) -> Iterator[str]:
         for width in (32, 16, 8)
     )
     yield f"tiles (last two dimensions of a block are multiples of them, or the whole array's): {tiles}"
-    loads = [
-        dtype
-        for dtype in _DTYPES
-        if dtype in compat.DTYPES and not compat.can_copy(dtype, "tpu", target.device, version)
-    ]
+    loads = [dtype for dtype in (*_DTYPES, *_RARE_FLOATS) if not compat.can_copy(dtype, "tpu", target.device, version)]
     if loads:
         yield f"blocks of {', '.join(map(long_name, loads))} can neither be loaded nor stored"
     taken = "float32, bfloat16 or int8"

@@ -8,6 +8,7 @@ from typing import Any
 
 from pallas_lint.compat import histories, tables
 from pallas_lint.compat.cells import parts_of, rows_of
+from pallas_lint.compat.operations import operation_failure
 from pallas_lint.compat.outcomes import (
     LETTERS,
     Measurement,
@@ -56,6 +57,8 @@ def function(name: str) -> FunctionSupport | None:
 @functools.cache
 def can_copy(dtype: str, backend: str, device: str | None, version: str) -> bool:
     """Whether a kernel that only copies blocks of this dtype works; True where that was not measured."""
+    if backend == "tpu" and operation_failure("copy", dtype, backend, device, version) is not None:
+        return False
     identity = function("kernel:identity")
     return identity is None or identity.verdict(backend, version, dtype=dtype, device=device).status != "unsupported"
 

@@ -75,14 +75,14 @@ class UnsupportedDtype(Rule):
     and vector<i32> are supported, but got 'i8'`); Triton reduces no booleans. A few operations compile and
     then compute wrong numbers on the device, which no test in interpret mode shows.
 
-    The verdicts come from measuring: every function was lowered for seven dtypes by jax releases from 0.4.35
-    on, compiled with libtpu for v5e and v6e, with jax 0.12.0.1 for v4, v5p and tpu7x too, and run on an NVIDIA
-    H200. Casts, shifts, arithmetic, reductions and comparisons were compiled for thirteen dtypes, narrow integers and
-    8-bit floats among them, by jax 0.6.2 and later for each TPU from v4 to tpu7x. For Triton and Mosaic GPU casts and
-    operations of 8 and 4 bits were lowered, and run on an H200 with jax 0.11.2: Triton stores wrong numbers into int4
-    arrays, and its compiler ends the process at reductions of 8-bit floats; `x.astype(bool)` of int8 is wrong on Mosaic
-    GPU, where `x != 0` is right; so is `lax.optimization_barrier` of less than 32 bits. 1,905 calls of
-    other functions ran on Mosaic GPU with the right numbers.
+    The verdicts come from measuring: every function was lowered for seven dtypes by jax releases from 0.4.35 on,
+    compiled with libtpu for v5e and v6e, with jax 0.12.0.1 for v4, v5p and tpu7x too, and run on an NVIDIA H200.
+    Casts, shifts, arithmetic, reductions and comparisons were compiled for thirteen dtypes, narrow integers and 8-bit
+    floats among them, and loads and stores for seven rarer floats, by jax 0.6.2 and later for each TPU from v4 to
+    tpu7x. For Triton and Mosaic GPU casts and operations of 8 and 4 bits were lowered, and run on an H200 with jax
+    0.11.2: Triton stores wrong numbers into int4 arrays, and its compiler ends the process at reductions of 8-bit
+    floats; `x.astype(bool)` of int8 is wrong on Mosaic GPU, where `x != 0` is right; so is `lax.optimization_barrier`
+    of less than 32 bits. 1,905 calls of other functions ran on Mosaic GPU with the right numbers.
 
     ## How to fix
 
@@ -268,14 +268,15 @@ class UnsupportedDtype(Rule):
 def _unloadable_refs(trace: KernelTrace, context: Context) -> Iterator[Finding]:
     """Refs of a dtype that the device cannot even load."""
     for access, dtype in _first_accesses(trace, ("load", "store", "accumulate")):
-        if dtype not in compat.DTYPES or access.ref.space not in (None, "vmem"):
+        if access.ref.space not in (None, "vmem"):
             continue
         found = failure(context, partial(_unloadable, dtype))
         if found is not None:
             yield context.finding(
                 access.site,
                 f"{long_name(dtype)} can neither be loaded nor stored on {found.place}, in {found.jax}",
-                help="pass the operand as bfloat16 or float32",
+                help="pass the operand as "
+                + ("float8_e4m3fn or float8_e5m2" if bits(dtype) == 8 else "bfloat16 or float32"),
                 op=access,
                 only_in=found.only_in,
                 dtype=dtype,

@@ -174,11 +174,15 @@ def test_operations_of_a_version_are_added(tools: dict[str, Any], tmp_path: Path
 
     (tmp_path / "operations.json.gz").write_bytes((DATA / "operations.json.gz").read_bytes())
     rows = [["copy", "f32", "v6e", "ok"], ["add", "i8", "v6e", "abort"], ["add", "i8", "v6e", "compile"]]
+    rows += [["copy", "f16", "v6e", "compile"], ["add", "f16", "v6e", "compile"]]
     measured = tmp_path / "operations-99.1.0.jsonl"
     measured.write_text("\n".join(map(json.dumps, rows)))
     before = loaded(tmp_path, "operations.json.gz")
     pack_operations.add(measured, tmp_path, "99.1.0")
-    assert loaded(tmp_path, "operations.json.gz") == {**before, "99.1.0": {"v6e": {"compile": {"add": "i8"}}}}
+    assert loaded(tmp_path, "operations.json.gz") == {
+        **before,
+        "99.1.0": {"v6e": {"compile": {"add": "i8", "copy": "f16"}}},
+    }
 
 
 def test_what_only_lowers_ends_as_with_the_release_before(tools: dict[str, Any], tmp_path: Path) -> None:

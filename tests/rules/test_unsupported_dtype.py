@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from pallas_lint.compat import parse
 from pallas_lint.testing import lint
 from tests.rules.interpreted import python
 from tests.rules.kernels import launch
@@ -170,6 +171,19 @@ def test_triton_stores_wrong_numbers_into_int4_arrays() -> None:
 @pytest.mark.parametrize("expression", ["a / a", "a / 2", "1.0 / a", "lax.div(a, a)"])
 def test_bfloat16_division_on_triton(expression: str) -> None:
     assert found(expression, "bfloat16", "triton", "0.12.0.1") == ["ERROR"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "first"),
+    [("float8_e4m3", None), ("float8_e3m4", None), ("float8_e8m0fnu", "0.9.2"), ("float8_e5m2", "0")],
+)
+def test_floats_of_8_bits_on_tpu(dtype: str, first: str | None) -> None:
+    """Compiled for each TPU from v4 to tpu7x: by which jax their blocks are loaded first."""
+    code = launch("o_ref[...] = x_ref[...].astype(jnp.float32)", operand=f"jnp.zeros((64, 256), jnp.{dtype})")
+    for version in ("0.6.2", "0.10.2", "0.12.0.1"):
+        loads = first is not None and parse(version) >= parse(first)
+        messages = [finding.message for finding in lint(code, version, "tpu:v6e", CODE)]
+        assert any("neither be loaded" in message for message in messages) is not loads, version
 
 
 def test_float16_cannot_be_loaded_on_tpu() -> None:

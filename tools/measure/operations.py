@@ -6,7 +6,7 @@ layout.
 
 Casts between all dtypes, and shifts, arithmetic, remainders and reductions of narrow ones, which the vector unit may
 lack. Each operation stands alone between a load and a store. Comparisons are those of 8-bit floats: whether masks of
-other dtypes can be used hangs on what they select.
+other dtypes can be used depends on what they select. Of rare floats only loads and stores are measured, on TPUs.
 One JSON line a case, [operation, dtype, device, outcome], so that a compiler that aborts the process loses nothing: a
 child does the work, and its successor goes on behind it. Outcomes are "ok", "lower", "compile", "abort", "wrong"
 (other numbers than outside a kernel) and "lowers" (no compiler was run); "copy" is the case in which blocks of the
@@ -52,6 +52,15 @@ DTYPES = {
     "f8_e5m2": "float8_e5m2",
     "bool": "bool_",
 }
+RARE = {  # only copied
+    "f8_e4m3": "float8_e4m3",
+    "f8_e4m3b11fnuz": "float8_e4m3b11fnuz",
+    "f8_e4m3fnuz": "float8_e4m3fnuz",
+    "f8_e5m2fnuz": "float8_e5m2fnuz",
+    "f8_e3m4": "float8_e3m4",
+    "f8_e8m0fnu": "float8_e8m0fnu",
+    "f4_e2m1fn": "float4_e2m1fn",
+}
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "copy": lambda x, y: x,
     "shift_left": lambda x, y: lax.shift_left(x, y),
@@ -76,7 +85,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 _OF_INTEGERS = ("shift_left", "shift_right", "and", "rem", "div", "mod", "floor_divide")
 _INTO_FLOAT32 = ("compare", "equal", "sum", "reduce_max", "reduce_min")
 _8_BIT_FLOATS = ("f8_e4m3fn", "f8_e5m2")
-# What other dtypes do there on TPUs hangs on the axis, or is measured with the functions.
+# What other dtypes do there on TPUs depends on the axis, or is measured with the functions.
 _OF_SOME = {
     **dict.fromkeys(("compare", "equal"), _8_BIT_FLOATS),
     "sum": (*_8_BIT_FLOATS, "u16", "u8", "i4", "u4"),
@@ -103,6 +112,8 @@ def cases(device: str) -> Iterator[tuple[str, str]]:
                 of_some = DTYPES if device == "mosaic_gpu" else ()  # elsewhere the dtype does not matter
             if name == "copy" or (dtype in of_some and dtype != "bool" and (integer or name not in _OF_INTEGERS)):
                 yield name, dtype
+    for dtype in RARE if not on_gpu else ():
+        yield "copy", dtype
     for dtype in DTYPES:
         for result in DTYPES:
             if result != dtype and not (on_gpu and {dtype, result}.isdisjoint((*_NARROW, "bool"))):
@@ -111,7 +122,7 @@ def cases(device: str) -> Iterator[tuple[str, str]]:
 
 def outcome(operation: str, dtype: str, device: str) -> str:
     """How a kernel of the one operation ends."""
-    given = getattr(jnp, DTYPES[dtype], None)
+    given = getattr(jnp, {**DTYPES, **RARE}[dtype], None)
     into = getattr(jnp, DTYPES.get("f32" if operation in _INTO_FLOAT32 else operation.partition(":")[2], ""), given)
     if given is None or into is None:
         return "absent"
@@ -152,7 +163,7 @@ def _on_gpu(device: str, kernel: Callable[..., None], compute: Callable[..., Any
         except Exception as error:
             if device == "triton" or _REFUSED.search(str(error)):
                 continue
-            return "lowers"  # it may hang on the layout
+            return "lowers"  # it may depend on the layout
         return _run(call, compute, given) if _RUNS else "lowers"
     return "lower"
 
