@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pallas_lint.api import (
@@ -340,7 +341,7 @@ def _of_nothing(block: Block, context: Context) -> Iterator[Finding]:
     if block.index_map is None or results is None or block.indices is None or len(results) != len(block.indices):
         return
     for at, value in enumerate(block.indices):
-        if not _divides_loaded(value):
+        if not _divides_loaded(value) or _are_bounded(block.grid.launch, context):
             continue
         for point in _points(block):
             empty = _EmptyPoint(point.indices, point.sizes, point.symbols, point.launch)
@@ -383,6 +384,15 @@ def _divides_loaded(value: Value) -> bool:
             return isinstance(op.args[1], Const) and uses_loaded(op.args[0])
         stack.extend(op.args)
     return False
+
+
+def _are_bounded(launch: Launch, context: Context) -> bool:
+    """Whether the code takes a maximum of something named as what is prefetched: a caller may pass no length of 0."""
+    prefetched = (launch.operands or ())[: launch.prefetch_count]
+    names = {operand.text for operand in prefetched if isinstance(operand, Sym)}
+    if any(isinstance(operand, Array) for operand in prefetched) and launch.path.callers:
+        names |= {parameter.name.value for parameter in launch.path.callers[-1].node.params.named}
+    return any(match[1] in names for match in _BOUND.finditer(context.module.source.text))
 
 
 def _a_call_shows_it(block: Block, launch: Launch, context: Context) -> bool:
@@ -513,6 +523,7 @@ def _of_neighbours(block: Block, context: Context) -> Iterator[Finding]:
         return
 
 
+_BOUND = re.compile(r"\b(?:clip|maximum)\(\s*(\w+)")
 _MAX_NAMED = 6  # axes whose second step is tried
 _DIVISIONS = frozenset({"floor_divide", "cdiv", "div", "right_shift", "shift_right_logical"})
 

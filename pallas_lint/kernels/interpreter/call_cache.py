@@ -86,6 +86,8 @@ class CallCache:
 
     def call(self, interp: Tracer, func: Func, arguments: Arguments) -> Value:
         """Run a function, or replay a recorded call."""
+        if interp.constructing and func.name != "__init__":
+            interp.constructing.clear()  # it may get the object, or find it in what it captures
         if func.piece.has(_NONLOCAL):
             result = self._run(interp, func, arguments)
             return UNKNOWN if result is None else result
@@ -168,12 +170,13 @@ class CallCache:
             len(kernel.events),
             len(kernel.untracked_at),
             len(interp.outcome.launches),
-            interp.mutations,
+            interp.mutations + interp.constructions,
         )
         result = self._run(interp, func, arguments)
         if result is None:
             return None
-        is_plain = len(interp.outcome.launches) == launches and interp.mutations == changes
+        unchanged = interp.mutations + interp.constructions == changes
+        is_plain = len(interp.outcome.launches) == launches and unchanged
         lost = tuple(at - first for at in kernel.untracked_at[untracked_at:])
         last, guards, calls = len(kernel.events), len(interp.frame.guards), len(interp.frame.calls)
         return _RecordedCall(result, parts, held, interp.mutations, is_plain, first, last, guards, calls, lost, times)
@@ -193,7 +196,7 @@ class CallCache:
                 replayed = known.replay_with(parts).value(known.result)
                 given = (*arguments.positional, *arguments.keywords.values())
                 return chosen_anew(replayed) if any(isinstance(each, Unknown) for each in given) else replayed
-        before = len(interp.outcome.launches), len(interp.outcome.foreign_calls), interp.mutations, interp.effects.count
+        before = _effects_of(interp)
         outdated = interp.run.outdated
         with interp.memo.track_dependencies() as read:
             result = self._run(interp, func, arguments)
@@ -201,16 +204,18 @@ class CallCache:
             return UNKNOWN
         if _has_changed(arguments, outdated, interp):
             return result
-        is_plain = before == (
-            len(interp.outcome.launches),
-            len(interp.outcome.foreign_calls),
-            interp.mutations,
-            interp.effects.count,
-        )
+        is_plain = before == _effects_of(interp)
         for key, known in ((same, anyhow), (ways, alike)):
             times = 1 if known is None else known.times + 1
             self._known[key] = _RecordedCall(result, parts, held, interp.mutations, is_plain, times=times, read=read)
         return result
+
+
+def _effects_of(interp: Tracer) -> tuple[int, ...]:
+    """Counts of what a call outside kernels may do besides returning a value."""
+    found = interp.outcome
+    changes = interp.mutations + interp.constructions
+    return len(found.launches), len(found.foreign_calls), changes, interp.effects.count
 
 
 def _has_changed(arguments: Arguments, outdated: frozenset[ById], interp: Tracer) -> bool:

@@ -164,6 +164,8 @@ class Interpreter:
     spent: int = 0
     call_failed: bool = False  # the call of a function that ended last certainly raised an exception
     mutations: int = 0  # how often an attribute of a value, or the kernel of a launch, was mutated
+    constructions: int = 0  # how often an attribute was set of an object that only its `__init__` knows
+    constructing: set[Instance] = field(factory=set, init=False)  # such objects
     _calls: CallCache = field(factory=CallCache)
 
     def begin(self) -> None:
@@ -538,7 +540,10 @@ class Interpreter:
     def set_attributes(self, owner: Instance, attributes: dict[str, Value]) -> None:
         """Set attributes of an object."""
         self.record_mutation(owner.made_by)
-        self.mutations += 1
+        if owner in self.constructing:
+            self.constructions += 1
+        else:
+            self.mutations += 1
         owner.attributes.update(attributes)
         if self.kernel is not None:
             owner.set_in_kernels.update(attributes)
@@ -656,13 +661,14 @@ class Interpreter:
         decorating = self.evaluate(decorator.decorator, env)
         if self.kernel is not None and (isinstance(decorating, Sym) or decorating is UNKNOWN):
             self.frame.mark_untracked()  # it may run its argument
+        if isinstance(decorating, Func | Instance) and isinstance(value, Func):
+            result = self.call(decorating, Arguments([value]), decorator)
+            if isinstance(result, Func):
+                return evolve(result, name=value.name)  # the name that it is bound to
+            if isinstance(result, CallResult) and result.launch is not None:
+                return result
         if isinstance(decorating, Func | Class | Sym | Instance) or decorating is UNKNOWN:
-            # Unknown decorators mostly wrap: assume that the function stays the same.
-            if isinstance(decorating, Func | Instance) and isinstance(value, Func):
-                result = self.call(decorating, Arguments([value]), decorator)
-                if isinstance(result, CallResult) and result.launch is not None:
-                    return result
-            return sharding.decorated(value, decorating)
+            return sharding.decorated(value, decorating)  # most decorators wrap: it is assumed to stay the same
         result = wrappers.decorate(self, decorating, value, decorator)
         if result is UNKNOWN and self.kernel is not None and isinstance(value, Func):
             self.frame.mark_untracked()  # the decorator may run it

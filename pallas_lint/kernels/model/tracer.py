@@ -84,6 +84,8 @@ class Tracer(Protocol):
 
     frame: Frame
     mutations: int
+    constructions: int
+    constructing: set[Instance]
     call_failed: bool
     run: Run
     maker: object

@@ -200,7 +200,9 @@ def instance_of(interp: Tracer, cls: Class, arguments: Arguments) -> Value:
     instance = Instance(cls, made_by=interp.maker)
     init = class_member(interp, cls, "__init__")
     if isinstance(init, Func):
+        interp.constructing.add(instance)
         interp.call_function(evolve(init, method_of=instance), arguments)
+        interp.constructing.discard(instance)
         return instance
     fields = _fields(interp, cls)
     given = dict(zip((item.name for item in fields.values() if item.positional), arguments.positional, strict=False))

@@ -1,0 +1,113 @@
+"""Kernels, index maps and helpers with decorators of the project: what these return is what runs."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from pallas_lint.testing import lint
+
+_CODE = """\
+import functools
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+{code}
+
+def run(x):
+    return pl.pallas_call(
+        kernel, grid=(4,), in_specs=[pl.BlockSpec((8, 128), {index_map})],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32), compiler_params=pltpu.CompilerParams(),
+    )(x)
+
+run(jnp.ones((32, 128)))
+"""
+_KERNEL = """\
+def kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...]
+"""
+_VALUES = """\
+def with_values(kernel):
+    @functools.wraps(kernel)
+    def run(x_ref, *refs, **options):
+        kernel(x_ref[...], *refs, **options)
+    return run
+"""
+_ADDED = """\
+def added(kernel):
+    def run(*refs):
+        refs[-1][...] = kernel(*refs[:-1])
+    return run
+"""
+_WITHIN = """\
+def within(limit):
+    def wrap(function):
+        def guarded(i):
+            @pl.when(i < limit)
+            def _():
+                function(i)
+        return guarded
+    return wrap
+"""
+_CLIPPED = """\
+def clipped(blocks):
+    def wrap(index_map):
+        def inner(*grid):
+            row, *rest = index_map(*grid)
+            return jnp.clip(row, 0, blocks - 1), *rest
+        return inner
+    return wrap
+"""
+
+
+def found(code: str, index_map: str = "lambda i: (i, 0)") -> set[str]:
+    text = _CODE.format(code=textwrap.dedent(code), index_map=index_map)
+    return {finding.code for finding in lint(text, "0.12.0.1", "tpu:v6e") if finding.severity.name != "INFO"}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "codes"),
+    [
+        ("@with_values\ndef kernel(x, o_ref):\n    o_ref[...] = jnp.sin(x) + x * 2\n", set()),
+        ("@with_values\ndef kernel(x, o_ref):\n    o_ref[...] = jnp.sin(x)[:4]\n", {"PAL506"}),
+        ("def kernel(x, o_ref):\n    o_ref[...] = jnp.sin(x) + x * 2\n", {"PAL511"}),
+    ],
+)
+def test_a_kernel_that_is_given_values(kernel: str, codes: set[str]) -> None:
+    assert found(_VALUES + kernel) == codes
+
+
+def test_a_kernel_whose_result_is_stored() -> None:
+    assert found(f"{_ADDED}@added\ndef kernel(x_ref):\n    return x_ref[...] * 2\n") == set()
+    assert found(f"{_ADDED}@added\ndef kernel(x_ref):\n    return x_ref[:4] * 2\n") == {"PAL506"}
+
+
+@pytest.mark.parametrize(("limit", "codes"), [(7, set()), (9, {"PAL412"})])
+def test_a_guard_around_a_helper(limit: int, codes: set[str]) -> None:
+    kernel = f"""
+def kernel(x_ref, o_ref):
+    @within({limit})
+    def store(i):
+        o_ref[i] = x_ref[i]
+    @pl.loop(0, 10)
+    def _(i):
+        store(i)
+"""
+    assert found(_WITHIN + kernel) == codes
+
+
+@pytest.mark.parametrize(("blocks", "codes"), [(4, set()), (5, {"PAL307"})])
+def test_an_index_map_that_is_kept_inside(blocks: int, codes: set[str]) -> None:
+    ahead = f"@clipped({blocks})\ndef ahead(i):\n    return i + 1, 0\n"
+    assert found(f"{_KERNEL}{_CLIPPED}{ahead}", "ahead") == codes
+
+
+def test_launches_are_followed_through_decorators() -> None:
+    wrapped = _CODE.format(code=_KERNEL.replace("x_ref[...]", "x_ref[pl.ds(4, 8), :]"), index_map="lambda i: (i, 0)")
+    noted = "def noted(function):\n    def call(*args):\n        print(args)\n        return function(*args)\n    return call\n"
+    code = wrapped.replace("def run(x)", f"{noted}\n@noted\ndef run(x)")
+    assert {finding.code for finding in lint(code, "0.12.0.1", "tpu:v6e")} == {"PAL412"}
