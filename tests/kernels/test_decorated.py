@@ -108,6 +108,7 @@ def test_an_index_map_that_is_kept_inside(blocks: int, codes: set[str]) -> None:
 
 def test_launches_are_followed_through_decorators() -> None:
     wrapped = _CODE.format(code=_KERNEL.replace("x_ref[...]", "x_ref[pl.ds(4, 8), :]"), index_map="lambda i: (i, 0)")
-    noted = "def noted(function):\n    def call(*args):\n        print(args)\n        return function(*args)\n    return call\n"
+    call = "def call(*args):\n        print(args)\n        return function(*args)"
+    noted = f"def noted(function):\n    {call}\n    return call\n"
     code = wrapped.replace("def run(x)", f"{noted}\n@noted\ndef run(x)")
     assert {finding.code for finding in lint(code, "0.12.0.1", "tpu:v6e")} == {"PAL412"}
