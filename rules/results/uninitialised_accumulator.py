@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pallas_lint.api import (
     Access,
+    Array,
     Context,
     Example,
     Finding,
@@ -219,6 +220,9 @@ class UninitialisedAccumulator(Rule):
         )
 
 
+_OR = ("logical_or", "bitwise_or")
+
+
 def _first_read(ref: Ref, trace: KernelTrace, flow: Flow) -> tuple[Access, bool] | None:
     """The first use of unwritten memory, and whether the kernel writes the buffer at all later on."""
     conditional: Access | None = None
@@ -245,7 +249,10 @@ def _is_used_at_times(read: Access, flow: Flow) -> bool:
         return False
     tainted = flow.derived(read)
     stores = [event for event in flow.trace.accesses() if event.kind != "load" and is_among(event.value, tainted)]
-    return bool(stores) and all(any(guard.kind in ("when", "cond") for guard in store.guards) for store in stores)
+    if not stores:  # it decides something: `(step == 0) | (low < best_ref[0])`
+        ors = [op for op in flow.trace.ops() if op.short in _OR and any(is_among(each, tainted) for each in op.args)]
+        return any(isinstance(each, Array) and not is_among(each, tainted) for op in ors for each in op.args)
+    return all(any(guard.kind in ("when", "cond") for guard in store.guards) for store in stores)
 
 
 def _written(ref: Ref, trace: KernelTrace) -> bool:

@@ -187,3 +187,13 @@ def test_methods_belong_to_their_objects() -> None:
     assert file_analysis.analysis is not None
     (trace,) = file_analysis.analysis.traces
     assert [store.index for store in trace.accesses("o_ref") if store.kind == "store"] == [Const(1), Const(2)]
+
+
+def test_closures_capture_what_their_own_call_was_given() -> None:
+    helper = "def adder(k):\n    return lambda i: k + i\n"
+    calls = [
+        "i = pl.program_id(0); o_ref[adder(i)(i)] = x_ref[...]",
+        "i = pl.program_id(0); o_ref[adder(pl.program_id(1))(i)] = x_ref[...]",
+    ]
+    sums: list[Op] = [op for op in _trace(helper, *calls).ops() if op.name == "jax.numpy.add"]
+    assert [[_axis(value) for value in op.args] for op in sums] == [[0, 0], [1, 0]]

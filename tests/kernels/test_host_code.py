@@ -162,6 +162,7 @@ WITH_CLASSES = [
     "p = Point(1, y=2)\nx, y, z = p\nreturn x, y, z, p.z, p._replace(x=8)[0]",
     "m = Mode.DECODE\nreturn m == Mode.DECODE, m is Mode.PREFILL, m != Mode.PREFILL, m.value, m.name, m is Mode.LAST",
     "return m_in(Mode.DECODE), Mode(1) is Mode.DECODE, Mode.DECODE in (Mode.PREFILL, Mode.DECODE)",
+    "return len(Kind), len(Level), len(Mode)",
     "return Kind.A == 'a', Kind.A.value, Level.HIGH > Level.LOW, Level.HIGH * 8, Level.LOW == 1",
     "return isinstance(Deep(1), Blocks), isinstance(3, Blocks), getattr(Blocks(8), 'bn'), getattr(Blocks(8), 'bn', 0)",
     "return hasattr(Blocks(8), 'shape'), copy.copy(Pair(1)).first, copy.deepcopy(Blocks(3)).bm",

@@ -177,6 +177,30 @@ def test_an_unused_ref_makes_it_a_warning(aliases: str, operand: str, message: s
     assert message is None or message in findings[0].message
 
 
+TREE = """
+class Pair(typing.NamedTuple):
+    m: jax.Array
+    v: jax.Array
+
+def kernel(pair, out_ref):
+    out_ref[...] = pair.m[...] + pair.v[...]
+
+def f(pair):
+    spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    return pl.pallas_call(
+        kernel, grid=(2,), in_specs=[jax.tree.map(lambda _: spec, pair)], out_specs=spec, out_shape=OUT,
+        input_output_aliases={OPERAND: 0},
+    )(pair)
+"""
+
+
+@pytest.mark.parametrize("test", ["", "def test(x):\n    f(Pair(x, jnp.zeros(OUT.shape, OUT.dtype)))\n"])
+def test_operands_in_a_tree(test: str) -> None:
+    code = f"import typing\n{PRELUDE}{TREE.replace('OPERAND', '1')}{test}"
+    assert lint(code, select="PAL407") == []
+    assert lint(code.replace("jax.tree.map(lambda _: spec, pair)", "spec"), select="PAL407") != []
+
+
 NAMED = """
 def kernel(rows_ref, new_ref, old_ref, out_ref, sem):
     pltpu.sync_copy(new_ref, out_ref.at[pl.ds(rows_ref[0], 8)])

@@ -89,6 +89,11 @@ CASES: dict[str, tuple[str, str | None]] = {
         f"@pl.when({FIRST})\ndef _():\n    o_ref[...] = x_ref[...]",
         None,
     ),
+    "the first step decides without it": (
+        f"better = ({FIRST}) | (jnp.min(x_ref[...]) < s_ref[0, 0])\n"
+        "@pl.when(better)\ndef _():\n    s_ref[...] = x_ref[...]\no_ref[...] = s_ref[...]",
+        None,
+    ),
     "only the shape is read": ("o_ref[...] = x_ref[...] + jnp.ones(o_ref[...].shape)", None),
 }
 NO_COPIES = frozenset({"start by a copy"})  # `interpret=True` of old releases has no DMA

@@ -142,7 +142,7 @@ def operand_leaves(call: Launch | ForeignCall) -> list[Leaf] | None:
         found = _leaves(operand, at, sure=at in used or (spec is not None and is_spec(spec)))
         if found is None:
             return None
-        likely = at in unused and isinstance(operand, Sym)
+        likely = at in unused and isinstance(operand, Sym) and (spec is None or is_spec(spec))
         leaves.extend(evolve(leaf, likely=likely) for leaf in found)
     return leaves
 

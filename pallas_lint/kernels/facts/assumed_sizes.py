@@ -9,6 +9,7 @@ from pallas_lint.identity import iter_unique
 from pallas_lint.kernels.grid.blocks import grid_of
 from pallas_lint.kernels.grid.grid_points import terms_in
 from pallas_lint.kernels.model.known_names import REMAINDERS, integer
+from pallas_lint.kernels.model.symbols import is_of_shape
 from pallas_lint.kernels.model.trace import Access, Op
 from pallas_lint.kernels.model.values import Array, CallResult, Const, Ref, Seq, Slice, Sym, Value
 
@@ -27,7 +28,7 @@ _DIVISIONS = ("//", "%", "cdiv")
 def assumed_sizes(trace: KernelTrace, effects: Effects) -> Iterator[dict[Sym, int]]:
     """Values of all named sizes that a kernel's events depend on; none where the code compares one of them."""
     values = list(_values_of(trace))
-    names = {value for value in values if isinstance(value, Sym) and value.operation is None}
+    names = {value for value in values if isinstance(value, Sym) and value.operation is None and not is_of_shape(value)}
     if not names or not names.isdisjoint(effects.compared) or any(name.is_chosen for name in names):
         return
     fixed = _fixed(values)

@@ -47,7 +47,7 @@ class _RecordedCall:
     parts: _Parts  # the arrays and views among its arguments
     held: _Held  # objects that the key compares by identity: held, so that no address is reused
     mutations: int  # the interpreter's count when it returned
-    is_plain: bool = True  # it launched nothing and mutated nothing
+    is_plain: bool = True  # it launched nothing, mutated nothing, and in a kernel returned no function
     first: int = 0
     last: int = 0
     guards: int = 0  # the number of guards it ran under
@@ -176,7 +176,8 @@ class CallCache:
         if result is None:
             return None
         unchanged = interp.mutations + interp.constructions == changes
-        is_plain = len(interp.outcome.launches) == launches and unchanged
+        closes = next(_functions((result,)), None) is not None  # it may capture what this very call was given
+        is_plain = len(interp.outcome.launches) == launches and unchanged and not closes
         lost = tuple(at - first for at in kernel.untracked_at[untracked_at:])
         last, guards, calls = len(kernel.events), len(interp.frame.guards), len(interp.frame.calls)
         return _RecordedCall(result, parts, held, interp.mutations, is_plain, first, last, guards, calls, lost, times)

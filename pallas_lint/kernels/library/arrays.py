@@ -357,9 +357,9 @@ def _bitcast(name: str, args: list[Value], keywords: Keywords) -> Value:
         return Array(None, wanted)
     if bits(before) == bits(wanted):
         return Array(sizes, wanted)
-    if bits(before) > bits(wanted) and name.endswith("bitcast_convert_type"):
-        return Array((*sizes, bits(before) // bits(wanted)), wanted)
-    return Array(None, wanted)
+    if not name.endswith("bitcast_convert_type"):
+        return Array(None, wanted)
+    return Array((*sizes, bits(before) // bits(wanted)) if bits(before) > bits(wanted) else sizes[:-1], wanted)
 
 
 def _one_hot(name: str, args: list[Value], keywords: Keywords) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pallas_lint.kernels.library import arrays, members
-from pallas_lint.kernels.library.host import known_numbers, machine, type_tests
+from pallas_lint.kernels.library.host import classes, known_numbers, machine, type_tests
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.library.indexing import product
 from pallas_lint.kernels.library.operators import binary
@@ -68,6 +68,8 @@ def _len(interp: Tracer, name: str, arguments: Arguments, node: nodes.Node) -> V
         return Const(len(items))
     if isinstance(value, Array) and value.shape:
         return from_dim(value.shape[0])
+    if isinstance(value, Class) and (size := classes.enum_size(interp, value)):
+        return Const(size)
     if is_of_shape(value) and value.text.endswith(".shape"):
         return Sym(f"{value.text.removesuffix('.shape')}.ndim", value.owner)
     return Sym(f"len({value.text})", value.owner) if isinstance(value, Sym) else UNKNOWN

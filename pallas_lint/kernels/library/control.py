@@ -10,7 +10,7 @@ from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.dtypes import canonical, is_integer, operand_element
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.kinds import join_elements
-from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS, is_tensorcore_mesh
+from pallas_lint.kernels.model.known_names import LOOP_INFO, PALLAS, is_spec, is_tensorcore_mesh
 from pallas_lint.kernels.model.launch import ACCUMULATORS
 from pallas_lint.kernels.model.refs import scratch_ref
 from pallas_lint.kernels.model.trace import LOOP_CARRY, Guard, Op, loop_index, refs_in, stepped_index
@@ -24,9 +24,11 @@ from pallas_lint.kernels.model.values import (
     Dictionary,
     External,
     Func,
+    Instance,
     OneOf,
     Ref,
     Seq,
+    Sym,
     Value,
     dim,
     from_dim,
@@ -422,9 +424,14 @@ def _map_tree(interp: Tracer, function: Value, trees: list[Value], node: nodes.N
     if isinstance(first, Dictionary) and len(trees) == 1:
         pairs = tuple((key, _map_tree(interp, function, [value], node, depth + 1)) for key, value in first.items)
         return Dictionary(pairs, first.open)
+    if isinstance(first, Instance) and first.order is not None and len(trees) == 1:
+        parts = {key: _map_tree(interp, function, [value], node, depth + 1) for key, value in first.attributes.items()}
+        return evolve(first, attributes=parts)
     if first == NONE:
         return NONE
-    return interp.call(function, Arguments(list(trees)), node)
+    result = interp.call(function, Arguments(list(trees)), node)
+    # What has only a name may be a tree: of specs for its leaves the number is not known.
+    return UNKNOWN if isinstance(first, Sym | Instance) and is_spec(result) else result
 
 
 CONTROL: dict[str, Model] = {

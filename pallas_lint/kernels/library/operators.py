@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_lint.kernels.library import arrays, products
 from pallas_lint.kernels.library.equality import equal
 from pallas_lint.kernels.library.host import machine
+from pallas_lint.kernels.library.host.classes import class_member
 from pallas_lint.kernels.library.host.jax_version import compare_version
 from pallas_lint.kernels.library.operands import as_may_be
 from pallas_lint.kernels.model.arguments import Arguments
@@ -34,6 +35,7 @@ from pallas_lint.kernels.model.values import (
     Value,
     chosen_number,
 )
+from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
 
 if TYPE_CHECKING:
@@ -57,6 +59,10 @@ BINARY: dict[type, tuple[str, str]] = {
     nodes.LeftShift: ("<<", "jax.numpy.left_shift"),
     nodes.RightShift: (">>", "jax.numpy.right_shift"),
 }
+_METHODS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
+    "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor",
+}  # fmt: skip
 AUGMENTED: dict[type, tuple[str, str]] = {
     getattr(nodes, f"{node.__name__}Assign"): names for node, names in BINARY.items()
 }
@@ -96,6 +102,22 @@ def binary(interp: Tracer, node: nodes.Node, symbol: str, name: str, left: Value
     if symbol == "&" and interp.kernel is None:
         _note_pair(interp, left, Const(0))  # `n & (n - 1)` is 0 for powers of two
     return arithmetic(symbol, left, right)
+
+
+def by_method(
+    interp: Tracer, node: nodes.Node, symbol: str, left: Value, right: Value, *, in_place: bool = False
+) -> Value | None:
+    """What an operator's method of an object of the project returns, such as `__add__`; None where none has one."""
+    method = _METHODS.get(symbol, "")
+    of_left = [f"__i{method}__", f"__{method}__"] if in_place else [f"__{method}__"]
+    for owner, other, names in ((left, right, of_left), (right, left, [f"__r{method}__"])):
+        if not isinstance(owner, Instance):
+            continue
+        for name in names:
+            found = class_member(interp, owner.cls, name)
+            if isinstance(found, Func):
+                return interp.call(evolve(found, method_of=owner), Arguments([other]), node)
+    return None
 
 
 def _as_array(value: Value) -> Value:

@@ -46,6 +46,7 @@ _FIELDS = frozenset(("field", "Field", "ib", "attrib", "static_field"))
 _NO_FIELDS = frozenset(("ClassVar", "KW_ONLY"))
 _TUPLES = ("typing.NamedTuple", "typing_extensions.NamedTuple")
 _ENUMS = ("enum.Enum", "enum.Flag")
+_ENUMS_OF_NUMBERS = ("enum.IntEnum", "enum.IntFlag", "enum.StrEnum")  # whose members are their values as well
 # Methods of data classes and named tuples that give another one, or a dictionary.
 METHODS = frozenset(("replace", "_replace", "_asdict"))
 
@@ -73,6 +74,15 @@ def class_member(interp: Tracer, cls: Class, name: str, depth: int = 0) -> Value
             if value is not None:
                 return value
     return None
+
+
+def enum_size(interp: Tracer, cls: Class) -> int | None:
+    """The number of members of an enumeration, of which each has a value of its own; None for other classes."""
+    if not _derives(cls, (*_ENUMS, *_ENUMS_OF_NUMBERS)):
+        return None
+    members = [class_member(interp, cls, name) for name in _assigned(interp, cls) if not name.startswith("_")]
+    values = [member.attributes.get("value") if isinstance(member, Instance) else member for member in members]
+    return len([at for at, value in enumerate(values) if value not in values[:at]])
 
 
 def class_attribute(interp: Tracer, cls: Class, name: str) -> Value:

@@ -1,4 +1,4 @@
-"""Kernels, index maps and helpers with decorators of the project: what these return is what runs."""
+"""Code that Python runs unseen: what decorators of the project return, and methods for operators of objects."""
 
 from __future__ import annotations
 
@@ -112,3 +112,27 @@ def test_launches_are_followed_through_decorators() -> None:
     noted = f"def noted(function):\n    {call}\n    return call\n"
     code = wrapped.replace("def run(x)", f"{noted}\n@noted\ndef run(x)")
     assert {finding.code for finding in lint(code, "0.12.0.1", "tpu:v6e")} == {"PAL412"}
+
+
+def test_operators_of_objects_run_their_methods() -> None:
+    total = """
+class Total:
+    def __init__(self, ref):
+        self.ref = ref
+
+    def {method}(self, value):
+        self.ref[...] = value[:{rows}]
+        return self
+
+def kernel(x_ref, o_ref):
+    total = Total(o_ref)
+    {statement}
+"""
+    for method, statement in (
+        ("__iadd__", "total += x_ref[...]"),
+        ("__add__", "total += x_ref[...]"),
+        ("__matmul__", "total @ x_ref[...]"),
+        ("__rmul__", "x_ref[...] * total"),
+    ):
+        assert found(total.format(method=method, statement=statement, rows=8)) == set()
+        assert found(total.format(method=method, statement=statement, rows=4)) == {"PAL506"}
