@@ -136,3 +136,65 @@ def kernel(x_ref, o_ref):
     ):
         assert found(total.format(method=method, statement=statement, rows=8)) == set()
         assert found(total.format(method=method, statement=statement, rows=4)) == {"PAL506"}
+
+
+_STAGE = """
+@contextlib.contextmanager
+def stage(first, ref, last):
+    first[...] = ref[:{before}]
+    {repeated}yield first
+    last[...] = ref[:{after}]
+
+def kernel(x_ref, o_ref):
+    with {contexts}:
+        o_ref[...] = x_ref[:{within}]
+"""
+
+
+@pytest.mark.parametrize("contexts", ["stage(o_ref, x_ref, o_ref)", "other(), stage(o_ref, x_ref, o_ref) as part"])
+@pytest.mark.parametrize("wrong", ["before", "within", "after"])
+def test_a_generator_runs_around_the_body_of_its_with(contexts: str, wrong: str) -> None:
+    rows = {"before": 8, "within": 8, "after": 8}
+    code = "import contextlib\nfrom elsewhere import other\n" + _STAGE.replace(
+        "pl.store(o_ref.at[...], ", "o_ref[...] = ("
+    )
+    for repeated in ("", "for _ in (1, 2): "):
+        assert found(code.format(contexts=contexts, repeated=repeated, **rows)) == set()
+        assert found(code.format(contexts=contexts, repeated=repeated, **{**rows, wrong: 4})) == {"PAL506"}
+
+
+def test_what_comes_after_the_yield_comes_after_the_body() -> None:
+    code = """
+import contextlib
+
+@contextlib.contextmanager
+def fetched(x_ref, buffer, sem):
+    copy = pltpu.make_async_copy(x_ref, buffer, sem)
+    {first}
+    yield
+    {last}
+
+def kernel(x_ref, o_ref, buffer, sem):
+    with fetched(x_ref, buffer, sem):
+        o_ref[...] = buffer[...]
+"""
+    scratch = "scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32), pltpu.SemaphoreType.DMA], out_shape"
+    for first, last, codes in (
+        ("copy.start(); copy.wait()", "pass", set()),
+        ("copy.start()", "copy.wait()", {"PAL422"}),
+    ):
+        text = _CODE.format(code=code.format(first=first, last=last), index_map="lambda i: (i, 0)")
+        text = text.replace("out_shape", scratch)
+        assert {each.code for each in lint(text, "0.12.0.1", "tpu:v6e") if each.severity.name != "INFO"} == codes
+
+
+def test_a_grid_of_unknown_rank_is_no_empty_one() -> None:
+    code = """
+    def kernel(x_ref, o_ref):
+        o_ref[pl.program_id(0)] = x_ref[pl.program_id(0)]
+
+    def copy(x):
+        out = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return pl.pallas_call(kernel, grid=x.shape, out_shape=out)(x)
+    """
+    assert "PAL504" not in found(f"{_KERNEL}\n{textwrap.dedent(code)}")

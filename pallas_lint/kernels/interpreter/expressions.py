@@ -445,7 +445,16 @@ def store(interp: Tracer, target: nodes.Subscript, value: Value, env: Env) -> No
         members.rebind(interp, target.value, owner, replaced if weight <= MAX_WEIGHT else UNKNOWN, env)
 
 
-def _yield(interp: Tracer, node: nodes.Yield | nodes.Await, env: Env) -> Value:
+def _yield(interp: Tracer, node: nodes.Yield, env: Env) -> Value:
+    """The first `yield` of what `contextlib.contextmanager` decorates runs the body of the `with` statement."""
+    generator, run = interp.frame.with_body or (None, None)
+    if run is not None and interp.frame.stack and interp.frame.stack[-1].node is generator:
+        given = NONE if node.value is None else UNKNOWN
+        run(interp.evaluate(node.value, env) if isinstance(node.value, nodes.BaseExpression) else given)
+    return UNKNOWN
+
+
+def _await(interp: Tracer, node: nodes.Await, env: Env) -> Value:
     return UNKNOWN
 
 
@@ -477,5 +486,5 @@ HANDLERS: dict[type, Callable[[Tracer, Any, Env], Value]] = {
     nodes.Attribute: _attribute,
     nodes.Subscript: _subscript,
     nodes.Yield: _yield,
-    nodes.Await: _yield,
+    nodes.Await: _await,
 }

@@ -15,6 +15,7 @@ from pallas_lint.kernels.interpreter.narrowing import facts_of, narrowed
 from pallas_lint.kernels.library import members, products, sharding
 from pallas_lint.kernels.library.equality import equal
 from pallas_lint.kernels.library.host import type_tests
+from pallas_lint.kernels.library.host.classes import is_decorated
 from pallas_lint.kernels.library.host.known_numbers import items_of
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.called import last_part
@@ -39,11 +40,12 @@ from pallas_lint.kernels.model.values import (
     of_any_items,
     truth,
 )
+from pallas_lint.records import evolve
 from pallas_lint.syntax import nodes
 from pallas_lint.syntax.descent import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from pallas_lint.kernels.model.scope import Facts
@@ -384,10 +386,62 @@ def _classes_of(interp: Tracer, handler: nodes.ExceptHandler, env: Env) -> set[s
 
 
 def _with(interp: Tracer, node: nodes.With, env: Env) -> bool:
+    return _within(interp, node, tuple(node.items), env)
+
+
+def _within(interp: Tracer, node: nodes.With, items: Sequence[nodes.WithItem], env: Env) -> bool:
+    """Run the rest of a `with` statement, with generators around what follows them."""
+    found = ((at, _generator(interp, item.item, env)) for at, item in enumerate(items))
+    first, generator = next(((at, generator) for at, generator in found if generator is not None), (len(items), None))
+    if first > 0 or generator is None:
+        rest = items[first:]
+        return _entered(interp, node, items[:first], env, lambda: _body(interp, node, rest, env))
+    return _around(interp, items[0], generator, env, lambda: _body(interp, node, items[1:], env))
+
+
+def _body(interp: Tracer, node: nodes.With, items: Sequence[nodes.WithItem], env: Env) -> bool:
+    return _within(interp, node, items, env) if items else interp.suite(node.body, env)
+
+
+def _generator(interp: Tracer, context: nodes.Node, env: Env) -> Func | None:
+    """The function that a `with` in a kernel calls, if `contextlib.contextmanager` decorates it."""
+    if interp.kernel is None or not isinstance(context, nodes.Call):
+        return None
+    called = interp.evaluate(context.func, env)
+    return called if isinstance(called, Func) and is_decorated(called, "contextmanager") else None
+
+
+def _around(interp: Tracer, item: nodes.WithItem, generator: Func, env: Env, body: Callable[[], bool]) -> bool:
+    """Run a generator, and what follows in the `with` statement where it yields for the first time."""
+    assert isinstance(item.item, nodes.Call)
+    frame, ended = interp.frame, list[bool]()
+
+    def run(value: Value) -> None:
+        if ended:
+            return
+        ended.append(False)
+        here = evolve(frame, guards=interp.frame.guards, uncertain=interp.frame.uncertain)
+        with interp.inside(here):
+            if item.asname is not None and isinstance(item.asname.name, nodes.BaseExpression):
+                interp.assign(item.asname.name, value, env)
+            ended[0] = body()
+
+    arguments = expressions.arguments_of(interp, item.item, env)
+    with interp.inside(evolve(frame, with_body=(generator.node, run))):
+        interp.run_function(generator, arguments)
+    if not ended:
+        run(UNKNOWN)
+    return ended[0]
+
+
+def _entered(
+    interp: Tracer, node: nodes.With, items: Sequence[nodes.WithItem], env: Env, body: Callable[[], bool]
+) -> bool:
+    """Enter contexts, run the body and leave them."""
     raises = computed = False
     entered: list[Instance] = []
     contexts: list[Value] = []
-    for item in node.items:
+    for item in items:
         value = interp.evaluate(item.item, env)
         contexts.append(value)
         failure = interp.frame.piece.search(_EXPECTS_FAILURE, item.item)
@@ -406,7 +460,7 @@ def _with(interp: Tracer, node: nodes.With, env: Env) -> bool:
     if raises:
         _meant_to_fail(interp, node, env)
         return False
-    suppressed = interp.kernel is None and any(interp.frame.piece.search(_SUPPRESSES, item.item) for item in node.items)
+    suppressed = interp.kernel is None and any(interp.frame.piece.search(_SUPPRESSES, item.item) for item in items)
     doubt, caught = (
         interp.maybe() if computed else nullcontext(),
         _caught(interp, node) if suppressed else nullcontext(),
@@ -415,7 +469,7 @@ def _with(interp: Tracer, node: nodes.With, env: Env) -> bool:
     before = interp.frame.matmul_precision
     interp.frame.matmul_precision = before if precision is None else precision
     with doubt, caught, sharding.within(interp, sharding.on_mesh(interp, contexts)):
-        ended = interp.suite(node.body, env)
+        ended = body()
     interp.frame.matmul_precision = before
     for value in reversed(entered):
         leave = members.attribute_of(interp, value, "__exit__", node)

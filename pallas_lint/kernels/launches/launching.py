@@ -137,8 +137,9 @@ def _close_grid(named: dict[str, Value]) -> None:
     if isinstance(grid, Sym | Seq) and isinstance(count, Const) and count.kind is int:
         given = [named.get(name, NONE) for name in ("in_specs", "out_specs")]
         specs = [spec for value in given for spec in as_tuple(value)]
-        taken = next((rank for rank in map(_map_rank, specs) if rank is not None), 0)
-        named["grid"] = closed_shape(grid, taken - count.value)
+        taken = next((rank for rank in map(_map_rank, specs) if rank is not None), None)
+        if taken is not None:
+            named["grid"] = closed_shape(grid, taken - count.value)
 
 
 def _map_rank(spec: Value) -> int | None:

@@ -11,6 +11,8 @@ from pallas_lint.records import define, evolve, field, frozen
 from pallas_lint.syntax import Site, nodes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pallas_lint.kernels.model.arguments import Arguments
     from pallas_lint.kernels.model.launch import Launch
     from pallas_lint.kernels.model.scope import Bindings, Env
@@ -91,6 +93,8 @@ class Frame:
     differentiated: bool = False  # `jax.grad` or one of its like calls it
     matmul_precision: Value | None = None  # that of `jax.default_matmul_precision`, where it is set around the code
     failed_call: nodes.Call | None = None  # the last one evaluated, if its function certainly raised an exception
+    # A function that `contextlib.contextmanager` decorates, and the body of the `with` statement that calls it.
+    with_body: tuple[nodes.Node, Callable[[Value], None]] | None = None
     # A boolean operation whose left side is unknown, with the value of its right side.
     short_circuit_rhs: tuple[nodes.Node, Value] | None = None
 

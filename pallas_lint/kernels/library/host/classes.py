@@ -88,7 +88,7 @@ def enum_size(interp: Tracer, cls: Class) -> int | None:
 def class_attribute(interp: Tracer, cls: Class, name: str) -> Value:
     """`Config.default`: a class method gets the class."""
     member = class_member(interp, cls, name)
-    bound = isinstance(member, Func) and _is_decorated(member, "classmethod")
+    bound = isinstance(member, Func) and is_decorated(member, "classmethod")
     return evolve(member, method_of=cls) if bound and isinstance(member, Func) else member or UNKNOWN
 
 
@@ -253,11 +253,11 @@ def instance_attribute(interp: Tracer, owner: Instance, name: str, node: nodes.N
         return value
     member = class_member(interp, owner.cls, name)
     if isinstance(member, Func):
-        if _is_decorated(member, "property", "cached_property"):
+        if is_decorated(member, "property", "cached_property"):
             return interp.call_function(evolve(member, method_of=owner), Arguments())
-        if _is_decorated(member, "staticmethod"):
+        if is_decorated(member, "staticmethod"):
             return member
-        return evolve(member, method_of=owner.cls if _is_decorated(member, "classmethod") else owner)
+        return evolve(member, method_of=owner.cls if is_decorated(member, "classmethod") else owner)
     if isinstance(member, CallResult) and member.function == PROPERTY and isinstance(member.args[0], Func):
         return interp.call_function(evolve(member.args[0], method_of=owner), Arguments())
     if isinstance(member, CallResult) and member.short in _FIELDS:
@@ -286,7 +286,8 @@ def set_attribute(interp: Tracer, owner: Instance, name: str, value: Value) -> N
     interp.set_attributes(owner, {name: value})
 
 
-def _is_decorated(func: Func, *names: str) -> bool:
+def is_decorated(func: Func, *names: str) -> bool:
+    """Whether a decorator of a function is one of these, by the last part of its name."""
     decorators = getattr(func.node, "decorators", ())
     return any(
         isinstance(node := decorator.decorator, nodes.Name | nodes.Attribute)
