@@ -198,3 +198,19 @@ def test_a_grid_of_unknown_rank_is_no_empty_one() -> None:
         return pl.pallas_call(kernel, grid=x.shape, out_shape=out)(x)
     """
     assert "PAL504" not in found(f"{_KERNEL}\n{textwrap.dedent(code)}")
+
+
+def test_a_generator_that_enters_itself_is_not_followed_for_ever() -> None:
+    code = """
+import contextlib
+
+@contextlib.contextmanager
+def nested(ref, depth):
+    with nested(ref, depth - 1):
+        yield
+
+def kernel(x_ref, o_ref):
+    with nested(o_ref, 3):
+        o_ref[...] = x_ref[:4]
+"""
+    assert found(code) == {"PAL506"}

@@ -407,8 +407,11 @@ def _generator(interp: Tracer, context: nodes.Node, env: Env) -> Func | None:
     """The function that a `with` in a kernel calls, if `contextlib.contextmanager` decorates it."""
     if interp.kernel is None or not isinstance(context, nodes.Call):
         return None
-    called = interp.evaluate(context.func, env)
-    return called if isinstance(called, Func) and is_decorated(called, "contextmanager") else None
+    owner = context.func.value if isinstance(context.func, nodes.Attribute) else context.func
+    called = interp.evaluate(context.func, env) if isinstance(owner, nodes.Name) else UNKNOWN
+    if not isinstance(called, Func) or not is_decorated(called, "contextmanager"):
+        return None
+    return None if any(other.node is called.node for other in interp.frame.stack) else called
 
 
 def _around(interp: Tracer, item: nodes.WithItem, generator: Func, env: Env, body: Callable[[], bool]) -> bool:
