@@ -78,10 +78,11 @@ class ShiftPastWidth(Rule):
             return
         keeps_sign = op.name in _RIGHT and is_signed(result.dtype)
         left = "only the sign is left" if keeps_sign else "every bit is lost"
+        wider = "cast to a wider dtype before the shift: `x.astype(jnp.int32)`"
         yield context.finding(
             op.site,
             f"a shift of {long_name(result.dtype)} by {by} is computed in {width} bits: {left}",
-            help="cast to a wider dtype before the shift: `x.astype(jnp.int32)`",
+            help=wider if width < 32 else "jax has no more bits unless `jax_enable_x64` is set: keep two words",
             op=op,
             dtype=result.dtype,
         )
