@@ -436,13 +436,12 @@ def _counted(part: SliceUse, trace: KernelTrace, context: Context) -> Finding | 
 
 def _is_called_with_sizes(launch: Launch, context: Context) -> bool:
     """Whether a known call gives every operand's shape: where the slice passes the end there, that is reported."""
-    calls = (other for other in context.analysis.launches if other.known_call is not None)
-    return any(other.site.key == launch.site.key and _has_sizes(other) for other in calls)
-
-
-def _has_sizes(launch: Launch) -> bool:
-    shapes = [each.shape if isinstance(each, Array) else None for each in launch.operands or (None,)]
-    return all(shape is not None and all(isinstance(size, int) for size in shape) for shape in shapes)
+    return any(
+        other.known_call is not None
+        and other.site.key == launch.site.key
+        and all(isinstance(each, Array) and each.has_known_shape for each in other.operands or (None,))
+        for other in context.analysis.launches
+    )
 
 
 def _second_step(part: SliceUse, reach: IndexRange, trace: KernelTrace, context: Context) -> Finding | None:

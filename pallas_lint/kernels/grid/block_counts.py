@@ -204,7 +204,7 @@ def _blocks(block: Block, at: int) -> BlockCount | int | None:
 def size_along(block: Block, at: int) -> Dim:
     """The size of the array in a dimension, or its name: of an operand `x`, `x.shape[0]`.
 
-    `x.shape[-1]` where the grid has that name: the array has as many dimensions as its block. None where it has not.
+    `x.shape[-1]` where the grid has that name: the array has as many dimensions as its block. None for any other array.
     """
     if block.array_shape is not None:
         return block.array_shape[at] if len(block.array_shape) == len(block.dims or ()) else None

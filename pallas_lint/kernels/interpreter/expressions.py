@@ -14,7 +14,7 @@ from pallas_lint.kernels.launches import launching
 from pallas_lint.kernels.library import arrays, indexing, members
 from pallas_lint.kernels.library.host import machine
 from pallas_lint.kernels.library.host.known_numbers import items_of
-from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, by_method, compare
+from pallas_lint.kernels.library.operators import AUGMENTED, BINARY, UNARY, binary, compare
 from pallas_lint.kernels.model.arguments import Arguments
 from pallas_lint.kernels.model.joins import join
 from pallas_lint.kernels.model.known_names import public_name
@@ -195,8 +195,7 @@ def _dictionary(interp: Tracer, node: nodes.Dict, env: Env) -> Value:
 def _binary(interp: Tracer, node: nodes.BinaryOperation, env: Env) -> Value:
     left, right = interp.evaluate(node.left, env), interp.evaluate(node.right, env)
     symbol, name = BINARY[node.operator.__class__]
-    made = by_method(interp, node, symbol, left, right)
-    return binary(interp, node, symbol, name, left, right) if made is None else made
+    return binary(interp, node, symbol, name, left, right)
 
 
 def augmented(interp: Tracer, node: nodes.AugAssign, env: Env) -> None:
@@ -222,8 +221,7 @@ def augmented(interp: Tracer, node: nodes.AugAssign, env: Env) -> None:
             interp.mark_outdated(current)
         interp.assign(node.target, Seq(current.items + more.items, current.kind, current.open or more.open), env)
         return
-    made = by_method(interp, node, symbol, current, operand, in_place=True)
-    interp.assign(node.target, binary(interp, node, symbol, name, current, operand) if made is None else made, env)
+    interp.assign(node.target, binary(interp, node, symbol, name, current, operand, in_place=True), env)
 
 
 def _unary(interp: Tracer, node: nodes.UnaryOperation, env: Env) -> Value:

@@ -204,16 +204,16 @@ class Module:
         if not self._rebound:
             yield
             return
-        before, known = self.program_point, {name: len(history) for name, history in self._history.items()}
+        before, bound = self.program_point, self.env.vars
         # A block may be in the middle of changing them.
-        current = {name: value for name, value in self.env.vars.items() if name in known}
+        current = {name: (len(history), bound[name]) for name, history in self._history.items() if name in bound}
         self._move(program_point)
         try:
             yield
         finally:
             self._move(before)
-            for name, value in current.items():
-                if len(self._history[name]) == known[name]:
+            for name, (bindings, value) in current.items():
+                if len(self._history[name]) == bindings:
                     self.env.vars[name] = value
 
     def _line_of(self, program_point: ProgramPoint | None) -> int | None:

@@ -81,8 +81,14 @@ UNARY: dict[type, str] = {
 }
 
 
-def binary(interp: Tracer, node: nodes.Node, symbol: str, name: str, left: Value, right: Value) -> Value:
+def binary(
+    interp: Tracer, node: nodes.Node, symbol: str, name: str, left: Value, right: Value, *, in_place: bool = False
+) -> Value:
     """The value of `left symbol right`; records an operation when an operand is traced."""
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        made = _by_method(interp, node, symbol, left, right, in_place=in_place)
+        if made is not None:
+            return made
     if isinstance(left, Array | Ref) or isinstance(right, Array | Ref):
         result = arrays.infer(name, [_as_array(left), _as_array(right)], {}, interp.root.x64 is not None)
         result = result if interp.kernel is not None else as_may_be(result, [left, right])
@@ -104,11 +110,11 @@ def binary(interp: Tracer, node: nodes.Node, symbol: str, name: str, left: Value
     return arithmetic(symbol, left, right)
 
 
-def by_method(
-    interp: Tracer, node: nodes.Node, symbol: str, left: Value, right: Value, *, in_place: bool = False
+def _by_method(
+    interp: Tracer, node: nodes.Node, symbol: str, left: Value, right: Value, *, in_place: bool
 ) -> Value | None:
     """What an operator's method of an object of the project returns, such as `__add__`; None where none has one."""
-    method = _METHODS.get(symbol, "")
+    method = _METHODS[symbol]
     of_left = [f"__i{method}__", f"__{method}__"] if in_place else [f"__{method}__"]
     for owner, other, names in ((left, right, of_left), (right, left, [f"__r{method}__"])):
         if not isinstance(owner, Instance):
